@@ -63,7 +63,7 @@ struct Batch<'a> {
     /// Slot of the port through which the switch receives the frames.
     ingress: PortSlot,
     port: &'a PortRuntime,
-    /// Id of that port.
+    /// Id of `port`.
     from: PortId,
     teams: &'a Teams,
     /// Member that received the frames, if the port is a team.

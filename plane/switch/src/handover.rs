@@ -34,11 +34,11 @@ use suimon_quantity::{ProcessorId, QueueId};
 pub(crate) enum Route {
     /// This worker owns the queue.
     Here,
-    /// Mailbox of that worker.
+    /// Put the frame into the mailbox of this worker.
     At(ProcessorId),
     /// Hold the frame: the queue is being moved here.
     Hold,
-    /// No such queue exists.
+    /// Drop the frame: the queue does not exist.
     Nowhere,
 }
 

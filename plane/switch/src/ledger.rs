@@ -91,7 +91,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Adds a queue.
+    /// Adds an entry for a queue attached to this worker.
     pub(crate) fn open(&mut self, cost: &mut QueueCost, tally: &Arc<QueueTally>) {
         let place = self.entries.iter().position(Option::is_none).unwrap_or(self.entries.len());
         if place == self.entries.len() {

@@ -63,7 +63,7 @@ impl Published {
     }
 }
 
-/// Attribution of received frames.
+/// Port to which received frames are attributed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ingress {
     pub slot: PortSlot,

@@ -21,7 +21,7 @@ pub(crate) struct PolledSource {
 /// [`Sources::remove`].
 #[derive(Default)]
 pub(crate) struct Sources {
-    /// By token.
+    /// Queues, indexed by token.
     places: Vec<Option<PolledSource>>,
     /// Tokens of all queues that do not wait, each once. After a change it may contain waiting
     /// queues, until [`Sources::forget_waiting`].

@@ -97,7 +97,7 @@ const MEMORY_NS: u64 = 100_000_000;
 /// Longest gap between two timed rounds; the average is half of it.
 const GAP_MAX: u64 = 127;
 
-/// Rounds of similar duration.
+/// Accumulated times of rounds of similar duration.
 #[derive(Clone, Copy, Default)]
 struct Class {
     /// Duration of its rounds that is not divided yet, in ns.

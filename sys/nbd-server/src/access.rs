@@ -29,7 +29,7 @@ impl Default for UnixAccess {
 }
 
 impl UnixAccess {
-    /// Returns access for these accounts, whoever owns the socket's file.
+    /// Returns access for these accounts, regardless of the owner of the socket's file.
     #[must_use]
     pub const fn only(accounts: Accounts) -> Self {
         Self { mode: 0o666, accounts }

@@ -16,9 +16,9 @@ const LIMIT: Duration = Duration::from_secs(30);
 const REASON_BYTES_MAX: u64 = 4096;
 
 /// Starts `command`, which becomes a launcher that listens at `socket`, unless one responds there.
-/// It runs in a separate session, so that it continues when the caller ends; its stdin is empty.
-/// Returns true if one was started. A failing launcher must write the reason to its stdout, which
-/// becomes part of the error; a successful one writes nothing there.
+/// The launcher runs in a separate session, so that it continues when the caller ends; its stdin
+/// is empty. Returns true if one was started. A failing launcher must write the reason to its
+/// stdout, which becomes part of the error; a successful one writes nothing there.
 ///
 /// Must be called before the calling process gives up the right to execute programs.
 ///

@@ -63,7 +63,7 @@ pub(crate) struct Started {
     pub(crate) remarks: Vec<String>,
 }
 
-/// End of a process.
+/// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ended {
     /// True if it exited with status 0; `None` if an earlier launcher had started it.

@@ -78,7 +78,7 @@ impl Watched {
     /// share it.
     ///
     /// # Errors
-    /// It is shared, and the host has no descriptor left.
+    /// The descriptor is shared, and the host has no descriptor left.
     pub fn into_fd(self) -> io::Result<OwnedFd> {
         Arc::try_unwrap(self.0.into_inner()).or_else(|shared| shared.try_clone())
     }

@@ -121,7 +121,7 @@ pub fn probe_listening(path: &Path) -> Result<(), DeviceError> {
 /// Checks whether `path` is suitable for a socket, whether or not a process listens there.
 ///
 /// # Errors
-/// It is not a valid path of a socket, or its directory does not exist.
+/// `path` is not a valid path of a socket, or its directory does not exist.
 pub fn probe_connecting(path: &Path) -> Result<(), DeviceError> {
     address(path)?;
     check_directory(path)

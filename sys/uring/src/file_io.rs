@@ -223,7 +223,7 @@ fn host_file(files: &[Option<Arc<dyn DiskFile>>], slot: FileSlot) -> Option<&Hos
     files.get(slot.0 as usize)?.as_ref()?.as_any().downcast_ref()
 }
 
-/// Continuation after a step.
+/// How an operation continues after one of its steps.
 enum Next {
     /// Another step of the same operation.
     Turn,

@@ -99,7 +99,7 @@ fn a_wake_up_given_while_awake_is_kept_for_the_next_sleep() {
         wait.wait(None, &mut ready).unwrap();
         let start = wait.now();
         wait.wait(Some(Time::NEVER), &mut ready).unwrap();
-        // It is consumed now.
+        // The wake-up is consumed now.
         wait.wait(after(&wait, Duration::from_millis(20)), &mut ready).unwrap();
         assert!(wait.now().since(start) >= Duration::from_millis(20));
         assert!(ready.is_empty());

@@ -1,5 +1,5 @@
-//! A client in this process: a queue that asks again as soon as it was answered, so that
-//! whoever serves it is what is measured.
+//! A disk client in this process: a queue that issues a new request for each completion, so that
+//! the measured cost is that of the disk service.
 
 use std::any::Any;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,26 +10,27 @@ use suimon_image::ByteRange;
 use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, DiskRequest, PortFault, Wakeup};
 use suimon_uring::{PayloadTable, PayloadUse};
 
-/// What a client asks.
+/// Type of the requests of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
-    /// Reads anywhere, without end.
+    /// Reads at random offsets, without end.
     RandomReads,
-    /// Writes of zeros anywhere, without end.
+    /// Writes of zeros at random offsets, without end.
     RandomWrites,
-    /// Writes of zeros, one behind the other, until the disk is full.
+    /// Sequential writes of zeros until the end of the disk.
     Filling,
     /// Reads and writes of zeros, without end.
     Mixed {
-        /// How many of a hundred requests read, 0 to 100.
+        /// Percentage of reads, 0 to 100.
         read_percent: u8,
-        /// Anywhere. Otherwise one behind the other, and from the beginning again.
+        /// Whether offsets are random. Otherwise they are sequential and wrap at the end of the
+        /// disk.
         is_random: bool,
     },
 }
 
 impl Asks {
-    /// How many of a hundred requests read.
+    /// Returns the percentage of reads.
     const fn read_percent(self) -> u8 {
         match self {
             Self::RandomReads => 100,
@@ -47,20 +48,20 @@ impl Asks {
     }
 }
 
-/// What a client is.
+/// Parameters of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientSpec {
-    /// What it asks.
+    /// Type of the requests.
     pub asks: Asks,
-    /// Requests that it has outstanding.
+    /// Number of outstanding requests.
     pub depth: u32,
-    /// Bytes of a request.
+    /// Size of a request in bytes.
     pub bytes: u32,
-    /// Bytes of the disk, at least those of a request.
+    /// Size of the disk in bytes, at least the size of a request.
     pub disk_bytes: u64,
 }
 
-/// What a client was answered, for whoever looks on.
+/// Counters of completed requests, readable by other threads.
 #[derive(Debug, Default)]
 pub struct Answers {
     done: AtomicU64,
@@ -68,30 +69,31 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Requests that were carried out.
+    /// Returns the number of successful requests.
     #[must_use]
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Requests that were not.
+    /// Returns the number of failed requests.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 }
 
-/// The client's queue; its payloads lie in memory of its own.
+/// The disk queue of the client. Its payloads are in its own memory.
 pub struct Client {
     spec: ClientSpec,
-    /// Tags below this one write, the others read: a payload goes one way for ever.
+    /// First tag for reads; lower tags are for writes. The payload of a tag is always transferred
+    /// in the same direction.
     first_reader: u32,
     tags: u32,
     free_writers: Vec<u32>,
     free_readers: Vec<u32>,
     outstanding: u32,
     payloads: PayloadTable,
-    /// Requests asked so far.
+    /// Number of requests issued.
     asked: u64,
     dice: u64,
     answers: Arc<Answers>,
@@ -100,17 +102,18 @@ pub struct Client {
     wake: Arc<OwnedFd>,
 }
 
-/// A descriptor that is never readable.
+/// Returns a descriptor that is never readable.
 ///
 /// # Errors
-/// There is none left.
+/// The process has no descriptor left.
 pub fn never_readable() -> std::io::Result<OwnedFd> {
     Ok(rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?)
 }
 
 impl Client {
-    /// One that never waits: `wake` is [`never_readable`]. Processors that wait for
-    /// descriptors want another one of each client.
+    /// Creates a client that never waits for requests. `wake` is a descriptor from
+    /// [`never_readable`]; a worker that waits for descriptors needs a different one for each
+    /// client.
     #[must_use]
     pub fn new(spec: ClientSpec, wake: Arc<OwnedFd>) -> Self {
         let percent = spec.asks.read_percent();
@@ -136,13 +139,13 @@ impl Client {
         }
     }
 
-    /// What it was answered.
+    /// Returns the counters of the client.
     #[must_use]
     pub fn answers(&self) -> Arc<Answers> {
         Arc::clone(&self.answers)
     }
 
-    /// How many requests fit the disk beside each other.
+    /// Returns the number of non-overlapping requests that fit in the disk.
     fn places(&self) -> u64 {
         (self.spec.disk_bytes / u64::from(self.spec.bytes)).max(1)
     }
@@ -151,7 +154,7 @@ impl Client {
         self.spec.asks != Asks::Filling || self.asked < self.places()
     }
 
-    /// Marsaglia's xorshift64.
+    /// Returns the next pseudorandom number (xorshift64, Marsaglia).
     fn throw(&mut self) -> u64 {
         self.dice ^= self.dice << 13;
         self.dice ^= self.dice >> 7;
@@ -159,13 +162,13 @@ impl Client {
         self.dice >> 16
     }
 
-    /// Where the next request goes.
+    /// Returns the index of the next request's location on the disk.
     fn next_place(&mut self) -> u64 {
         let number = if self.spec.asks.is_random() { self.throw() } else { self.asked };
         number % self.places()
     }
 
-    /// Whether the next request reads.
+    /// Returns whether the next request is a read.
     fn reads_next(&mut self) -> bool {
         match self.spec.asks.read_percent() {
             0 => false,

@@ -8,7 +8,7 @@ fn client(read_percent: u8, is_random: bool) -> Client {
     Client::new(spec, Arc::new(never_readable().unwrap()))
 }
 
-/// Asks until so many were answered, the oldest first.
+/// Receives and completes requests, oldest first, until `requests` are complete; returns all.
 fn asked(client: &mut Client, requests: usize) -> Vec<DiskRequest> {
     let mut all = Vec::new();
     for done in 0..requests {

@@ -1,4 +1,4 @@
-//! A disk that is copied to another one while it is used, as nodes do it, without nodes.
+//! Copies a disk to another one while it is in use, as nodes do for migration, but without nodes.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use suimon_storage::{DirtyMap, StoragePlane};
 use crate::exports::DiskExports;
 use crate::processor::OpenedDisk;
 
-/// The one disk of a connection by which it is copied.
+/// Exports of the NBD connection for the copy: the destination disk only.
 struct Offer {
     plane: StoragePlane,
     disk: OpenedDisk,
@@ -42,10 +42,10 @@ fn serve(exports: &DiskExports, disk: OpenedDisk, stream: UnixStream) -> Result<
     Ok(name)
 }
 
-/// A connection of an ordinary client to a disk.
+/// Connects an ordinary NBD client to a disk.
 ///
 /// # Errors
-/// There is no such disk, or descriptors are short.
+/// The disk does not exist, or the process has no descriptor left.
 pub fn used(exports: &Arc<DiskExports>, disk: OpenedDisk) -> Result<NbdConnection> {
     let export = exports.export_of(disk).context("there is no such disk")?;
     let (inside, ours) = UnixStream::pair()?;
@@ -57,7 +57,7 @@ fn start() -> ThreadStart {
     Arc::new(|| Ok(()))
 }
 
-/// A disk to which another is copied. Dropping it ends that.
+/// Destination disk of a copy. Dropping it ends the copy.
 pub struct ServedCopy {
     exports: Arc<DiskExports>,
     disk: OpenedDisk,
@@ -65,17 +65,17 @@ pub struct ServedCopy {
 }
 
 impl ServedCopy {
-    /// Serves a disk on this connection.
+    /// Serves the destination disk on a connection.
     ///
     /// # Errors
-    /// It is copied already.
+    /// The disk is already used by a copy.
     pub fn start(exports: &Arc<DiskExports>, disk: OpenedDisk, stream: UnixStream) -> Result<Self> {
         exports.processor().storage().begin_mirror(disk.id(), None)?;
         let name = serve(exports, disk, stream)?;
         Ok(Self { exports: Arc::clone(exports), disk, name })
     }
 
-    /// What the disk is called on the connection.
+    /// Returns the export name of the disk on the connection.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -88,7 +88,7 @@ impl Drop for ServedCopy {
     }
 }
 
-/// A disk that is copied. Dropping it ends that.
+/// Source disk of a copy. Dropping it ends the copy.
 pub struct CopiedDisk {
     mirror: Option<Mirror>,
     exports: Arc<DiskExports>,
@@ -96,10 +96,10 @@ pub struct CopiedDisk {
 }
 
 impl CopiedDisk {
-    /// Copies a disk to the one of this name at the other end of the connection.
+    /// Starts to copy a disk to the export `name` at the other end of the connection.
     ///
     /// # Errors
-    /// It is copied already, or the other end does not serve such a disk.
+    /// The disk is already being copied, or the other end does not serve such an export.
     pub fn start(
         exports: &Arc<DiskExports>,
         disk: OpenedDisk,
@@ -118,16 +118,16 @@ impl CopiedDisk {
         Ok(copied)
     }
 
-    /// How far it is.
+    /// Returns the progress of the copy.
     #[must_use]
     pub fn progress(&self) -> MirrorProgress {
         self.mirror.as_ref().map(Mirror::progress).unwrap_or_default()
     }
 
-    /// Copies what is left; the disk's clients stand still.
+    /// Copies the remaining data. The clients of the disk must not issue requests meanwhile.
     ///
     /// # Errors
-    /// It is not there in time, or copying has failed.
+    /// The copy is not complete in time, or it has failed.
     pub fn finish(&self, until: Instant) -> Result<(), MirrorError> {
         let storage = self.exports.processor().storage();
         let under_way = || {

@@ -1,5 +1,6 @@
-//! What a request costs a processor besides the system's part: CPU time from its queue to
-//! its answer, on files that take no time, without Storage QoS and with it.
+//! Measures the CPU time that a worker needs per disk request, from the queue to the completion,
+//! excluding the operating system: on files whose operations cost nothing, without and with Storage
+//! QoS.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -16,42 +17,42 @@ use suimon_storage_qos::{Assignment, Capability, Limits, Proposal, Store, StoreS
 use crate::{Asks, Client, ClientSpec, NullIo, never_readable};
 
 const STORE: StoreId = StoreId(1);
-/// Requests under way in all, unless there are more busy disks.
+/// Minimum total number of outstanding requests; more if there are more busy disks.
 const REQUESTS: u32 = 128;
-/// Requests that are measured.
+/// Number of measured requests.
 const MEASURED: u64 = 320_000;
 const DISK_BYTES: u64 = 1 << 30;
 const REQUEST_BYTES: u32 = 4096;
 
-/// Disks of a processor and what they have to do.
+/// Disks of a worker and their load.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineLoad {
-    /// Disks in all.
+    /// Total number of disks.
     pub disks: u32,
-    /// The first so many of them have clients that never have enough: together 128 requests,
-    /// or one of each if those are more.
+    /// Number of disks, from the first, with a client that always has requests outstanding: 128 in
+    /// total, or one per disk if that is more.
     pub busy: u32,
-    /// Operations that the device ends between two turns of the processor, at most.
+    /// Maximum number of operations that the device completes between two rounds of the worker.
     pub ends: usize,
-    /// What all disks are held to.
+    /// Limits of all disks.
     pub held_to: HeldTo,
 }
 
-/// What disks are held to.
+/// Storage QoS limits of the disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldTo {
-    /// They are on no store: there is no Storage QoS.
+    /// The disks have no store, so there is no Storage QoS.
     NoStore,
-    /// Their store knows no limits of theirs.
+    /// The disks have a store but no limits.
     NoLimits,
-    /// A minimum, a maximum and a bandwidth that are never reached.
+    /// A minimum, a maximum and a bandwidth limit, none of which is reached.
     AllLimits,
-    /// The same, where the device has as many requests as it gets and all others wait.
+    /// As `AllLimits`, with a device whose queue is full, so that further requests wait.
     AllLimitsAndWait,
 }
 
 impl HeldTo {
-    /// Limits of each of so many disks.
+    /// Returns the limits of each of `disks` disks.
     #[must_use]
     pub fn limits(self, disks: u32) -> Limits {
         match self {
@@ -70,7 +71,7 @@ impl HeldTo {
     }
 }
 
-/// A disk of a gigabyte without bytes.
+/// Returns a disk of 1 GiB whose file stores no data.
 #[must_use]
 pub fn hollow_disk() -> DiskSpec {
     let shape = Shape { size: DISK_BYTES, logical_sector: 512, physical_sector: 512, block: 0 };
@@ -79,7 +80,7 @@ pub fn hollow_disk() -> DiskSpec {
     DiskSpec { layers: vec![DiskLayer { image, file }] }
 }
 
-/// A client of such a disk that reads 4 KB, with so many requests outstanding.
+/// Returns a client of such a disk that reads 4 KiB with `depth` outstanding requests.
 #[must_use]
 pub fn hollow_client(depth: u32, wake: &Arc<OwnedFd>) -> Client {
     let asks = Asks::RandomReads;
@@ -87,10 +88,10 @@ pub fn hollow_client(depth: u32, wake: &Arc<OwnedFd>) -> Client {
     Client::new(spec, Arc::clone(wake))
 }
 
-/// CPU time of a request in nanoseconds.
+/// Returns the CPU time per request in nanoseconds.
 ///
 /// # Errors
-/// Limits are refused, or there is no descriptor left.
+/// The limits are rejected, or the process has no descriptor left.
 pub fn request_cost_ns(load: &EngineLoad) -> Result<f64> {
     let EngineLoad { busy, ends, .. } = *load;
     let mut now = Time::from_ns(1 << 40);

@@ -16,7 +16,7 @@ use suimon_uring::{FileAccess, HostFile, HostStore};
 
 use crate::processor::{DiskProcessor, OpenedDisk};
 
-/// Disks of a processor, by their names for clients.
+/// Disks of a worker by export name.
 pub struct DiskExports {
     processor: Arc<DiskProcessor>,
     disks: Mutex<Vec<Exported>>,
@@ -30,7 +30,7 @@ struct Exported {
 }
 
 impl DiskExports {
-    /// No exports yet.
+    /// Creates an empty set of exports.
     ///
     /// # Errors
     /// The host has no thread or descriptor left.
@@ -39,54 +39,54 @@ impl DiskExports {
         Ok(Arc::new(Self { processor: Arc::new(processor), disks: Mutex::default(), runtime }))
     }
 
-    /// Threads that serve connections.
+    /// Returns the runtime whose threads serve the connections.
     #[must_use]
     pub fn runtime(&self) -> SocketRuntime {
         self.runtime.clone()
     }
 
-    /// The processor that serves them.
+    /// Returns the worker that serves the disks.
     #[must_use]
     pub fn processor(&self) -> &DiskProcessor {
         &self.processor
     }
 
-    /// The processor, for queues that are not of NBD.
+    /// Returns the worker as the host of queues other than NBD.
     #[must_use]
     pub fn host(&self) -> Arc<dyn DiskQueueHost> {
         Arc::clone(&self.processor) as _
     }
 
-    /// These disks, for a server of NBD clients.
+    /// Returns these exports for an NBD server.
     #[must_use]
     pub fn nbd(self: &Arc<Self>) -> NbdHost {
         NbdHost::new(Arc::clone(self) as _, self.runtime())
     }
 
-    /// What a disk is; `None` if there is no such disk.
+    /// Returns the shape of a disk; `None` if it does not exist.
     #[must_use]
     pub fn shape(&self, disk: OpenedDisk) -> Option<Shape> {
         self.disks().iter().find(|of| of.disk == disk).map(|of| of.shape)
     }
 
-    /// What clients are told of a disk; `None` if there is no such disk.
+    /// Returns the NBD export of a disk; `None` if it does not exist.
     #[must_use]
     pub fn export_of(&self, disk: OpenedDisk) -> Option<Export> {
         self.disks().iter().find(|of| of.disk == disk).map(|of| of.export.clone())
     }
 
-    /// Exports a raw file as a disk of its size, with sectors of 512 bytes.
+    /// Exports a raw file as a disk of the file's size with sectors of 512 bytes.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub fn add_raw(&self, name: &str, path: &Path, is_read_only: bool) -> Result<OpenedDisk> {
         self.add_raw_of(name, path, is_read_only, 512)
     }
 
-    /// The same, with sectors of so many bytes.
+    /// Exports a raw file as a disk of the file's size with the given sector size.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub fn add_raw_of(
         &self,
         name: &str,
@@ -102,10 +102,10 @@ impl DiskExports {
         self.add(name, vec![DiskLayer { image, file: Arc::new(file) }], is_read_only)
     }
 
-    /// Exports a raw file as a disk of its size, which is held to limits.
+    /// Exports a raw file as a disk of the file's size with Storage QoS limits.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub fn add_limited(&self, name: &str, path: &Path, limits: Limits) -> Result<OpenedDisk> {
         let file = HostFile::open(path, FileAccess::Write, 512)?;
         let size = file.facts().len;
@@ -114,11 +114,11 @@ impl DiskExports {
         self.export(name, vec![DiskLayer { image, file: Arc::new(file) }], false, Some(limits))
     }
 
-    /// Exports a VHD or VHDX image of any kind, by the ending of its name, with its parents in
-    /// the same folder, as the daemon opens it.
+    /// Exports a VHD or VHDX image, opened as the daemon opens it. The file extension selects the
+    /// format; parent images are in the same directory.
     ///
     /// # Errors
-    /// It is none, or cannot be opened.
+    /// The file is not a valid image or cannot be opened.
     pub fn add_image(&self, name: &str, path: &Path) -> Result<OpenedDisk> {
         let folder = path.parent().context("an image is in a folder")?;
         let file = path.file_name().context("an image has a name")?.to_string_lossy();
@@ -142,10 +142,10 @@ impl DiskExports {
         self.add(name, opened.spec.layers, false)
     }
 
-    /// Exports a disk of these layers: its own image, then the parent's, and so on.
+    /// Exports a disk from layers: its own image, its parent's, and so on.
     ///
     /// # Errors
-    /// There is none, its files cannot be used, or it cannot be exported.
+    /// `layers` is empty, a file cannot be used, or the disk cannot be exported.
     pub fn add(
         &self,
         name: &str,
@@ -170,11 +170,11 @@ impl DiskExports {
         Ok(disk)
     }
 
-    /// Takes an export away: nobody finds it any more, and who uses it is disconnected when
-    /// what he has asked for was carried out.
+    /// Removes an export. New clients cannot find it, and connected clients are disconnected after
+    /// their outstanding requests are complete.
     ///
     /// # Errors
-    /// There is none of this name, or its file could not be written.
+    /// The export does not exist, or its file could not be written.
     pub fn remove(&self, name: &str) -> Result<()> {
         let mut disks = self.disks();
         let at = disks.iter().position(|of| of.export.name() == name);

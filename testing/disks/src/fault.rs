@@ -1,5 +1,4 @@
-//! Disks that are wrong on purpose: whoever looks for lost and doubled writes must find
-//! them here.
+//! Disk I/O with deliberate faults, to verify that tests detect lost and repeated writes.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -10,15 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context, bail};
 use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, Wakeup};
 
-/// Writes between one that is doubled and its second time.
+/// Number of writes between a write and its repetition.
 const DOUBLED_AFTER: u64 = 20_000;
 
-/// What goes wrong.
+/// Type of fault, with its interval in writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Every so many writes one is answered and not done.
+    /// One write per interval is reported as complete but not executed.
     Lose(u64),
-    /// Every so many writes one is done a second time, long after it was answered.
+    /// One write per interval is executed again long after its completion.
     Double(u64),
 }
 
@@ -36,21 +35,21 @@ impl FromStr for Fault {
     }
 }
 
-/// I/O that does this wrong, and counts.
+/// I/O backend with a fault that counts writes.
 pub struct FaultyIo {
     io: Box<dyn FileIo>,
     fault: Option<Fault>,
     writes: u64,
     durable_writes: Arc<AtomicU64>,
     files: Vec<(FileSlot, Arc<dyn DiskFile>)>,
-    /// Writes that are under way and are to be doubled: token, file, where and how much.
+    /// Write in progress that will be repeated: token, file, offset, length.
     chosen: Option<(u64, FileSlot, u64, u64)>,
-    /// When they are doubled, and what with.
+    /// Pending repetitions: write count at which each is due, file, offset, bytes.
     later: VecDeque<(u64, FileSlot, u64, Vec<u8>)>,
 }
 
 impl FaultyIo {
-    /// Over I/O that is right.
+    /// Wraps a correct I/O backend.
     #[must_use]
     pub fn new(io: Box<dyn FileIo>, fault: Option<Fault>) -> Self {
         Self {
@@ -64,7 +63,7 @@ impl FaultyIo {
         }
     }
 
-    /// How many writes were to be durable by themselves, now and later.
+    /// Returns the counter of writes that must be durable on completion. It continues to count.
     #[must_use]
     pub fn durable_writes(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.durable_writes)
@@ -83,7 +82,7 @@ impl FaultyIo {
         }
     }
 
-    /// Remembers what the chosen write has written.
+    /// Reads back the bytes of the selected write for its repetition.
     fn handle_done(&mut self, token: u64) {
         let Some((_, slot, offset, len)) = self.chosen.filter(|chosen| chosen.0 == token) else {
             return;

@@ -1,18 +1,18 @@
-//! Disks on a processor's thread, over io_uring, exported over NBD and vhost-user: what
-//! tests and measurements of disks stand on.
+//! Disks on a worker thread over io_uring, exported over NBD and vhost-user: the common base of
+//! tests and measurements of disks.
 //!
-//! - [`DiskProcessor`]: the thread; [`DiskExports`]: its disks, by name.
-//! - [`Promises`]: what a VM relies on, kept for the next process.
-//! - [`Client`]: a client in this process that never has enough; [`request_cost_ns`]: what
-//!   its requests cost a processor.
-//! - [`CopiedDisk`], [`ServedCopy`]: a disk that is copied to another one while it is used.
-//! - [`StoreFolder`]: makes and opens disks in a directory.
-//! - [`FaultyIo`]: I/O that is wrong on purpose, for tests of tests; [`NullIo`]: I/O that
-//!   does nothing, for measurements.
-//! - `serve-disk`: all of this as a program that can be killed; `verify-disk`: finds lost
-//!   and doubled writes, on the host or in a guest.
+//! - [`DiskProcessor`]: the worker thread; [`DiskExports`]: its disks by name.
+//! - [`Promises`]: features that a VM depends on, stored for the next process.
+//! - [`Client`]: a client in this process that always has requests outstanding;
+//!   [`request_cost_ns`]: the cost of its requests in the worker.
+//! - [`CopiedDisk`], [`ServedCopy`]: copy of a disk to another one while it is in use.
+//! - [`StoreFolder`]: creates and opens disks in a directory.
+//! - [`FaultyIo`]: I/O with deliberate faults, for tests of tests; [`NullIo`]: I/O that does
+//!   nothing, for measurements.
+//! - `serve-disk`: these functions as a program that can be killed; `verify-disk`: detects lost and
+//!   repeated writes, on the host or in a guest.
 //!
-//! It is no daemon: it has one processor and no configuration.
+//! It has one worker and no configuration, and does not replace the daemon.
 #![forbid(unsafe_code)]
 
 mod client;

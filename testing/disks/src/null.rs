@@ -1,4 +1,4 @@
-//! I/O that does nothing, for measurements of everything else.
+//! I/O backend that does nothing, for measurements of all other costs.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,32 +8,33 @@ use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, Wakeup};
 
 use crate::never_readable;
 
-/// Operations that can be under way.
+/// Maximum number of operations in progress.
 const CAPACITY: usize = 4096;
 
-/// Every operation has ended as soon as it begins, or soon after; no memory is touched.
+/// I/O backend that completes every operation immediately or at one of the next polls, and does not
+/// access memory.
 pub struct NullIo {
     ended: VecDeque<FileDone>,
-    /// How many are told of at once.
+    /// Maximum number of completions per poll.
     told_at_once: usize,
     files: u32,
-    /// Never readable.
+    /// Descriptor that is never readable.
     wake: OwnedFd,
 }
 
 impl NullIo {
-    /// One whose operations have ended when it is asked next.
+    /// Creates a backend whose operations are complete at the next poll.
     ///
     /// # Errors
-    /// There is no descriptor left.
+    /// The process has no descriptor left.
     pub fn new() -> std::io::Result<Self> {
         Self::ending(CAPACITY)
     }
 
-    /// One of whose operations at most so many have ended each time it is asked, in order.
+    /// Creates a backend that returns at most `told_at_once` completions per poll, in order.
     ///
     /// # Errors
-    /// There is no descriptor left.
+    /// The process has no descriptor left.
     pub fn ending(told_at_once: usize) -> std::io::Result<Self> {
         let ended = VecDeque::with_capacity(CAPACITY);
         Ok(Self { ended, told_at_once, files: 0, wake: never_readable()? })

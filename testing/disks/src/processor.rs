@@ -1,4 +1,4 @@
-//! Processors with disks: the storage plane on processors' threads, without a daemon.
+//! Workers with disks: the storage plane on worker threads, without the daemon.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,23 +15,23 @@ use suimon_switch::DataPlane;
 use suimon_uring::{UringFileIo, UringSource};
 use suimon_wait::ProcessorThreads;
 
-/// The store of disks with limits.
+/// Store of the disks with limits.
 const STORE: StoreId = StoreId(0);
 
-/// Threads of processors with disks, in most cases one. Dropping it stops them; what clients
-/// have asked for then is not answered.
+/// Worker threads with disks, usually one. Dropping it stops the threads; outstanding requests of
+/// clients are not completed.
 pub struct DiskProcessor {
     plane: DataPlane,
     storage: StoragePlane,
     disks: AtomicU32,
 }
 
-/// A disk of a processor.
+/// ID of an open disk of a [`DiskProcessor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenedDisk(DiskId);
 
 impl OpenedDisk {
-    /// What it is called by devices.
+    /// Returns the ID that devices use for the disk.
     #[must_use]
     pub const fn id(self) -> DiskId {
         self.0
@@ -39,26 +39,26 @@ impl OpenedDisk {
 }
 
 impl DiskProcessor {
-    /// Starts it.
+    /// Starts one worker with an io_uring.
     ///
     /// # Errors
-    /// The system has no io_uring, or no thread.
+    /// The system does not support io_uring, or cannot start a thread.
     pub fn start(placement: Placement) -> Result<Self> {
         Self::start_on(placement, Box::new(UringFileIo::new(1024, 64).context("io_uring")?))
     }
 
-    /// The same, with files of another kind.
+    /// Starts one worker with the given I/O backend.
     ///
     /// # Errors
-    /// The system has no thread.
+    /// The system cannot start a thread.
     pub fn start_on(placement: Placement, io: Box<dyn FileIo>) -> Result<Self> {
         Self::start_with(&[placement], Arc::new(OneProcessorsIo(Mutex::new(Some(io)))))
     }
 
-    /// Starts several, each where the kernel lets it run and with an io_uring of its own.
+    /// Starts several workers without CPU affinity, each with its own io_uring.
     ///
     /// # Errors
-    /// The system has no thread.
+    /// The system cannot start a thread.
     pub fn start_several(processors: usize) -> Result<Self> {
         Self::start_with(&vec![Placement::Floating; processors], Arc::new(UringSource))
     }
@@ -71,10 +71,10 @@ impl DiskProcessor {
         Ok(Self { plane, storage, disks: AtomicU32::new(1) })
     }
 
-    /// Takes a disk, which is held to limits if there are any.
+    /// Opens a disk, with Storage QoS if `limits` is given.
     ///
     /// # Errors
-    /// Its file cannot be used, or the limits are refused.
+    /// The file cannot be used, or the limits are rejected.
     pub fn add_disk(&self, spec: DiskSpec, limits: Option<Limits>) -> Result<OpenedDisk> {
         let disk = OpenedDisk(DiskId(self.disks.fetch_add(1, Ordering::Relaxed)));
         if let Some(limits) = limits {
@@ -84,33 +84,33 @@ impl DiskProcessor {
         Ok(disk)
     }
 
-    /// Holds a disk that came with limits to others.
+    /// Changes the limits of a disk that was opened with limits.
     ///
     /// # Errors
-    /// They are refused.
+    /// The limits are rejected.
     pub fn set_limits(&self, disk: OpenedDisk, limits: Limits) -> Result<()> {
         let proposal = Proposal::Disk(disk.0, Assignment::Own(limits));
         Ok(self.storage.propose(STORE, &[proposal], true)?)
     }
 
-    /// Has as many processors as this from now on; disks of those that go move.
+    /// Changes the number of workers. Disks of stopped workers move to others.
     ///
     /// # Errors
-    /// The system has no thread.
+    /// The system cannot start a thread.
     pub fn set_processors(&self, processors: usize) -> Result<()> {
         Ok(self.plane.set_processors(&vec![Placement::Floating; processors])?)
     }
 
-    /// Which processor serves a disk.
+    /// Returns the worker that serves a disk.
     #[must_use]
     pub fn processor_of(&self, disk: OpenedDisk) -> Option<ProcessorId> {
         self.storage.disks().iter().find(|view| view.disk == disk.0).map(|view| view.processor)
     }
 
-    /// Holds disks that came with limits to these together.
+    /// Applies limits to the total of several disks that were opened with limits.
     ///
     /// # Errors
-    /// They are refused.
+    /// The limits are rejected.
     pub fn share_limits(&self, disks: &[OpenedDisk], limits: Limits) -> Result<()> {
         let (policy, kind) = (PolicyId(0), PolicyKind::Aggregated);
         let mut proposals = vec![Proposal::Policy(policy, PolicySpec { kind, limits })];
@@ -119,45 +119,45 @@ impl DiskProcessor {
         Ok(self.storage.propose(STORE, &proposals, true)?)
     }
 
-    /// Gives a disk a client's connection.
+    /// Attaches the queue of a client connection to a disk.
     ///
     /// # Errors
-    /// There is no such disk.
+    /// The disk does not exist.
     pub fn add_queue(&self, disk: OpenedDisk, queue: Box<dyn DiskQueue>) -> Result<()> {
         self.storage.attach_client(disk.0, queue)?;
         Ok(())
     }
 
-    /// What a disk has done.
+    /// Returns the request counters of a disk.
     ///
     /// # Errors
-    /// There is no such disk.
+    /// The disk does not exist.
     pub fn tally(&self, disk: OpenedDisk) -> Result<DiskTally> {
         let views = self.storage.disks();
         let view = views.into_iter().find(|view| view.disk == disk.0);
         Ok(view.context("there is no such disk")?.tally)
     }
 
-    /// What serves the disks.
+    /// Returns the storage plane.
     #[must_use]
     pub const fn storage(&self) -> &StoragePlane {
         &self.storage
     }
 
-    /// Ends the connections of a disk's clients.
+    /// Disconnects the clients of a disk.
     pub fn detach_clients(&self, disk: OpenedDisk) {
         self.storage.detach_clients(disk.0);
     }
 
-    /// Closes a disk and its connections; everything is durable then.
+    /// Closes a disk and its connections. All completed writes are durable when this returns.
     ///
     /// # Errors
-    /// Its file could not be written, or the processor is gone.
+    /// A file could not be written, or the worker has stopped.
     pub fn close_disk(&self, disk: OpenedDisk) -> Result<()> {
         Ok(images::close(self.storage.take_disk(disk.0)?, "the disk")?)
     }
 
-    /// Tells on stdout what there was to tell since the last time.
+    /// Prints the notices since the last call to standard output.
     pub fn print_notices(&self) {
         while let Some(notice) = self.storage.poll_notice() {
             println!("{notice:?}");
@@ -190,7 +190,7 @@ impl Drop for DiskProcessor {
     }
 }
 
-/// The I/O that was made for the one processor.
+/// I/O backend of a single worker, which takes it at its start.
 struct OneProcessorsIo(Mutex<Option<Box<dyn FileIo>>>);
 
 impl FileIoSource for OneProcessorsIo {

@@ -1,4 +1,4 @@
-//! What a VM that may come back relies on, kept over the death of the process.
+//! Negotiated features that a reconnecting VM depends on, stored across the death of the process.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use suimon_ports::{DeviceNotice, DiskObserver, VhostUserPromise};
 use suimon_quantity::DiskId;
 
-/// Hears what was promised, and writes it to a file; says what it hears.
+/// Stores the negotiated features in a file, and prints each change.
 #[derive(Debug)]
 pub struct Promises {
     file: Option<PathBuf>,
@@ -15,10 +15,10 @@ pub struct Promises {
 }
 
 impl Promises {
-    /// What was promised before, as this file has it, if it is there.
+    /// Reads the negotiated features from the file, if it exists.
     ///
     /// # Errors
-    /// The file is none of ours.
+    /// The file cannot be read or has a different format.
     pub fn kept_in(file: Option<&Path>) -> Result<Self> {
         let last = match file.filter(|file| file.exists()) {
             Some(file) => parse(&std::fs::read_to_string(file)?)
@@ -28,13 +28,13 @@ impl Promises {
         Ok(Self { file: file.map(Path::to_owned), last: Mutex::new(last) })
     }
 
-    /// What was promised last.
+    /// Returns the features negotiated last.
     #[must_use]
     pub fn last(&self) -> VhostUserPromise {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the file as a whole, so that a death leaves the one or the other.
+    /// Replaces the file atomically, so that it is complete if the process dies.
     fn write(&self, promise: VhostUserPromise) -> std::io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let aside = file.with_extension("new");

@@ -1,4 +1,4 @@
-//! Disks in a directory, made and opened as the daemon makes and opens them.
+//! Disks in a directory, created and opened as the daemon creates and opens them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,42 +16,42 @@ pub struct StoreFolder {
 }
 
 impl StoreFolder {
-    /// A directory that is there.
+    /// Opens an existing directory.
     ///
     /// # Errors
-    /// It is not.
+    /// The directory does not exist.
     pub fn open(path: &Path) -> Result<Self> {
         Ok(Self { files: Arc::new(HostStore::open(path)?) })
     }
 
-    /// Makes a disk's file.
+    /// Creates the file of a disk.
     ///
     /// # Errors
-    /// The plan is not possible, or the store is full.
+    /// The plan is invalid, or the store is full.
     pub fn make(&self, plan: &DiskPlan) -> Result<()> {
         Ok(seeded(|seeds| create(&self.files, plan, seeds))?)
     }
 
-    /// Opens a disk that was made, for a processor.
+    /// Opens an existing disk for a worker.
     ///
     /// # Errors
-    /// It is not there, in use, or not what the plan says.
+    /// The file does not exist, is in use, or does not match the plan.
     pub fn disk(&self, plan: &DiskPlan) -> Result<DiskSpec> {
         Ok(seeded(|seeds| open(self.files.as_ref(), plan, seeds))?.spec)
     }
 
-    /// Bytes that a disk's file takes of the store.
+    /// Returns the number of bytes that the file of a disk occupies in the store.
     ///
     /// # Errors
-    /// It is not there.
+    /// The file does not exist.
     pub fn allocated_bytes(&self, plan: &DiskPlan) -> Result<u64> {
         let name = plan.file.as_ref().context("it is the store itself")?;
         Ok(self.files.status(name)?.allocated_bytes)
     }
 }
 
-/// A plan of a disk of `size` bytes whose file is named by its kind and format, with blocks
-/// as the format has them by itself.
+/// Returns the plan of a disk of `size` bytes with the format's default block size. The file is
+/// named after kind and format.
 #[must_use]
 pub fn new_disk(format: DiskFormat, kind: DiskKind, size: Option<u64>) -> DiskPlan {
     DiskPlan {
@@ -67,7 +67,7 @@ pub fn new_disk(format: DiskFormat, kind: DiskKind, size: Option<u64>) -> DiskPl
     }
 }
 
-/// Runs what needs random numbers and the time.
+/// Calls a function that needs random numbers and the current time.
 ///
 /// # Panics
 /// The system has no random numbers.

@@ -1,18 +1,18 @@
-//! A conformance suite for LACP (IEEE 802.1AX, clause 6), from outside.
+//! Black-box conformance test suite for LACP (IEEE 802.1AX, clause 6).
 //!
-//! The suite owns the far ends of a device's links. It plays the partner, and
-//! sometimes the wire, and judges what the device sends: its LACPDUs tell what its
-//! machines do, and a probe behind its team tells whether frames pass.
+//! The suite uses the far ends of a device's links. It acts as the partner, in some cases as a
+//! looped cable, and checks what the device sends: its LACPDUs report the state of its state
+//! machines, and a probe of a host behind its team shows whether frames are forwarded.
 //!
-//! - `pdu`: its own codec, shared with nobody it judges.
-//! - `world`: packet sockets and the clock; in unit tests, virtual time and a device.
-//! - `session`, `partner`: partners that play by themselves, and what was heard.
-//! - `cases`: the questions. `run`, `report`: their answers.
+//! - `pdu`: a codec of its own, shared with no tested device.
+//! - `world`: packet sockets and the clock; in unit tests virtual time and a virtual device.
+//! - `session`, `partner`: simulated partners, and the record of received frames.
+//! - `cases`: the test cases. `run`, `report`: their execution and results.
 //!
-//! What it does not do: it configures no device and needs nothing of its insides.
+//! The suite does not configure the device and does not access its internals.
 //!
-//! Invariants: every wait has a limit; what the device sends is never trusted to be
-//! well formed; every finding names its clause.
+//! Invariants: every wait has a limit; frames of the device are never assumed to be valid; every
+//! finding names its clause.
 #![deny(unsafe_code)]
 
 mod cases;

@@ -62,11 +62,11 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// What they say of the run.
+    /// Returns the parameters of the run.
     pub(crate) fn setup(&self) -> Setup {
         let probe = self.probe.map(|target| {
             let [a, b, c, d] = target.octets();
-            // The neighbour in the smallest network that has one.
+            // The other host address of the /30 network that contains the target.
             let neighbour = Ipv4Addr::new(a, b, c, d ^ 3);
             Probe { target, sender: self.probe_from.unwrap_or(neighbour) }
         });
@@ -80,10 +80,10 @@ impl Options {
         }
     }
 
-    /// The cases they choose.
+    /// Returns the selected cases.
     ///
     /// # Errors
-    /// A name that no case has.
+    /// A name does not match any case.
     pub(crate) fn cases(&self) -> Result<Vec<&'static Case>> {
         for name in self.only.iter().chain(&self.skip) {
             if !cases::all().any(|case| case.id.starts_with(name.as_str())) {

@@ -1,16 +1,15 @@
-//! What the suite plays at the far end of one of the device's links.
+//! The simulated partner at the far end of a link of the device.
 
 use crate::pdu::{Lacpdu, Mac, PortInfo, State};
 
-/// How the partner behaves by itself.
+/// Behaviour of the partner when no case intervenes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Voice {
     /// Sends nothing.
     Mute,
-    /// Sends each second and when the device's information changes, as a partner that
-    /// keeps the rules does.
+    /// Sends each second and when the device's information changes, as a conforming partner does.
     Answer,
-    /// Sends back every LACPDU as it came, as a looped wire does.
+    /// Sends back every received LACPDU unchanged, as a looped cable does.
     Reflect,
 }
 
@@ -20,22 +19,22 @@ pub(crate) struct Partner {
     pub(crate) voice: Voice,
     /// Source address of its frames.
     pub(crate) source: Mac,
-    /// What it says of itself. It says collecting and distributing as soon as the
+    /// Information that it sends as actor. It sets collecting and distributing as soon as the
     /// device is in sync, unless `state_is_fixed`.
     pub(crate) info: PortInfo,
     pub(crate) state_is_fixed: bool,
-    /// What a case changes in every LACPDU before it is sent.
+    /// Change that a case makes to every LACPDU before transmission.
     pub(crate) tweak: Option<fn(&mut Lacpdu)>,
 }
 
-/// The state of a partner that wants to hear from the device each second.
+/// State of an active partner with the short timeout that is aggregatable and in sync.
 pub(crate) const WILLING: State = State(
     State::ACTIVITY.0 | State::SHORT_TIMEOUT.0 | State::AGGREGATION.0 | State::SYNCHRONIZATION.0,
 );
 
 impl Partner {
-    /// The partner with which everything is well: the same system and key on every
-    /// link, a port for each.
+    /// Returns a conforming partner: the same system and key on every link, and a different port on
+    /// each.
     pub(crate) fn baseline(interface: usize) -> Self {
         let number = u8::try_from(interface).unwrap_or(u8::MAX);
         Self {
@@ -54,7 +53,7 @@ impl Partner {
         }
     }
 
-    /// Its next LACPDU, to a device that last said `device` of itself.
+    /// Returns the next LACPDU, where `device` is the last received information of the device.
     pub(crate) fn compose(&self, device: Option<&PortInfo>) -> Lacpdu {
         let device = device.copied().unwrap_or_default();
         let mut actor = self.info;

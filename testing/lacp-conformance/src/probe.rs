@@ -1,4 +1,4 @@
-//! A question to somebody behind the team: ARP (RFC 826), which every host answers.
+//! Probe of a host behind the team with an ARP request (RFC 826), which every IPv4 host answers.
 
 use std::net::Ipv4Addr;
 
@@ -7,24 +7,24 @@ use crate::pdu::{Mac, read, read_u16};
 const ARP_TYPE: u16 = 0x0806;
 const FRAME_BYTES: usize = 60;
 
-/// Whom to ask, and who asks.
+/// Target and sender of the probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
-    /// An address behind the team.
+    /// Address of a host behind the team.
     pub(crate) target: Ipv4Addr,
-    /// An address that the target may answer to; nobody else may have it.
+    /// Sender address of the request, in the target's network and not used by another host.
     pub(crate) sender: Ipv4Addr,
 }
 
-/// An answer that was seen.
+/// A received ARP reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sight {
-    /// The answer's destination: who asked.
+    /// Destination address of the reply, which is the source address of the request.
     pub(crate) asked: Mac,
 }
 
 impl Probe {
-    /// An ARP request from `source`.
+    /// Returns an ARP request with the source address `source`.
     pub(crate) fn request(&self, source: Mac) -> Vec<u8> {
         let mut frame = vec![0xff; 6];
         frame.extend(source);
@@ -38,7 +38,7 @@ impl Probe {
         frame
     }
 
-    /// Whether a frame is the target's answer.
+    /// Returns the reply if the frame is an ARP reply of the target to the sender.
     pub(crate) fn sight(&self, frame: &[u8]) -> Option<Sight> {
         let is_reply = read_u16(frame, 12) == Some(ARP_TYPE) && read_u16(frame, 20) == Some(2);
         let from: [u8; 4] = read(frame, 28)?;
@@ -59,7 +59,7 @@ mod tests {
         let asks = [2, 0, 0, 0, 0, 9];
         let request = probe.request(asks);
         assert_eq!((request.len(), probe.sight(&request)), (60, None));
-        // The answer as RFC 826 makes it of the request: ends swapped, operation 2.
+        // A reply as specified by RFC 826: sender and target exchanged, operation 2.
         let mut answer = request.clone();
         answer[..6].copy_from_slice(&asks);
         answer[21] = 2;

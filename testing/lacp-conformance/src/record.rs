@@ -1,10 +1,10 @@
-//! What was heard, and pure questions about it.
+//! Received frames and functions that evaluate them.
 
 use std::time::Duration;
 
 use crate::pdu::{Kind, Lacpdu};
 
-/// A frame of the slow protocols, or any other, that the device sent.
+/// A received frame of any protocol.
 #[derive(Clone, Debug)]
 pub(crate) struct Heard {
     pub(crate) at: Duration,
@@ -13,7 +13,7 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    /// The LACPDU, if it is one.
+    /// Returns the LACPDU, if the frame is one.
     pub(crate) fn lacpdu(&self) -> Option<&Lacpdu> {
         match &self.kind {
             Kind::Lacp(pdu) => Some(pdu),
@@ -22,12 +22,12 @@ impl Heard {
     }
 }
 
-/// The LACPDUs among what was heard, with their times.
+/// Returns the LACPDUs among the received frames, with their times.
 pub(crate) fn lacpdus(heard: &[Heard]) -> impl DoubleEndedIterator<Item = (Duration, &Lacpdu)> {
     heard.iter().filter_map(|one| Some((one.at, one.lacpdu()?)))
 }
 
-/// The most of these times that lie in one interval shorter than `window`.
+/// Returns the maximum number of times in one interval shorter than `window`.
 pub(crate) fn most_within(times: &[Duration], window: Duration) -> usize {
     let mut most = 0;
     let mut first = 0;
@@ -40,12 +40,12 @@ pub(crate) fn most_within(times: &[Duration], window: Duration) -> usize {
     most
 }
 
-/// The times between neighbours.
+/// Returns the intervals between consecutive times.
 pub(crate) fn gaps(times: &[Duration]) -> Vec<Duration> {
     times.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// A time as people read it.
+/// Returns a time as text in seconds with two decimals.
 pub(crate) fn seconds(time: Duration) -> String {
     format!("{:.2} s", time.as_secs_f64())
 }

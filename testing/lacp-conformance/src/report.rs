@@ -1,10 +1,10 @@
-//! What the run says.
+//! Results of a run and their output.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// What a case found.
+/// Result of a case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "kebab-case")]
 pub(crate) enum Outcome {
@@ -18,28 +18,28 @@ pub(crate) enum Outcome {
     NotApplicable {
         reason: String,
     },
-    /// The suite could not do its work.
+    /// The suite failed to execute the case.
     Broken {
         reason: String,
     },
 }
 
-/// A case and what it found.
+/// A case with its result.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Finding {
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
-    /// Of IEEE 802.1AX-2014 unless another is named.
+    /// Clause of IEEE 802.1AX-2014 unless another standard is named.
     pub(crate) clause: &'static str,
     pub(crate) seconds: f64,
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
 }
 
-/// The whole run.
+/// Results of the whole run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    /// What the user calls the device.
+    /// Name of the device given by the user.
     pub(crate) device: String,
     pub(crate) interfaces: Vec<String>,
     pub(crate) passed: usize,
@@ -50,7 +50,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// The report of these findings.
+    /// Creates the report of these results.
     pub(crate) fn new(device: String, interfaces: Vec<String>, cases: Vec<Finding>) -> Self {
         let count = |is: fn(&Outcome) -> bool| cases.iter().filter(|one| is(&one.outcome)).count();
         Self {
@@ -64,7 +64,8 @@ impl Report {
         }
     }
 
-    /// 0 if nothing failed, 1 if a case did, 2 if the suite could not do its work.
+    /// Returns the exit code: 0 if no case failed, 1 if a case failed, 2 if the suite failed to
+    /// execute a case.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self { broken: 1.., .. } => 2,
@@ -73,10 +74,10 @@ impl Report {
         }
     }
 
-    /// The line after the cases.
+    /// Writes the summary line.
     ///
     /// # Errors
-    /// The output is closed.
+    /// Writing fails.
     pub(crate) fn write_totals(&self, to: &mut impl Write) -> io::Result<()> {
         let Self { device, passed, failed, not_applicable, broken, .. } = self;
         write!(to, "{device}: {passed} passed, {failed} failed, {not_applicable} not applicable")?;
@@ -88,10 +89,10 @@ impl Report {
 }
 
 impl Finding {
-    /// The case for people.
+    /// Writes the result of the case as text.
     ///
     /// # Errors
-    /// The output is closed.
+    /// Writing fails.
     pub(crate) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let Self { id, title, clause, seconds, outcome } = self;
         let line = |word: &str, rest: &str| format!("{word:<5} {id:<32} {seconds:>6.2} s  {rest}");

@@ -1,4 +1,4 @@
-//! Runs cases one after the other.
+//! Sequential execution of cases.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::report::{Finding, Outcome};
 use crate::session::Session;
 use crate::verdict::Stop;
 
-/// What a case may not say anything about, before it is run.
+/// Returns the reason why a case is not applicable to the run, known before its execution.
 fn objection(case: &Case, session: &Session<'_>) -> Option<String> {
     if case.interfaces > session.seats.len() {
         return Some(format!("needs {} interfaces to one team", case.interfaces));
@@ -37,7 +37,7 @@ pub(crate) fn run(case: &Case, session: &mut Session<'_>) -> Finding {
     }
 }
 
-/// Seconds with two decimals.
+/// Returns the time in seconds, rounded to two decimals.
 fn rounded(time: Duration) -> f64 {
     (time.as_secs_f64() * 100.0).round() / 100.0
 }

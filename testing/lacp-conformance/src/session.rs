@@ -1,4 +1,4 @@
-//! A run against one device: the partners play, what the device says is kept.
+//! A run against one device: simulates the partners and records the device's frames.
 
 use std::time::Duration;
 
@@ -12,32 +12,34 @@ use crate::setup::Setup;
 use crate::verdict::{Stop, not_applicable};
 use crate::world::World;
 
-/// How often a partner speaks without being asked: Fast_Periodic_Time.
+/// Interval of the partner's periodic LACPDUs: Fast_Periodic_Time.
 const EVERY: Duration = Duration::from_secs(1);
-/// How far apart a partner's frames are: it keeps the limit of three a second itself.
+/// Minimum interval between LACPDUs of a partner, so that it observes the limit of three per
+/// second.
 const APART: Duration = Duration::from_millis(350);
-/// How long a device that is to come into use may keep still before it is nudged.
+/// Time without progress after which a silent device is prompted to transmit; see
+/// [`Session::nudge`].
 const PATIENCE: Duration = Duration::from_millis(2500);
-/// Frames that a flood sends before it looks at what came back.
+/// Number of frames that a flood sends before it processes received frames.
 const BURST: usize = 32;
 
-/// One link: the partner, and what the device said on it.
+/// A link: its partner and the frames received on it.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) partner: Partner,
-    /// What the device last said of itself.
+    /// Last actor information of the device.
     pub(crate) device: Option<PortInfo>,
-    /// Everything since the case began.
+    /// All frames received since the case began.
     pub(crate) heard: Vec<Heard>,
     said: Option<(Duration, Lacpdu)>,
 }
 
-/// The links and the time.
+/// The links, and the access to the interfaces and the clock.
 pub(crate) struct Session<'w> {
     world: &'w mut dyn World,
     pub(crate) setup: Setup,
     pub(crate) seats: Vec<Seat>,
-    /// Answers to probes, with the interface they came by.
+    /// Received replies to probes, with time and interface.
     pub(crate) sights: Vec<(Duration, usize, Sight)>,
 }
 
@@ -47,17 +49,18 @@ impl Seat {
         Self { partner, device: None, heard: Vec::new(), said: None }
     }
 
-    /// The last LACPDU of the device in this case.
+    /// Returns the last LACPDU of the device in this case.
     pub(crate) fn last(&self) -> Option<&Lacpdu> {
         lacpdus(&self.heard).next_back().map(|(_, pdu)| pdu)
     }
 
-    /// LACPDUs since `since`, with their times.
+    /// Returns the LACPDUs since `since` with their times.
     pub(crate) fn since(&self, since: Duration) -> Vec<(Duration, Lacpdu)> {
         lacpdus(&self.heard).filter(|(at, _)| *at >= since).map(|(at, pdu)| (at, *pdu)).collect()
     }
 
-    /// Whether the device said last that frames pass, and knows the partner.
+    /// Returns whether the last LACPDU of the device reports that frames pass and that the partner
+    /// is known.
     pub(crate) fn is_in_use(&self) -> bool {
         self.last().is_some_and(|pdu| {
             pdu.actor.state.has(State::IN_USE)
@@ -66,7 +69,7 @@ impl Seat {
         })
     }
 
-    /// When the partner speaks next.
+    /// Returns the time of the partner's next LACPDU; `None` if it sends none on its own.
     fn due(&self) -> Option<Duration> {
         if self.partner.voice != Voice::Answer {
             return None;
@@ -78,18 +81,18 @@ impl Seat {
 }
 
 impl<'w> Session<'w> {
-    /// Nobody speaks yet.
+    /// Creates a session in which no partner sends.
     pub(crate) fn new(world: &'w mut dyn World, setup: Setup) -> Self {
         let seats = (0..world.interfaces()).map(Seat::new).collect();
         Self { world, setup, seats, sights: Vec::new() }
     }
 
-    /// Since the run began.
+    /// Returns the time since the run began.
     pub(crate) fn now(&self) -> Duration {
         self.world.now()
     }
 
-    /// Forgets what was heard: a case begins.
+    /// Deletes all received frames at the beginning of a case.
     pub(crate) fn begin_case(&mut self) {
         for seat in &mut self.seats {
             seat.heard.clear();
@@ -97,7 +100,7 @@ impl<'w> Session<'w> {
         self.sights.clear();
     }
 
-    /// Lets the partners play until `done`, for `limit` at most; whether it was done.
+    /// Runs the partners until `done` returns true, for at most `limit`; returns whether it did.
     pub(crate) fn run_until(
         &mut self,
         limit: Duration,
@@ -120,12 +123,12 @@ impl<'w> Session<'w> {
         }
     }
 
-    /// Lets the partners play for a time.
+    /// Runs the partners for a time.
     pub(crate) fn run_for(&mut self, time: Duration) -> Result<()> {
         self.run_until(time, |_| false).map(drop)
     }
 
-    /// Sends the partner's next LACPDU now.
+    /// Sends the partner's next LACPDU immediately.
     pub(crate) fn say(&mut self, interface: usize) -> Result<()> {
         let seat = &mut self.seats[interface];
         let pdu = seat.partner.compose(seat.device.as_ref());
@@ -133,14 +136,14 @@ impl<'w> Session<'w> {
         self.send(interface, &pdu.encode())
     }
 
-    /// Sends a frame as it is.
+    /// Sends a frame unchanged.
     pub(crate) fn send(&mut self, interface: usize, frame: &[u8]) -> Result<()> {
         self.trace('>', interface, &Kind::of(frame));
         self.world.send(interface, frame)
     }
 
-    /// Sends these frames again and again as fast as they go, while the partners play;
-    /// returns how many.
+    /// Sends these frames repeatedly at the maximum rate for a time, while the partners run;
+    /// returns the number of frames sent.
     pub(crate) fn flood(
         &mut self,
         interface: usize,
@@ -156,8 +159,8 @@ impl<'w> Session<'w> {
                 sent += 1;
             }
             self.speak()?;
-            // As many as were sent: a device that sends more does not keep the flood from
-            // its end.
+            // Receives at most as many frames as were sent, so that a device that sends more cannot
+            // prolong the flood.
             for _ in 0..BURST {
                 let Some(arrival) = self.world.receive(Duration::ZERO)? else { break };
                 self.hear(arrival.interface, arrival.at, arrival.frame)?;
@@ -166,12 +169,12 @@ impl<'w> Session<'w> {
         Ok(sent)
     }
 
-    /// Takes a link down or up.
+    /// Sets a link down or up.
     pub(crate) fn set_link(&mut self, interface: usize, up: bool) -> Result<()> {
         self.world.set_link(interface, up)
     }
 
-    /// Sends the probe, if there is one, by an interface.
+    /// Sends the probe on an interface; `None` if no probe is configured.
     pub(crate) fn probe(&mut self, interface: usize) -> Result<Option<Probe>> {
         let Some(probe) = self.setup.probe else { return Ok(None) };
         let source = self.seats[interface].partner.source;
@@ -179,11 +182,11 @@ impl<'w> Session<'w> {
         Ok(Some(probe))
     }
 
-    /// Brings every link into use with the baseline's partner.
+    /// Brings every link into use with the baseline partner; returns the elapsed time.
     ///
     /// # Errors
-    /// [`Stop::NotApplicable`] if the device does not come: one case says so, others
-    /// have nothing to judge.
+    /// [`Stop::NotApplicable`] if a link does not come into use. One case reports this as its
+    /// failure; the other cases cannot be judged.
     pub(crate) fn establish(&mut self) -> Result<Duration, Stop> {
         let began = self.now();
         for (interface, seat) in self.seats.iter_mut().enumerate() {
@@ -201,9 +204,10 @@ impl<'w> Session<'w> {
         not_applicable(format!("a member did not come into use within {} s", limit.as_secs()))
     }
 
-    /// Shows a device that was silent since `since` a wrong view of its activity, which
-    /// changes nothing but that it has to speak. It may keep still for half a minute
-    /// after a partner that wanted it so.
+    /// Sends an LACPDU with a wrong view of the device's activity on each link on which the device
+    /// has been silent since `since`. It changes no state, but the device must respond
+    /// (update_NTT). A device whose previous partner had the long timeout may otherwise be silent
+    /// for half a minute.
     fn nudge(&mut self, since: Duration) -> Result<()> {
         for interface in 0..self.seats.len() {
             let seat = &self.seats[interface];

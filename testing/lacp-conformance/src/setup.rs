@@ -1,4 +1,4 @@
-//! What is known of the device and the machine before the run.
+//! Parameters of the run that concern the device and this host.
 
 use std::time::Duration;
 
@@ -15,27 +15,27 @@ pub(crate) const LONG_TIMEOUT: Duration = Duration::from_secs(90);
 /// Aggregate_Wait_Time.
 pub(crate) const AGGREGATE_WAIT: Duration = Duration::from_secs(2);
 
-/// The run's parameters.
+/// Parameters of the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
-    /// By how much a timer of the device may be off. The standard allows 250 ms
-    /// (802.1AX-2014, 6.4.10).
+    /// Maximum deviation of a timer of the device. The standard allows 250 ms (802.1AX-2014,
+    /// 6.4.10).
     pub(crate) tolerance: Duration,
-    /// By how much the times at which frames are seen may be off.
+    /// Maximum error of the times of received frames.
     pub(crate) jitter: Duration,
-    /// How long a member may take to come into use.
+    /// Maximum time for a member to come into use.
     pub(crate) establish_limit: Duration,
-    /// Whether cases that wait for the long timers are run.
+    /// Whether cases that wait for the long timers run.
     pub(crate) long: bool,
-    /// Whether every LACPDU is told on standard error.
+    /// Whether each LACPDU is printed to standard error.
     pub(crate) trace: bool,
-    /// What is behind the team.
+    /// Probe of a host behind the team.
     pub(crate) probe: Option<Probe>,
 }
 
 impl Setup {
-    /// How long an answer may take that the device need not delay: one
-    /// Fast_Periodic_Time, because the limit of transmission may be in force.
+    /// Returns the maximum time of an immediate response: one Fast_Periodic_Time, because the
+    /// transmission limit may delay the response, plus tolerances.
     pub(crate) fn soon(&self) -> Duration {
         FAST_PERIODIC + self.tolerance + self.jitter
     }

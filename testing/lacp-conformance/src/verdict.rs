@@ -1,19 +1,19 @@
-//! What a case finds.
+//! Result of executing a case.
 
 use anyhow::Error;
 
-/// Why a case did not pass.
+/// Reason why a case did not pass.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The device does not do what the clause says.
+    /// The device violates the clause.
     Fail { expected: String, observed: String },
-    /// The case says nothing about this device.
+    /// The case is not applicable to this device.
     NotApplicable(String),
-    /// The suite could not do its work.
+    /// The suite failed to execute the case.
     Broken(Error),
 }
 
-/// What was observed of a case that passed, or why it did not.
+/// The observation of a case that passed, or the reason why it did not.
 pub(crate) type Judged = Result<String, Stop>;
 
 impl From<Error> for Stop {
@@ -36,7 +36,7 @@ pub(crate) fn fail<T>(expected: impl Into<String>, observed: impl Into<String>) 
     Err(Stop::Fail { expected: expected.into(), observed: observed.into() })
 }
 
-/// The case says nothing about this device.
+/// Ends the case as not applicable to this device.
 pub(crate) fn not_applicable<T>(why: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::NotApplicable(why.into()))
 }

@@ -1,9 +1,9 @@
-//! What a frame's way through the engine costs to and from an uplink and a team of two,
-//! for each algorithm, when queues cost nothing. Uplink and team are measured in turn, so
-//! that what else the host does falls on both.
+//! Benchmark of the cost of forwarding a frame to and from a single uplink and a team of two
+//! members, for each mode and distribution algorithm, with queues of negligible cost. Uplink and
+//! team are measured alternately, so that other load on the host affects both.
 //!
-//! `cargo run --release -p suimon-processor-tests --example team_rate [words]`: of loads,
-//! modes and algorithms those whose line has all these words.
+//! `cargo run --release -p suimon-processor-tests --example team_rate [words]`: measures only the
+//! combinations of load, mode and algorithm whose output line contains all given words.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -24,26 +24,26 @@ use suimon_wait::ProcessorThreads;
 
 const PAIRS: usize = 5;
 const WINDOW: Duration = Duration::from_millis(100);
-/// Of each sample; the first is that in which caches and branch predictors learn.
+/// Windows per sample. The first one is skipped, because caches and branch predictors are cold.
 const WINDOWS: usize = 6;
 const SWITCH: SwitchId = SwitchId(1);
 const UPLINK: u32 = 1;
 const MEMBERS: [u32; 2] = [2, 3];
 
-/// The NIC's own address, and that of the first station on the other side.
+/// Last byte of the NIC's MAC address, and of the MAC address of the first remote station.
 const NIC: u8 = 0;
 const STATION: u8 = 1;
 
-/// Frames of so many flows, whose packets take turns.
+/// Source of frames of several flows in round-robin order.
 struct Flows(Vec<Vec<u8>>);
 
 impl Flows {
-    /// Between these two addresses, the destination's first.
+    /// Returns a source of `flows` flows between the two addresses `macs`: destination, source.
     fn new(macs: [u8; 2], flows: u8) -> Self {
         Self::of(|_| macs, flows)
     }
 
-    /// To the NIC, each flow from another station.
+    /// Returns a source of one flow to the NIC from each of `stations` remote stations.
     fn of_stations(stations: u8) -> Self {
         Self::of(|flow| [NIC, STATION + flow], stations)
     }
@@ -75,7 +75,7 @@ impl Supply for Flows {
     }
 }
 
-/// One frame of the station on the other side, so that the switch knows it.
+/// Source of a single frame from the remote station, from which the switch learns its address.
 struct Introduction(Option<[u8; 64]>);
 
 impl Supply for Introduction {
@@ -89,10 +89,10 @@ impl Supply for Introduction {
     }
 }
 
-/// What frames a plane is given to forward.
+/// Traffic of a measurement.
 struct Load {
     name: &'static str,
-    /// Whether they come in by the uplink, or by a team's first member.
+    /// Whether the frames arrive on the uplink, or on the first member of the team.
     is_incoming: bool,
     source: fn() -> Box<dyn FrameSource>,
 }
@@ -198,7 +198,7 @@ fn team(mode: TeamMode, algorithm: Algorithm) -> Result<TeamTopology> {
     })
 }
 
-/// What a frame costs to or from an uplink, or a team in its place.
+/// Measures the cost of a frame in ns, to or from a single uplink (`None`) or a team.
 fn sample(kind: Option<(TeamMode, Algorithm)>, load: &Load) -> Result<f64> {
     let runtime = Arc::new(ProcessorThreads);
     let cpu = runtime.cpus()[0];
@@ -237,8 +237,8 @@ fn sample(kind: Option<(TeamMode, Algorithm)>, load: &Load) -> Result<f64> {
     Ok(median(windows))
 }
 
-/// What a frame cost in the next window, by the processor's CPU time, so that others who
-/// use the CPU meanwhile make no difference.
+/// Returns the cost of an ingress frame in the next window in ns, computed from the CPU time of the
+/// worker, so that other load on the CPU does not count.
 fn ns_per_frame(plane: &DataPlane) -> f64 {
     let before = plane.processors().remove(0);
     std::thread::sleep(WINDOW);

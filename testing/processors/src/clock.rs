@@ -1,4 +1,4 @@
-//! Time as a test says it is, on real threads.
+//! Worker threads whose clock is set by the test.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -14,42 +14,42 @@ type Now = Arc<dyn Fn() -> Time + Send + Sync>;
 type GiveWay = Arc<dyn Fn() + Send + Sync>;
 type Pass = Arc<dyn Fn(Time) + Send + Sync>;
 
-/// Threads whose clock is the test's. They sleep until something happens to their
-/// descriptors or they are woken, however soon they wanted to be back: a deadline on
-/// such a clock says nothing of when the test will have it pass.
+/// Starts real threads that read a clock of the test. A wait ends when a descriptor is readable or
+/// the thread is woken, and ignores its deadline, because the real time at which the test advances
+/// its clock to the deadline is unknown; see [`OnClock::passing`].
 #[derive(Clone)]
 pub struct OnClock {
     now: Now,
     give_way: GiveWay,
-    /// Makes time pass until a deadline, if waits for one are to end by it.
+    /// Advances the clock to a deadline, if waits with a deadline do not block.
     pass: Option<Pass>,
-    /// The kernel's number of the thread that started last.
+    /// Kernel thread ID of the thread started last.
     thread: Arc<AtomicU64>,
 }
 
 impl OnClock {
-    /// Threads that are told this time whenever they ask, as is everybody else. A
-    /// processor asks once in each round, and before and after it gives way to others.
+    /// Returns a runtime whose threads, like all other callers, read the time from `now`. A worker
+    /// reads the clock once per round, and before and after it yields the CPU.
     pub fn new(now: impl Fn() -> Time + Send + Sync + 'static) -> Self {
         let (now, give_way) = (Arc::new(now), Arc::new(|| {}));
         Self { now, give_way, pass: None, thread: Arc::default() }
     }
 
-    /// The same, where this is done whenever a thread gives way to others.
+    /// Returns the same runtime with `give_way` called each time a thread yields the CPU.
     #[must_use]
     pub fn giving_way(self, give_way: impl Fn() + Send + Sync + 'static) -> Self {
         Self { give_way: Arc::new(give_way), ..self }
     }
 
-    /// Returns the same threads, except that a wait for a deadline does not block: `pass` makes time
-    /// pass until then.
+    /// Returns the same runtime in which a wait with a deadline does not block: `pass` is called to
+    /// advance the clock to the deadline.
     #[must_use]
     pub fn passing(self, pass: impl Fn(Time) + Send + Sync + 'static) -> Self {
         Self { pass: Some(Arc::new(pass)), ..self }
     }
 
-    /// Whether the thread that started last waits in the kernel, so that nothing is
-    /// left for it to do.
+    /// Returns whether the thread started last is sleeping in the kernel, which means that it has
+    /// no work left.
     pub fn is_at_rest(&self) -> bool {
         let path = format!("/proc/self/task/{}/stat", self.thread.load(Ordering::SeqCst));
         std::fs::read_to_string(path).is_ok_and(|stat| stat.contains(") S "))

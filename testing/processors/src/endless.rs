@@ -1,25 +1,25 @@
-//! Queues that cost nothing, to see what the switch itself costs.
+//! Queues of negligible cost, for measurements of the switch itself.
 
 use suimon_frame::{Frame, FrameBatch, Offloads, Sum, VnetHeader};
 use suimon_ports::{FrameSink, PortFault, Sent};
 
 use crate::supply::Supply;
 
-/// Always has another batch of the same frames.
+/// Frame source that always has another batch of the same frames.
 pub struct Endless {
     frames: Vec<Vec<u8>>,
     header: VnetHeader,
 }
 
 impl Endless {
-    /// A source of this frame.
+    /// Returns a source of one frame.
     pub fn new(bytes: [u8; 64]) -> Self {
         Self::of(vec![bytes.to_vec()], VnetHeader::default())
     }
 
-    /// A source of batches, each of them this many segments in sequence of a TCP/IPv4
-    /// stream that was sent with these MAC addresses, the destination's first.
-    /// Checksums are partial, as a guest leaves them.
+    /// Returns a source of batches of `segments` consecutive segments of a TCP/IPv4 stream with the
+    /// MAC addresses `macs` (destination, source). The checksums are partial, as a guest sends
+    /// them.
     pub fn stream(macs: [[u8; 6]; 2], segments: u32, payload_bytes: u16) -> Self {
         let segment = |nth: u32| {
             let mut bytes = [&macs.concat()[..], &[0x08, 0x00, 0x45, 0]].concat();
@@ -65,7 +65,7 @@ impl Supply for Endless {
     }
 }
 
-/// Takes everything, in these forms.
+/// Sink that accepts every frame and reports these offloads.
 #[derive(Clone, Copy, Default)]
 pub struct Bottomless(pub Offloads);
 

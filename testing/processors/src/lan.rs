@@ -1,4 +1,4 @@
-//! A switch of NICs on one processor, and frames between them.
+//! A switch with NICs on one worker, and frames between the NICs.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use suimon_ports::ProcessorRuntime;
 use suimon_quantity::{Direction, PortId, QueueId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 
-/// The address of the guest at a port.
+/// Returns the MAC address of the guest at a port.
 pub fn mac(port: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, port]
 }
 
-/// A frame of 64 bytes that is no IP: its EtherType is one for experiments (RFC 9542,
+/// Returns a frame of 64 bytes that is not IP, with an EtherType for local experiments (RFC 9542,
 /// section 2.3.4).
 pub fn small_frame(from: u8, to: u8) -> [u8; 64] {
     let mut bytes = [0; 64];
@@ -23,16 +23,16 @@ pub fn small_frame(from: u8, to: u8) -> [u8; 64] {
     bytes
 }
 
-/// The first queue of a port.
+/// Returns the ID of the first queue of a port.
 pub fn queue(port: u32, direction: Direction) -> QueueId {
     QueueId { port: PortId(port), direction, index: 0 }
 }
 
-/// One processor and switch 1 with so many NICs, whose addresses are known. Their
-/// queues are not attached yet.
+/// Starts one worker with switch 1 and `nics` NICs with configured addresses. The queues are not
+/// yet attached.
 ///
 /// # Panics
-/// The host refused a thread.
+/// The host cannot start a thread.
 pub fn plane_of_nics(runtime: Arc<dyn ProcessorRuntime>, nics: u8) -> DataPlane {
     let cpu = *runtime.cpus().first().expect("a CPU to run on");
     let plane = DataPlane::start(&[cpu], runtime).expect("a processor");

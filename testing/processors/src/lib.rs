@@ -1,9 +1,9 @@
-//! Queues in memory, to drive the switching plane on real threads without
-//! devices. Frames pushed on one side come out as bytes on the other. And clocks to
-//! do so in the test's own time.
+//! Queues in memory with which tests run the switching plane on real threads without devices, and
+//! clocks set by the test.
 //!
-//! The queues do no work of their own and know no metadata; what devices do with frames
-//! is tested with the devices.
+//! Frames pushed at one end are returned as bytes at the other end. The queues do not process
+//! frames and have no offload metadata besides the virtio-net header; the frame processing of
+//! devices is tested with the devices.
 #![forbid(unsafe_code)]
 
 mod clock;
@@ -27,14 +27,14 @@ use rustix::event::{EventfdFlags, eventfd};
 use suimon_frame::{Frame, FrameBatch, Offloads, VnetHeader};
 use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent, Wakeup};
 
-/// Waits a moment before a condition is looked at again. A thread that sleeps is woken before those
-/// that compute, as a processor is that sleeps; one that looks all the time would wait for its turn
-/// among them after each frame.
+/// Sleeps briefly between two checks of a condition. Sleeping matters: the scheduler runs a thread
+/// that wakes from sleep before threads that compute, and a worker is also such a thread. A test
+/// that polled without sleeping would wait for its time slice after each frame.
 pub fn pause() {
     std::thread::sleep(std::time::Duration::from_micros(20));
 }
 
-/// The far side of an ingress queue: the guest that sends.
+/// The guest's end of an ingress queue, which sends frames.
 #[derive(Clone)]
 pub struct Sender(Arc<Ingress>);
 
@@ -57,7 +57,7 @@ impl Ingress {
 }
 
 impl Sender {
-    /// An ingress queue and its far side.
+    /// Returns an ingress queue and its guest end.
     ///
     /// # Panics
     /// The host has no eventfd left.
@@ -73,12 +73,12 @@ impl Sender {
         (Self(Arc::clone(&ingress)), Box::new(MemorySource(ingress)))
     }
 
-    /// Sends one frame; like a guest, it notifies only if it was asked to.
+    /// Sends one frame. Like a guest, it notifies the switch only if the queue is armed.
     pub fn send(&self, bytes: &[u8]) {
         self.send_with(&VnetHeader::default(), bytes);
     }
 
-    /// The same, with a virtio-net header.
+    /// Sends one frame with a virtio-net header.
     pub fn send_with(&self, header: &VnetHeader, bytes: &[u8]) {
         let mut waiting = self.0.waiting();
         waiting.push_back((*header, bytes.to_vec()));
@@ -88,17 +88,17 @@ impl Sender {
         }
     }
 
-    /// Whether it was asked to notify when it sends.
+    /// Returns whether the queue is armed, so that the next frame causes a notification.
     pub fn is_awaited(&self) -> bool {
         self.0.armed.load(Ordering::SeqCst)
     }
 
-    /// Frames sent so far.
+    /// Returns the number of frames sent.
     pub fn sent(&self) -> u64 {
         self.0.sent.load(Ordering::SeqCst)
     }
 
-    /// Breaks the protocol.
+    /// Makes the queue report a protocol violation at its next use.
     pub fn misbehave(&self) {
         self.0.broken.store(true, Ordering::SeqCst);
         self.0.kick();
@@ -153,7 +153,7 @@ impl FrameSource for MemorySource {
     }
 }
 
-/// The far side of an egress queue: the guest that receives.
+/// The guest's end of an egress queue, which receives frames.
 #[derive(Clone, Default)]
 pub struct Receiver(Arc<Egress>);
 
@@ -166,7 +166,8 @@ struct Egress {
 }
 
 impl Receiver {
-    /// An egress queue and its far side. Only what was flushed comes out.
+    /// Returns an egress queue and its guest end. A frame is visible at the guest end after the
+    /// flush.
     pub fn pair() -> (Self, Box<dyn FrameSink>) {
         let receiver = Self::default();
         receiver.0.sinks_alive.store(1, Ordering::SeqCst);
@@ -174,17 +175,17 @@ impl Receiver {
         (receiver, Box::new(sink))
     }
 
-    /// From now on the egress takes these forms of frame; none at first.
+    /// Sets the offloads that the queue accepts; initially none.
     pub fn set_offloads(&self, offloads: Offloads) {
         *self.0.offloads.lock().unwrap_or_else(PoisonError::into_inner) = offloads;
     }
 
-    /// The next frame.
+    /// Returns the next frame.
     pub fn poll(&self) -> Option<Vec<u8>> {
         self.0.flushed.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    /// Whether the switch still has the queue.
+    /// Returns whether the queue is still attached to the switch.
     pub fn is_attached(&self) -> bool {
         self.0.sinks_alive.load(Ordering::SeqCst) > 0
     }

@@ -1,4 +1,4 @@
-//! Ingress queues without a far side: they are asked for frames and never wake anybody.
+//! Ingress queues without a guest end. The worker polls them; they never notify.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -6,15 +6,15 @@ use rustix::event::{EventfdFlags, eventfd};
 use suimon_frame::FrameBatch;
 use suimon_ports::{FrameSource, PortFault, Wakeup};
 
-/// Where the frames of a queue come from.
+/// Generator of the frames of a queue.
 pub trait Supply: Send + Sized + 'static {
-    /// Appends frames to `batch` and says how many: [`FrameSource::receive`].
+    /// Appends frames to `batch` and returns their number; see [`FrameSource::receive`].
     ///
     /// # Errors
-    /// The queue is finished.
+    /// The queue has failed or is closed.
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault>;
 
-    /// Whether no further frame comes, so that a processor may sleep.
+    /// Returns whether no further frame follows, so that the worker may sleep.
     fn is_over(&self) -> bool {
         false
     }
@@ -22,7 +22,7 @@ pub trait Supply: Send + Sized + 'static {
     /// See [`FrameSource::release`].
     fn release(&mut self) {}
 
-    /// The queue.
+    /// Converts the generator into a queue.
     ///
     /// # Panics
     /// The host has no eventfd left.

@@ -1,4 +1,4 @@
-//! Queues that take their time, on a clock that goes on only then.
+//! Queues with a defined cost, on a virtual clock that advances only by these costs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,30 +9,30 @@ use suimon_quantity::Time;
 
 use crate::{Endless, OnClock, Supply};
 
-/// Time that passes when somebody says so.
+/// Virtual clock that advances on request.
 #[derive(Clone, Default)]
 pub struct Clock(Arc<AtomicU64>);
 
 impl Clock {
-    /// So many ns pass.
+    /// Advances the clock by `ns` nanoseconds.
     pub fn pass(&self, ns: u64) {
         self.0.fetch_add(ns, Ordering::SeqCst);
     }
 
-    /// How many ns have passed.
+    /// Returns the time since the start in nanoseconds.
     pub fn ns(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Threads on this clock.
+    /// Returns a runtime whose threads use this clock.
     pub fn runtime(&self) -> OnClock {
         let clock = self.clone();
         OnClock::new(move || Time::from_ns(clock.ns()))
     }
 }
 
-/// Keeps sources from delivering batches until all of them are attached, so that what they
-/// deliver in one round does not depend on when the test attached them.
+/// Prevents sources from delivering batches until all sources are attached, so that the batches of
+/// a round do not depend on the time at which the test attaches each source.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<AtomicBool>);
 
@@ -42,7 +42,7 @@ impl Gate {
         Self(Arc::new(true.into()))
     }
 
-    /// Lets sources deliver from now on.
+    /// Opens the gate: sources deliver from now on.
     pub fn open(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -52,19 +52,19 @@ impl Gate {
     }
 }
 
-/// Has so many batches, each of which takes its time.
+/// Source with a fixed number of batches and a defined cost of each poll.
 pub struct Timed {
-    /// What the batches are of.
+    /// Generator of the batches.
     pub frames: Endless,
-    /// Until it is open, the source is polled in vain.
+    /// While the gate is closed, polls return no frame.
     pub gate: Gate,
-    /// Batches left.
+    /// Number of remaining batches.
     pub left: u64,
-    /// What goes on.
+    /// Clock that each poll advances.
     pub clock: Clock,
-    /// What it takes to receive a batch.
+    /// Cost of a poll that returns a batch, in ns.
     pub receive_ns: u64,
-    /// What it takes to look for one in vain.
+    /// Cost of a poll that returns no frame, in ns.
     pub empty_ns: u64,
 }
 
@@ -84,13 +84,13 @@ impl Supply for Timed {
     }
 }
 
-/// Takes everything, in its time.
+/// Sink that accepts every frame, with a defined cost.
 pub struct Slow {
-    /// What goes on.
+    /// Clock that each call advances.
     pub clock: Clock,
-    /// What a frame takes.
+    /// Cost of a frame, in ns.
     pub transmit_ns: u64,
-    /// What it takes to make frames visible.
+    /// Cost of a flush, in ns.
     pub flush_ns: u64,
 }
 

@@ -1,11 +1,11 @@
-//! How programs for tests, measurements and the demonstration end.
+//! Exit status and error output of programs for tests, measurements and the demonstration.
 
 use std::process::ExitCode;
 
 use anyhow::{Error, Result};
 
-/// Returns the exit status for a result. An error is written to standard error as one line that begins with
-/// the program's name.
+/// Returns the exit status for a result. An error is written to standard error as one line that
+/// begins with the program's name.
 pub fn end_program(program: &str, result: Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -16,8 +16,8 @@ pub fn end_program(program: &str, result: Result<()>) -> ExitCode {
     }
 }
 
-/// Returns an error as one line. Of a program's output that it quotes, the last line remains: it
-/// is the reason.
+/// Returns an error as one line. Of output of a program quoted in the error, only the last line is
+/// kept, which states the reason.
 fn one_line(error: &Error) -> String {
     let text = format!("{error:#}");
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());

@@ -29,7 +29,7 @@ impl Output {
 /// Runs a command to its end. Returns its result with any exit code.
 ///
 /// # Errors
-/// It could not be started.
+/// The command could not be started.
 pub fn run_any<S: AsRef<str>>(words: &[S], limit: Duration) -> Result<Output> {
     let mut command = Command::new("timeout");
     command.arg("--kill-after=1").arg(limit.as_secs().max(1).to_string());
@@ -50,7 +50,7 @@ pub fn run_any<S: AsRef<str>>(words: &[S], limit: Duration) -> Result<Output> {
 /// Runs a command that must succeed. Returns its output.
 ///
 /// # Errors
-/// It failed, with its output; or it took longer than two minutes.
+/// The command failed, with its output; or it took longer than two minutes.
 pub fn run<S: AsRef<str>>(words: &[S]) -> Result<String> {
     let output = run_any(words, COMMAND_LIMIT)?;
     if output.code != 0 {

@@ -13,7 +13,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Round trips per window; few, so that few windows are interrupted.
 const ROUNDS: u32 = 64;
-/// Number of windows.
+/// Maximum number of measured windows.
 const TIMES: usize = 2001;
 /// Time limit, after which the windows measured so far are used.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// different domains more than 100 ns.
 const NEAR_NS_MAX: f64 = 80.0;
 
-/// Distance of two CPUs.
+/// Distance of two CPUs in the cache hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distance {

@@ -70,7 +70,7 @@ impl Daemon {
     /// Starts a daemon with this host file, and waits until it responds.
     ///
     /// # Errors
-    /// It did not start, with the end of its log.
+    /// The daemon did not start, with the end of its log.
     pub fn start(rig: &Rig, host_toml: &str) -> Result<Self> {
         Self::start_with(rig, host_toml, &DaemonOptions::default())
     }
@@ -78,7 +78,7 @@ impl Daemon {
     /// Starts a daemon with options, and waits until it responds.
     ///
     /// # Errors
-    /// It did not start, with the end of its log.
+    /// The daemon did not start, with the end of its log.
     pub fn start_with(rig: &Rig, host_toml: &str, options: &DaemonOptions) -> Result<Self> {
         let name = rig.unique("daemon");
         let folder = rig.path(&name);
@@ -122,7 +122,7 @@ impl Daemon {
     /// Runs the CLI and returns its result.
     ///
     /// # Errors
-    /// It could not be started.
+    /// The CLI could not be started.
     pub fn cli(&self, words: &[&str]) -> Result<Output> {
         let mut all = vec![program("suimon")?, "--socket".to_owned(), self.socket.clone()];
         all.extend(words.iter().map(|word| (*word).to_owned()));
@@ -132,7 +132,7 @@ impl Daemon {
     /// Runs the CLI, which must succeed, and returns its output.
     ///
     /// # Errors
-    /// It failed, with its error output.
+    /// The CLI failed, with its error output.
     pub fn ok(&self, words: &[&str]) -> Result<String> {
         let output = self.cli(words)?;
         if !output.is_ok() {
@@ -149,7 +149,7 @@ impl Daemon {
     /// Runs the CLI with `--json` and returns its output.
     ///
     /// # Errors
-    /// It failed, or printed no JSON.
+    /// The CLI failed, or printed no JSON.
     pub fn json(&self, words: &[&str]) -> Result<Value> {
         let mut all = vec!["--json"];
         all.extend(words);
@@ -243,7 +243,7 @@ impl Daemon {
     /// Waits until a resource is up.
     ///
     /// # Errors
-    /// It is not within 90 s, with its state.
+    /// The resource is not up within 90 s, with its state.
     pub fn wait_up(&self, noun: &str, name: &str) -> Result<()> {
         until(&format!("{noun} {name} up"), START_LIMIT, || {
             let status = self.json(&[noun, "show", name])?;
@@ -262,7 +262,7 @@ impl Daemon {
     /// Stops the daemon in order.
     ///
     /// # Errors
-    /// It did not stop in time.
+    /// The daemon did not stop in time.
     pub fn stop(&mut self) -> Result<ExitStatus> {
         self.process.stop()
     }
@@ -270,7 +270,7 @@ impl Daemon {
     /// Restarts the daemon with the same file, socket and state.
     ///
     /// # Errors
-    /// It did not start, with the end of its log.
+    /// The daemon did not start, with the end of its log.
     pub fn restart(&mut self, rig: &Rig) -> Result<()> {
         self.process.kill();
         self.check_refusals();
@@ -281,7 +281,7 @@ impl Daemon {
     /// Starts the daemon again after it was killed, and kills it `after` this time.
     ///
     /// # Errors
-    /// It could not be started.
+    /// The daemon could not be started.
     pub fn die_at_start(&mut self, rig: &Rig, after: Duration) -> Result<()> {
         self.process.kill();
         self.check_refusals();

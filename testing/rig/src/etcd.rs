@@ -77,7 +77,7 @@ impl EtcdNetwork {
     /// Reconnects a node that was cut off.
     ///
     /// # Errors
-    /// It was not cut off.
+    /// The node was not cut off.
     pub fn mend(&self, node: usize) -> Result<()> {
         self.namespace.run(&["ip", "route", "del", "blackhole", &end(node, 1)]).map(|_| ())
     }
@@ -138,7 +138,7 @@ impl Etcd {
     /// Returns the folder with certificates and passwords.
     ///
     /// # Panics
-    /// It does not use TLS.
+    /// The cluster does not use TLS.
     #[must_use]
     pub fn folder(&self) -> &std::path::Path {
         self.folder.as_ref().expect("an etcd with TLS")
@@ -250,7 +250,7 @@ impl Etcd {
     /// Kills a member.
     ///
     /// # Errors
-    /// It does not run.
+    /// The member is not running.
     pub fn kill(&mut self, at: usize) -> Result<()> {
         let member = self.members.get_mut(at).and_then(Option::take);
         member.context("it does not run")?.kill();

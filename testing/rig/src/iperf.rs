@@ -84,7 +84,7 @@ impl Report {
 /// Starts a server in a namespace and waits until it listens.
 ///
 /// # Errors
-/// It does not listen in time.
+/// The server does not listen in time.
 pub fn serve(rig: &Rig, namespace: &Namespace) -> Result<Process> {
     let mut server =
         namespace.start(rig, "iperf3-server", &["iperf3", "--server", "--forceflush"])?;
@@ -98,7 +98,7 @@ pub fn serve(rig: &Rig, namespace: &Namespace) -> Result<Process> {
 /// Runs a client for `seconds`; `extra` contains options of iperf3 such as `-R`.
 ///
 /// # Errors
-/// It could not connect, or reported an error.
+/// The client could not connect, or reported an error.
 pub fn measure(from: &Namespace, to: &str, seconds: u32, extra: &[&str]) -> Result<Report> {
     let seconds_text = seconds.to_string();
     let mut words = vec![
@@ -130,7 +130,7 @@ pub fn measure(from: &Namespace, to: &str, seconds: u32, extra: &[&str]) -> Resu
 /// control connection. Changes of links before that would affect the connection setup.
 ///
 /// # Errors
-/// They are not open after a minute.
+/// The connections are not open after a minute.
 pub fn wait_open(client: &Namespace, connections: usize) -> Result<()> {
     let words = ["ss", "-Htn", "state", "established", "dport = :5201"];
     until("iperf3's connections", LIMIT, || Ok(client.run(&words)?.lines().count() >= connections))
@@ -151,7 +151,7 @@ impl<'n> Client<'n> {
     /// waits until every stream carries bytes.
     ///
     /// # Errors
-    /// They do not within a minute.
+    /// A stream carries no bytes within a minute.
     pub fn begin(
         rig: &Rig,
         namespace: &'n Namespace,
@@ -189,7 +189,7 @@ impl<'n> Client<'n> {
     /// Fails if the client has ended, for example because a connection failed.
     ///
     /// # Errors
-    /// It has ended, with its last output.
+    /// The client has ended, with its last output.
     pub fn check_running(&mut self) -> Result<()> {
         self.process.check_running()
     }
@@ -197,8 +197,8 @@ impl<'n> Client<'n> {
     /// Waits until every stream has carried more bytes than now.
     ///
     /// # Errors
-    /// One has not within two minutes, with the bytes of each connection before and after; or the
-    /// client has ended.
+    /// A stream has carried no further bytes within two minutes, with the bytes of each connection
+    /// before and after; or the client has ended.
     pub fn wait_flow(&mut self, what: &str) -> Result<()> {
         let before = self.carried()?;
         let mut after = before.clone();
@@ -216,7 +216,7 @@ impl<'n> Client<'n> {
     /// intervals.
     ///
     /// # Errors
-    /// It ended before, for another reason.
+    /// The client ended before, for another reason.
     pub fn end(mut self) -> Result<Report> {
         self.process.check_running()?;
         self.process.signal(Signal::INT);
@@ -248,7 +248,7 @@ pub fn carried(namespace: &Namespace) -> Result<BTreeMap<String, u64>> {
 /// Parses the output of `iperf3 --json`.
 ///
 /// # Errors
-/// It contains an error, or is not a report.
+/// The output contains an error, or is not a report.
 pub fn report(text: &str) -> Result<Report> {
     read(text, None)
 }
@@ -256,7 +256,7 @@ pub fn report(text: &str) -> Result<Report> {
 /// Parses the output of a client that was ended by a signal.
 ///
 /// # Errors
-/// It ended for another reason, or the output is not a report.
+/// The client ended for another reason, or the output is not a report.
 pub fn report_until_ended(text: &str) -> Result<Report> {
     read(text, Some("interrupt - the client has terminated"))
 }

@@ -7,10 +7,10 @@ use crate::daemon::Daemon;
 use crate::namespace::Namespace;
 use crate::rig::Rig;
 
-/// Namespace guest.
+/// Guest that is a network namespace instead of a VM.
 #[derive(Debug)]
 pub struct LightGuest {
-    /// Namespace of its programs.
+    /// Namespace in which the programs of the guest run.
     pub namespace: Namespace,
     /// Name of its NIC, also in the host file.
     pub nic: String,

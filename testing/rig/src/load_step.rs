@@ -37,7 +37,7 @@ pub type UnixMs = u64;
 /// Queue that VMQ has moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueMove {
-    /// Time of the move.
+    /// Time at which the queue moved.
     pub at: UnixMs,
     /// Id of the queue, like `vm0/rx/0`.
     pub queue: String,
@@ -65,7 +65,7 @@ pub struct Load {
     pub began: UnixMs,
 }
 
-/// Counters at a time.
+/// Counters of the daemon at a point in time.
 struct Look {
     asked: UnixMs,
     frames: u64,
@@ -136,7 +136,7 @@ impl LoadedHost {
     /// Waits until all queues are on one worker.
     ///
     /// # Errors
-    /// They are not in time.
+    /// The queues are not on one worker in time.
     pub fn wait_packed(&self) -> Result<()> {
         until("queues on one processor", LIMIT, || Ok(self.processors_in_use()? == 1))
     }
@@ -145,7 +145,7 @@ impl LoadedHost {
     /// forward if `None`. Returns when the counters show the load.
     ///
     /// # Errors
-    /// They do not in time.
+    /// The counters do not show the load in time.
     pub fn load(&self, rig: &Rig, bits_per_second: Option<u64>) -> Result<Load> {
         let mut last = self.look()?;
         let mut clients = Vec::new();
@@ -236,7 +236,7 @@ impl LoadedHost {
     /// time until the last move.
     ///
     /// # Errors
-    /// They are not in time, or were on one worker under load.
+    /// The queues are not on one worker in time, or were on one worker under load.
     pub fn pack(&self, ended: UnixMs) -> Result<Duration> {
         self.wait_packed()?;
         // A queue is moved before its event is reported.

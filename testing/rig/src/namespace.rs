@@ -41,26 +41,26 @@ impl Namespace {
         &self.name
     }
 
-    /// Runs a command in it, which must succeed.
+    /// Runs a command in the namespace, which must succeed.
     ///
     /// # Errors
-    /// It failed, with its output.
+    /// The command failed, with its output.
     pub fn run(&self, words: &[&str]) -> Result<String> {
         run(&self.prefixed(words))
     }
 
-    /// Runs a command in it and returns its result.
+    /// Runs a command in the namespace and returns its result.
     ///
     /// # Errors
-    /// It could not be started.
+    /// The command could not be started.
     pub fn run_any(&self, words: &[&str], limit: Duration) -> Result<Output> {
         run_any(&self.prefixed(words), limit)
     }
 
-    /// Starts a program in it.
+    /// Starts a program in the namespace.
     ///
     /// # Errors
-    /// It could not be started.
+    /// The program could not be started.
     pub fn start(&self, rig: &Rig, name: &str, words: &[&str]) -> Result<Process> {
         Process::start(rig, name, &self.prefixed(words))
     }
@@ -79,7 +79,7 @@ impl Namespace {
     /// Waits until a device exists.
     ///
     /// # Errors
-    /// It does not within a minute.
+    /// The device does not exist within a minute.
     pub fn wait_device(&self, device: &str) -> Result<()> {
         until(&format!("device {device} in {}", self.name), LIMIT, || {
             Ok(self.run_any(&["ip", "link", "show", device], LIMIT)?.is_ok())
@@ -105,7 +105,7 @@ impl Namespace {
     /// Returns true if one ping gets a reply within a second.
     ///
     /// # Errors
-    /// It could not be sent.
+    /// The ping could not be sent.
     pub fn ping(&self, address: &str) -> Result<bool> {
         Ok(self.run_any(&["ping", "-n", "-q", "-c", "1", "-W", "1", address], LIMIT)?.is_ok())
     }
@@ -113,7 +113,7 @@ impl Namespace {
     /// Returns true if none of ten pings gets a reply.
     ///
     /// # Errors
-    /// They could not be sent.
+    /// The pings could not be sent.
     pub fn is_cut_from(&self, address: &str) -> Result<bool> {
         let words = ["ping", "-n", "-c", "10", "-i", "0.05", "-W", "1", address];
         Ok(self.run_any(&words, LIMIT)?.stdout.contains(" 0 received"))

@@ -22,10 +22,10 @@ pub fn is_installed() -> bool {
     Path::new(server::DAEMON).exists() && Path::new(server::SCHEMA).exists()
 }
 
-/// Returns its version as text.
+/// Returns the version of Open vSwitch as text.
 ///
 /// # Errors
-/// It is not installed.
+/// Open vSwitch is not installed.
 pub fn version() -> Result<String> {
     let said = run(&["ovs-vsctl", "--version"])?;
     Ok(said.lines().next().unwrap_or_default().replace("ovs-vsctl (Open vSwitch)", "Open vSwitch"))

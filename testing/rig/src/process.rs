@@ -29,7 +29,7 @@ impl Process {
     /// Starts a program; its output goes to a log in the rig's folder.
     ///
     /// # Errors
-    /// It could not be started.
+    /// The program could not be started.
     pub fn start<S: AsRef<str>>(rig: &Rig, name: &str, words: &[S]) -> Result<Self> {
         Self::start_in(rig, name, words, &[])
     }
@@ -37,7 +37,7 @@ impl Process {
     /// Starts a program with environment variables.
     ///
     /// # Errors
-    /// It could not be started.
+    /// The program could not be started.
     pub fn start_in<S: AsRef<str>>(
         rig: &Rig,
         name: &str,
@@ -64,7 +64,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Returns its process id.
+    /// Returns the process ID.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -89,10 +89,10 @@ impl Process {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Fails with the end of its log if it no longer runs.
+    /// Fails with the end of the log if the process no longer runs.
     ///
     /// # Errors
-    /// It has ended.
+    /// The process has ended.
     pub fn check_running(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),
@@ -103,10 +103,10 @@ impl Process {
         }
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the process ends by itself.
     ///
     /// # Errors
-    /// It still runs after `limit`.
+    /// The process still runs after `limit`.
     pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
         let what = format!("end of {}", self.name);
         until_some(&what, limit, || Ok(self.child.try_wait()?))
@@ -118,10 +118,10 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// Sends SIGTERM and waits for its end.
+    /// Sends SIGTERM and waits for the end of the process.
     ///
     /// # Errors
-    /// It still ran after a minute; then it was killed.
+    /// The process still ran after a minute; then it was killed.
     pub fn stop(&mut self) -> Result<ExitStatus> {
         self.signal(Signal::TERM);
         let deadline = Instant::now() + STOP_LIMIT;
@@ -143,18 +143,18 @@ impl Process {
         }
     }
 
-    /// Returns the CPU time of all its threads.
+    /// Returns the CPU time of all threads of the process.
     ///
     /// # Errors
-    /// It no longer runs.
+    /// The process no longer runs.
     pub fn cpu_time(&self) -> Result<Duration> {
         Ok(cpu_time_in(&fs::read_to_string(format!("/proc/{}/stat", self.id()))?)?.1)
     }
 
-    /// Returns the CPU time of its threads whose names begin with `prefix`.
+    /// Returns the CPU time of the threads of the process whose names begin with `prefix`.
     ///
     /// # Errors
-    /// It no longer runs, or has no such thread.
+    /// The process no longer runs, or has no such thread.
     pub fn threads_cpu_time(&self, prefix: &str) -> Result<Duration> {
         let mut used = None;
         for thread in fs::read_dir(format!("/proc/{}/task", self.id()))? {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 /// in the folder of the running program or its parent.
 ///
 /// # Errors
-/// It was not built.
+/// The program was not built.
 pub fn program(name: &str) -> Result<String> {
     let Some(path) = built(name)? else {
         bail!("{name} is not built: run `cargo build --bin {name}` in the profile of this program");
@@ -21,7 +21,7 @@ pub fn program(name: &str) -> Result<String> {
 /// [`program`] searches.
 ///
 /// # Errors
-/// It was not built.
+/// The example was not built.
 pub fn example(name: &str) -> Result<String> {
     let Some(path) = built(&format!("examples/{name}"))? else {
         bail!("{name} is not built: run `cargo build --example {name}` in this program's profile");
@@ -32,7 +32,7 @@ pub fn example(name: &str) -> Result<String> {
 /// Returns the path of a program of the system.
 ///
 /// # Errors
-/// It is not installed.
+/// The program is not installed.
 pub fn system_program(name: &str) -> Result<PathBuf> {
     ["/bin", "/usr/bin", "/sbin", "/usr/sbin"]
         .iter()

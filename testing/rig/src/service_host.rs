@@ -134,7 +134,7 @@ impl ServiceHost {
     /// Installs a drop-in for a unit, which applies from the unit's next start.
     ///
     /// # Errors
-    /// It cannot be written, or systemd rejects it.
+    /// The drop-in cannot be written, or systemd rejects it.
     pub fn drop_in(&self, unit: &str, name: &str, text: &str) -> Result<()> {
         let folder = self.file(&format!("{UNITS}/{unit}.d"));
         fs::create_dir_all(&folder)?;
@@ -154,7 +154,7 @@ impl ServiceHost {
     /// Runs a program in the container and returns its result.
     ///
     /// # Errors
-    /// It could not be started.
+    /// The program could not be started.
     pub fn run_any(&self, words: &[&str]) -> Result<Output> {
         let inside = ["nsenter", "--target", &self.leader, "--all"];
         run_any(&[&inside, words].concat(), COMMAND_LIMIT)
@@ -163,7 +163,7 @@ impl ServiceHost {
     /// Runs a program in the container, which must succeed.
     ///
     /// # Errors
-    /// It failed, with its output and the end of the journal.
+    /// The program failed, with its output and the end of the journal.
     pub fn run(&self, words: &[&str]) -> Result<String> {
         let said = self.run_any(words)?;
         if !said.is_ok() {
@@ -194,7 +194,7 @@ impl ServiceHost {
     /// Connects to the console of a VM whose guest is booting.
     ///
     /// # Errors
-    /// It does not boot in time.
+    /// The guest does not boot in time.
     pub fn guest(&self, vm: &str) -> Result<HostedGuest> {
         HostedGuest::on(vm, &format!("/proc/{}/root/run/suimon/vms/{vm}", self.leader))
     }

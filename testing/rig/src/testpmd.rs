@@ -81,7 +81,8 @@ impl Testpmd {
         let memory = Hugepages::reserve(PAGES * 2)?;
         let [main, forwarding] = spec.cpus;
         let side = if spec.listens { ",server=1" } else { "" };
-        // Its output is read from a file, to which it would otherwise write in blocks.
+        // The output of testpmd is read from a file, to which testpmd would otherwise write in
+        // blocks.
         let mut words: Vec<String> = vec![
             "stdbuf".into(),
             "--output=L".into(),
@@ -141,7 +142,7 @@ impl Testpmd {
     /// Sends a command.
     ///
     /// # Errors
-    /// It no longer runs.
+    /// The program no longer runs.
     pub fn command(&mut self, command: &str) -> Result<()> {
         self.process.check_running()?;
         writeln!(self.input, "{command}")?;
@@ -174,7 +175,7 @@ impl Testpmd {
     /// Starts forwarding with 256 frames from each port, which then circulate.
     ///
     /// # Errors
-    /// It no longer runs.
+    /// The program no longer runs.
     pub fn start_circulating(&mut self) -> Result<()> {
         self.circulate(8)
     }
@@ -182,7 +183,7 @@ impl Testpmd {
     /// Starts forwarding with `bursts` times 32 frames from each port.
     ///
     /// # Errors
-    /// It no longer runs.
+    /// The program no longer runs.
     pub fn circulate(&mut self, bursts: u32) -> Result<()> {
         self.ask(&format!("start tx_first {bursts}")).map(|_| ())
     }
@@ -190,7 +191,7 @@ impl Testpmd {
     /// Stops forwarding.
     ///
     /// # Errors
-    /// It does not respond.
+    /// The program does not respond.
     pub fn stop(&mut self) -> Result<()> {
         self.ask("stop").map(|_| ())
     }
@@ -198,7 +199,7 @@ impl Testpmd {
     /// Returns the counters of both ports.
     ///
     /// # Errors
-    /// It does not respond.
+    /// The program does not respond.
     pub fn stats(&mut self) -> Result<[PortStats; 2]> {
         let said = self.ask("show port stats all")?;
         let mut ports: BTreeMap<usize, PortStats> = BTreeMap::new();
@@ -224,7 +225,7 @@ impl Testpmd {
     /// Waits until each port has received more than `frames` since the start.
     ///
     /// # Errors
-    /// It has not within a minute, or does not respond.
+    /// A port has not received them within a minute, or the program does not respond.
     pub fn wait_received(&mut self, frames: u64) -> Result<()> {
         let mut stats = None;
         until("frames received by both ports", LIMIT, || {
@@ -237,7 +238,7 @@ impl Testpmd {
     /// Measures the frames per second received by both ports together, over `window`.
     ///
     /// # Errors
-    /// It does not respond.
+    /// The program does not respond.
     pub fn rate(&mut self, window: Duration) -> Result<f64> {
         let first = self.stats()?;
         let began = Instant::now();
@@ -251,7 +252,7 @@ impl Testpmd {
         Ok(frames as f64 / seconds)
     }
 
-    /// Returns its process.
+    /// Returns the testpmd process.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }

@@ -29,7 +29,7 @@ const WORD: u8 = 0x2a;
 const PORT: u8 = 0xf4;
 /// Exit status of QEMU: `isa-debug-exit` ends it with twice the value plus one.
 const STATUS: i32 = 2 * WORD as i32 + 1;
-/// Unprivileged user `nobody`, who owns no files.
+/// User id of the unprivileged user `nobody`, which owns no files.
 const NOBODY: u32 = 65534;
 
 /// Result of the detection, performed once.

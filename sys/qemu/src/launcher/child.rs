@@ -30,7 +30,7 @@ pub(crate) struct ChildSpec<'a> {
     pub(crate) log: BorrowedFd<'a>,
     /// `cgroup.procs` of its control group, opened for writing.
     pub(crate) control_group: Option<BorrowedFd<'a>>,
-    /// Descriptors that it inherits.
+    /// Descriptors that the process inherits.
     pub(crate) inherited: &'a [RawFd],
 }
 

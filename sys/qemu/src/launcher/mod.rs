@@ -1,8 +1,8 @@
 //! Process that starts QEMU for a daemon that has given up this right.
 //!
-//! It runs as root, or as the user who started it, with a restricted interface. It starts QEMU with
-//! a command line that it constructs itself, as a user that nothing else on the host uses, in
-//! folders directly below one that it owns; and it kills such processes. Files named in a
+//! The launcher runs as root, or as the user who started it, with a restricted interface. It starts
+//! QEMU with a command line that it constructs itself, as a user that nothing else on the host
+//! uses, in folders directly below one that it owns; and it kills such processes. Files named in a
 //! specification are opened with the rights of the VM's user.
 //!
 //! One thread accepts connections and checks processes once a second; each connection has a thread.

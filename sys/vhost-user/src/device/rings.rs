@@ -118,7 +118,7 @@ impl Device {
 }
 
 /// Checks a descriptor that a ring will read or write without blocking, and makes it non-blocking.
-/// It must be an anonymous inode, as eventfds are; files, sockets and pipes are not.
+/// Only anonymous inodes, such as eventfds, are accepted; files, sockets and pipes are not.
 pub(super) fn checked(
     request: Request,
     index: u32,

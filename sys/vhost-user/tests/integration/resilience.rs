@@ -319,7 +319,7 @@ fn what_a_vm_negotiated_is_kept_for_it() {
     let promised = promise(&bench);
     assert_eq!(promised.features & features, features);
     assert_eq!(promised.queue_pairs, 1);
-    // Its process dies without stopping the rings, so it may reconnect.
+    // The front-end's process dies without stopping the rings, so it may reconnect.
     drop(front_end);
     let socket = bench.socket.clone();
     let spec = VhostUserSpec {

@@ -1,18 +1,16 @@
-//! Serves a file as a disk, to NBD clients and to a VM over vhost-user, until its standard
-//! input ends.
+//! Serves a file as a disk to NBD clients and over vhost-user to a VM, until standard input ends.
 //!
 //!     serve-disk FILE [--nbd SOCKET] [--vhost-user SOCKET] [--queues N] [--serial TEXT]
 //!                [--read-only] [--bytes N] [--sector N] [--state FILE] [--count]
 //!                [--fault KIND:N] [--null]
 //!
-//! A file that ends in `.vhd` or `.vhdx` is such an image; others are raw. `--bytes` is
-//! how much of the disk a VM is shown, until a line `resize N` on standard input shows it
-//! more. `--state` keeps what a VM relies on for the next process. With `--count` a line
-//! `count` has it say how many writes were durable by themselves. `--fault` is for tests
-//! of tests: see [`suimon_disk_tests::Fault`]. With `--null` nothing is read or written.
+//! A file that ends in `.vhd` or `.vhdx` is opened as such an image, others as raw. `--bytes` is
+//! the size that a VM sees, until a line `resize N` on standard input increases it. `--state` is a
+//! file that stores the negotiated features for the next process. With `--count`, a line `count`
+//! makes the program print the number of writes that were durable on completion. `--fault` is for
+//! tests of tests: see [`suimon_disk_tests::Fault`]. With `--null` nothing is read or written.
 //!
-//! For example
-//! `fio --name=reads --ioengine=nbd --uri='nbd+unix:///disk?socket=SOCKET' --rw=randread
+//! Example: `fio --name=reads --ioengine=nbd --uri='nbd+unix:///disk?socket=SOCKET' --rw=randread
 //! --bs=4k --iodepth=64 --size=1g --time_based --runtime=10`.
 
 use std::path::{Path, PathBuf};
@@ -28,7 +26,7 @@ use suimon_test_programs::end_program;
 use suimon_uring::UringFileIo;
 use suimon_vhost_user::{VhostUserDisk, VhostUserThreads};
 
-/// What was asked for.
+/// Options of the command line.
 #[derive(Default)]
 struct Options {
     file: Option<PathBuf>,
@@ -116,7 +114,8 @@ fn serve() -> Result<()> {
     exports.processor().close_disk(disk)
 }
 
-/// What carries out I/O, and counts durable writes if it is one that counts.
+/// Opens the I/O backend, and returns it with the counter of durable writes, which only a counting
+/// backend increments.
 fn files(options: &Options) -> Result<(Box<dyn FileIo>, Arc<AtomicU64>)> {
     if options.is_null {
         return Ok((Box::new(NullIo::new()?), Arc::default()));
@@ -130,7 +129,7 @@ fn files(options: &Options) -> Result<(Box<dyn FileIo>, Arc<AtomicU64>)> {
     Ok((Box::new(io), durable_writes))
 }
 
-/// Does what lines say, until there are no more.
+/// Executes the commands on standard input until it ends.
 fn obey(device: Option<&VhostUserDisk>, durable_writes: &AtomicU64) -> Result<()> {
     for line in std::io::stdin().lines() {
         let line = line?;

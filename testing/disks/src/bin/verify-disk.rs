@@ -1,15 +1,14 @@
-//! Writes blocks to a disk and verifies them:
-//! `verify-disk FILE SECONDS [BLOCKS [DEPTH [STOP]]]`. It ends after so many seconds, or as soon
-//! as the file `STOP` exists.
+//! Writes blocks to a disk and verifies them: `verify-disk FILE SECONDS [BLOCKS [DEPTH [STOP]]]`.
+//! The load ends after `SECONDS`, or as soon as the file `STOP` exists.
 //!
-//! Every block has one owner among `DEPTH` threads, who writes a new version of it each
-//! time, knows the version that must be there, and looks before each write and, now and
-//! then, after it. So a write that was lost, was done a second time after a newer one, went
-//! elsewhere or was torn is found: the block has another version, another number, or
-//! versions that differ within it. At the end all blocks are read once more.
+//! Each block is owned by one of `DEPTH` threads. The owner increments the block's version with
+//! each write, so it knows the expected version, and verifies the block before each write and at
+//! intervals after a write. This detects lost writes, writes repeated after a newer one,
+//! misdirected writes and torn writes: the block has a different version, a different block number,
+//! or different versions within it. At the end all blocks are read once more.
 //!
-//! All I/O goes past the page cache (`O_DIRECT`). It prints how much it did and how long
-//! the longest operation took; it ends with 1 at the first difference or error.
+//! All I/O bypasses the page cache (`O_DIRECT`). The program prints the number of operations and
+//! the duration of the longest one. It exits with status 1 at the first difference or error.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -21,13 +20,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 const BLOCK: usize = 4096;
-/// The words of a block, each of which has its number and version in it.
+/// Number of words in a block. Each word contains the block number and the version.
 const WORDS: usize = BLOCK / 8;
-/// Blocks and threads unless told otherwise.
+/// Default number of blocks and of threads.
 const BLOCKS: u64 = 1024;
 const DEPTH: u64 = 16;
 
-/// What a thread did.
+/// Statistics of a thread.
 #[derive(Default)]
 struct Done {
     reads: u64,
@@ -35,22 +34,22 @@ struct Done {
     longest: Duration,
 }
 
-/// A thread's part: the blocks `first`, `first + step`, ….
+/// The blocks of one thread: `first`, `first + step`, ….
 struct Part {
     file: File,
     first: u64,
     step: u64,
-    /// The version that each of its blocks must have; 0: never written.
+    /// Expected version of each block; 0 if it was never written.
     versions: Vec<u64>,
     buffer: Vec<u8>,
     state: u64,
     done: Done,
 }
 
-/// When the load ends.
+/// End condition of the load.
 struct End {
     at: Instant,
-    /// The load also ends once this file exists.
+    /// File whose existence also ends the load.
     stop: Option<PathBuf>,
 }
 
@@ -87,7 +86,7 @@ impl Part {
         self.first + nth as u64 * self.step
     }
 
-    /// The part of the buffer that is aligned as direct I/O wants it.
+    /// Returns the part of the buffer that is aligned for direct I/O.
     fn aligned(&mut self) -> &mut [u8] {
         let at = self.buffer.as_ptr().align_offset(BLOCK);
         &mut self.buffer[at..at + BLOCK]
@@ -129,7 +128,7 @@ impl Part {
         Ok(())
     }
 
-    /// xorshift64.
+    /// Returns the next pseudorandom number (xorshift64).
     fn random(&mut self) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -194,7 +193,7 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             println!("{error:#}");
-            // The other threads are of no more use.
+            // Ends the process without waiting for the other threads.
             std::process::exit(1);
         }
     }

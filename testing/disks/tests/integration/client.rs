@@ -1,5 +1,4 @@
-//! The client in this process and what stands on it: what measurements of the engine are
-//! worth.
+//! Tests of the client in this process and of the measurements based on it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ fn client(asks: Asks, bytes: u32) -> ClientSpec {
     ClientSpec { asks, depth: 8, bytes, disk_bytes: DISK_BYTES }
 }
 
-/// Has a disk served until so many requests were answered, all of them well.
+/// Serves a disk until `requests` requests are complete, and asserts that none failed.
 fn serve(disk: DiskSpec, client: ClientSpec, requests: u64) -> Arc<Answers> {
     let processor = DiskProcessor::start(Placement::Floating).unwrap();
     let disk = processor.add_disk(disk, None).unwrap();

@@ -1,5 +1,5 @@
-//! Disks that are made, converted, compacted, resized, snapshot and merged in a directory
-//! have the content that qemu-img and libvhdi read. `scripts/setup` installs both.
+//! Tests that disks created, converted, compacted, resized, snapshotted and merged in a directory
+//! have the same content for qemu-img and libvhdi. `scripts/setup` installs both.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use suimon_vhdx::{Guid, Vhdx, WriteGuids};
 
 const MB: u64 = 1 << 20;
 
-/// A store in the bench's folder.
+/// A store in the directory of the bench.
 struct Store {
     bench: Bench,
     files: Arc<dyn StoreFiles>,
@@ -40,7 +40,7 @@ fn done(job: Result<impl DiskJob, DiskError>) {
     while !job.step().unwrap().is_done {}
 }
 
-/// What QEMU calls a format.
+/// Returns QEMU's name of a format.
 fn word(format: DiskFormat) -> &'static str {
     match format {
         DiskFormat::Vhd => "vpc",
@@ -70,8 +70,9 @@ impl Store {
         Self { bench, files }
     }
 
-    /// Writes into an image and the content: at the ends, over ends of blocks, and zeros.
-    /// libvhdi takes all sectors of a bitmap's byte for written, so eight are.
+    /// Writes data and zeros to an image and to the expected content: at both ends and across block
+    /// boundaries. Eight sectors at a time, because libvhdi considers all sectors of a bitmap byte
+    /// as written.
     fn fill(&self, plan: &DiskPlan, first: u8) {
         let size = self.bench.size;
         let pieces = [
@@ -112,7 +113,8 @@ impl Store {
         }
     }
 
-    /// An image without a parent has the content, by everybody, and is sound.
+    /// Asserts that an image without a parent is valid and has the expected content for all
+    /// programs.
     fn everybody_agrees(&self, plan: &DiskPlan) {
         let file = plan.file.as_ref().unwrap().as_str();
         let (image, raw) = (self.bench.path(file), self.bench.path("raw"));
@@ -136,7 +138,7 @@ impl Store {
         self.files.status(&name(file)).unwrap().allocated_bytes
     }
 
-    /// Bytes that QEMU finds in an image.
+    /// Returns the number of data bytes that QEMU finds in an image.
     fn mapped(&self, plan: &DiskPlan) -> u64 {
         let path = self.bench.path(plan.file.as_ref().unwrap().as_str());
         let said = run("qemu-img", &["map", "--output=json", "-f", word(plan.format)], &[&path]);
@@ -158,7 +160,7 @@ fn what_is_converted_here_others_read_and_the_other_way_round() {
         if to.format != DiskFormat::Raw {
             store.bench.libvhdi_agrees(&[file]);
         }
-        // What is fixed has its space, holes or not; what is dynamic has not.
+        // A fixed disk has all its space allocated, even for holes; a dynamic disk has not.
         let allocated = store.allocated(file);
         assert_eq!(allocated >= 20 * MB, to.new_kind() == DiskKind::Fixed, "{file}: {allocated}");
         let back = plan(DiskFormat::Raw, DiskKind::Dynamic, &format!("{file}.back"));
@@ -208,7 +210,8 @@ fn what_grew_or_was_compacted_others_read() {
         done(seeded(|seeds| CopyJob::compact(&store.files, &made, None, seeds)));
         store.everybody_agrees(&made);
         let after = (store.mapped(&made), store.allocated(made.file.as_ref().unwrap().as_str()));
-        // Zeros that were written: of VHD whole blocks of 2 MB; of VHDX QEMU tells nothing.
+        // Minimum gain of the written zeros: whole blocks of 2 MB in VHD; none in VHDX, for which
+        // QEMU does not report zeros.
         let gain = match made.format {
             DiskFormat::Vhd => 2 * MB,
             DiskFormat::Vhdx => 0,
@@ -233,7 +236,7 @@ fn a_chain_is_read_by_libvhdi_at_every_stage() {
         store.fill(&base_plan, 1);
         let mid_plan =
             seeded(|seeds| snapshot(&store.files, &base_plan, name(&mid), seeds)).unwrap();
-        // A VHDX child without a sector bitmap it reads by the file's first bytes.
+        // libvhdi identifies a VHDX child without a sector bitmap by the first bytes of the file.
         if format == DiskFormat::Vhd {
             store.bench.libvhdi_agrees(&[&mid, &base]);
         }
@@ -247,7 +250,7 @@ fn a_chain_is_read_by_libvhdi_at_every_stage() {
         store.fill(&top_plan, 40);
         store.bench.libvhdi_agrees(&[&top, &mid, &base]);
         let said = run("vhdiinfo", &[], &[&store.bench.path(&top)]);
-        // Of VHDX it prints absolute paths only.
+        // For VHDX, the program prints only absolute paths.
         let is_named = format == DiskFormat::Vhdx || said.contains(&mid);
         assert!(said.contains("Differential") && is_named, "{said}");
         store.is_sound(&top_plan);

@@ -1,8 +1,8 @@
-//! Storage QoS on a real processor, for a client that nobody here wrote.
+//! Tests Storage QoS on a real worker with an independent client (fio).
 //!
-//! What a busy machine cannot change is asserted: no more requests than a maximum allows, and the
-//! CPU time of a disk that waits for its maximum. That a backlogged disk reaches its maximum is
-//! tested in virtual time (`plane/storage/src/qos_tests.rs`,
+//! Only properties that do not depend on the load of the machine are asserted: no more requests
+//! than a maximum allows, and the CPU time of a disk that waits for its maximum. That a backlogged
+//! disk reaches its maximum is tested in virtual time (`plane/storage/src/qos_tests.rs`,
 //! `maximums_hold_in_every_window_and_are_reached`).
 
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Begins requests of 4 KB at this depth, without end.
+/// Starts endless requests of 4 KiB at the given depth.
 fn load(rig: &Rig, socket: &str, rw: &str, depth: u32) -> Process {
     let target = fio::FioTarget::Nbd { socket, disk: "disk" };
     let job = format!("--rw={rw} --iodepth={depth} --bs=4k --size=64m --time_based --runtime=3600");
@@ -34,7 +34,7 @@ fn load(rig: &Rig, socket: &str, rw: &str, depth: u32) -> Process {
 #[test]
 fn a_maximum_is_what_fio_gets_and_waiting_for_it_costs_nothing() {
     let rig = Rig::new().unwrap();
-    // In memory, so that no other use of the machine's disk is measured.
+    // In memory, so that other use of the machine's disk has no effect.
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = folder.path().join("disk.raw");
     std::fs::File::create(&path).unwrap().set_len(SIZE).unwrap();
@@ -50,16 +50,17 @@ fn a_maximum_is_what_fio_gets_and_waiting_for_it_costs_nothing() {
     let socket = folder.path().join("nbd");
     let _server = NbdServer::listen(&socket, UnixAccess::default(), exports.nbd()).unwrap();
     let socket = socket.to_str().unwrap();
-    // At depth 128 more is asked than may wait: the connection is not read, nor watched.
+    // At depth 128 there are more requests than may wait: the connection is neither read nor
+    // watched.
     for (max, rw, depth) in [(1000, "randread", 128), (1000, "randwrite", 16), (300, "randrw", 128)]
     {
         limit(max);
         let idle = done();
         let mut fio = load(&rig, socket, rw, depth);
         until("requests", PATIENCE, || Ok(done() > idle + 50)).unwrap();
-        // Each request was completed between the two moments, so that a busy machine cannot make
-        // them too many: to the maximum come what it carries in the 20 ms that may be made up
-        // for, one request, and those that were dispatched before.
+        // All requests were completed between the two moments, so load on the machine cannot
+        // increase their number. The maximum is exceeded at most by the catch-up of 20 ms, by one
+        // request, and by the requests dispatched before.
         let (began, cpu) = (Instant::now(), cpu_seconds());
         let before = done();
         std::thread::sleep(WINDOW);
@@ -70,11 +71,11 @@ fn a_maximum_is_what_fio_gets_and_waiting_for_it_costs_nothing() {
         println!("{rw} at depth {depth}: {rate:.1} of {max}, {:.1} % of a CPU", spent * 100.0);
         let allowed = max as f64 * (took + 0.02) + 1.0 + f64::from(depth);
         assert!(count as f64 <= allowed, "{rw}: {count} in {took} s at {max} a second");
-        // CPU time is counted where it is used, whatever else the machine does.
+        // CPU time of this process, which does not depend on other load on the machine.
         assert!(spent < 0.25, "{rw}: {spent} of a CPU");
         fio.kill();
     }
-    // Without a maximum there is a second in which it does more than twice the last one.
+    // Without a maximum, the rate is more than twice the last maximum in at least one second.
     limit(0);
     let mut fio = load(&rig, socket, "randread", 32);
     let mut rates = Vec::new();

@@ -1,5 +1,5 @@
-//! Integration tests of this crate, one module per subject. One program, because linking
-//! takes most of the time that a test program costs.
+//! Integration tests of this crate, one module per subject. A single program, because linking
+//! dominates the build time of tests.
 
 mod bench;
 mod client;

@@ -1,8 +1,8 @@
-//! Maximums of many disks at once on a real processor: sizes from 512 bytes to 1 MB, depths
-//! from 1 to 128, over every window of 5 s.
+//! Tests the maximums of many disks at once on a real worker: sizes from 512 bytes to 1 MB, depths
+//! from 1 to 128, in every window of 5 s.
 //!
-//! That none is exceeded is asserted, which a busy machine cannot break. How far disks are below
-//! is printed; that they reach their maximums is tested in virtual time
+//! That no maximum is exceeded is asserted, because load on the machine cannot break it. The
+//! shortfall of the disks is printed; that they reach their maximums is tested in virtual time
 //! (`plane/storage/src/qos_tests.rs`).
 
 use std::path::Path;
@@ -29,10 +29,10 @@ const DEPTHS: [u32; 3] = [1, 8, 128];
 const WINDOW: Duration = Duration::from_secs(5);
 const SAMPLES: usize = 28;
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What a maximum carries in this time may be made up for.
+/// Time in seconds whose share of a maximum may be caught up.
 const CATCH_UP_S: f64 = 0.02;
 const PAUSE: Duration = Duration::from_millis(250);
-/// What the one disk is held to whose maximum changes every second.
+/// Alternating maximums of the one disk whose maximum changes every second.
 const CHANGING: [u64; 2] = [500, 1500];
 
 struct LimitedDisk {
@@ -42,7 +42,7 @@ struct LimitedDisk {
 }
 
 impl LimitedDisk {
-    /// What a request counts.
+    /// Returns the number of operations that a request counts as.
     fn cost(&self) -> u64 {
         u64::from(self.client.bytes.div_ceil(UNIT))
     }
@@ -52,7 +52,8 @@ fn limits(max: u64) -> Limits {
     Limits { max_iops: Iops::new(max), ..Limits::default() }
 }
 
-/// The sizes and depths one after the other, then the most usual ones.
+/// Returns the parameters of client `number`: first every combination of size and depth, then a
+/// common one.
 fn client(number: usize) -> ClientSpec {
     let all = SIZES.len() * DEPTHS.len();
     let (bytes, depth) = match number {
@@ -81,7 +82,7 @@ fn serve(processor: &DiskProcessor, folder: &Path) -> Vec<LimitedDisk> {
     (0..DISKS).map(add).collect()
 }
 
-/// What each disk had been answered at a moment between these two.
+/// Counters of all disks, read at a time between `before` and `after`.
 struct Seen {
     before: Instant,
     after: Instant,
@@ -94,14 +95,14 @@ fn look(disks: &[LimitedDisk]) -> Seen {
     Seen { before, after: Instant::now(), answers }
 }
 
-/// In no window of 5 s a disk gets more than its maximum and 2 %, what may be made up for, and a
-/// request at each of the window's ends.
+/// Asserts that in no window of 5 s a disk exceeds its maximum by more than 2 %, the catch-up, and
+/// one request at each end of the window.
 fn check(number: usize, disk: &LimitedDisk, seen: &[Seen]) {
     let (mut least, mut most) = (f64::MAX, 0.0_f64);
     for (first, from) in seen.iter().enumerate() {
         let is_whole = |to: &&Seen| to.before - from.after >= WINDOW;
         let Some(to) = seen[first..].iter().find(is_whole) else { break };
-        // All of it came between these.
+        // All counted requests were completed between these two times.
         let expected = MAX as f64 * (to.after - from.before).as_secs_f64();
         let got = ((to.answers[number] - from.answers[number]) * disk.cost()) as f64;
         let spare = MAX as f64 * CATCH_UP_S + 2.0 * disk.cost() as f64;
@@ -118,7 +119,7 @@ fn check(number: usize, disk: &LimitedDisk, seen: &[Seen]) {
 
 #[test]
 fn sixty_four_disks_get_their_maximum_in_every_window() {
-    // In memory, so that no other use of the machine's disk is measured.
+    // In memory, so that other use of the machine's disk has no effect.
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let processor = DiskProcessor::start(Placement::Floating).unwrap();
     let disks = serve(&processor, folder.path());
@@ -131,7 +132,8 @@ fn sixty_four_disks_get_their_maximum_in_every_window() {
     for sample in 1..=SAMPLES {
         if sample % 4 == 0 {
             let next = CHANGING[(sample / 4) % 2];
-            // Somewhere between these two the change is in effect; the higher one holds until then.
+            // The change takes effect between these two times; the higher maximum counts until
+            // then.
             let before = Instant::now();
             processor.set_limits(last.disk, limits(next)).unwrap();
             let now = if next > max { before } else { Instant::now() };

@@ -1,4 +1,4 @@
-//! Disks that are copied to others while they are used: real files, processors and NBD.
+//! Tests of copies of disks that are in use, with real files, workers and NBD.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -21,10 +21,10 @@ use suimon_storage::mirror::MirrorError;
 use suimon_storage_qos::Limits;
 
 const SIZE: u64 = 48 << 20;
-/// Long enough for anything that is not stuck.
+/// Deadline of every condition, generous because the machine may be loaded.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Numbers that look random and are the same each time (Marsaglia's xorshift64).
+/// Reproducible pseudorandom numbers (xorshift64, Marsaglia).
 struct Dice(u64);
 
 impl Dice {
@@ -36,7 +36,7 @@ impl Dice {
     }
 }
 
-/// Processors with disks in a folder.
+/// Workers with disks in a directory.
 struct Bench {
     folder: tempfile::TempDir,
     exports: Arc<DiskExports>,
@@ -53,7 +53,7 @@ impl Bench {
         Self { folder, exports }
     }
 
-    /// A new disk of a format, which is a child of another file if there is one.
+    /// Creates a disk in a format, as a child of `parent` if given.
     fn disk(&self, name: &str, format: DiskFormat, parent: Option<&DiskPlan>) -> OpenedDisk {
         let kind = match (format, parent) {
             (_, Some(_)) => DiskKind::Differencing,
@@ -72,7 +72,8 @@ impl Bench {
         used(&self.exports, disk).unwrap()
     }
 
-    /// Begins to copy one disk to the other; the connection between both comes back, to break.
+    /// Starts to copy one disk to the other. Returns also the connection between both, so that the
+    /// test can break it.
     fn copy(&self, from: OpenedDisk, to: OpenedDisk) -> (CopiedDisk, ServedCopy, UnixStream) {
         let (near, far) = UnixStream::pair().unwrap();
         let own = near.try_clone().unwrap();
@@ -90,8 +91,8 @@ fn range(offset: u64, len: u64) -> ByteRange {
     ByteRange::new(offset, len).unwrap()
 }
 
-/// What a guest does: writes, zeros and flushes anywhere in its part of the disk. Counts the
-/// requests that were answered.
+/// Load of a guest: writes, zeros and flushes at random offsets in its part of the disk. Counts the
+/// completed requests.
 fn guest(
     client: &NbdConnection,
     part: (u64, u64),
@@ -114,7 +115,7 @@ fn guest(
     }
 }
 
-/// Runs guests while something is done; they stand still when this returns.
+/// Runs `run` while guests use the disk. The guests have stopped when this returns.
 fn while_used<T>(bench: &Bench, disk: OpenedDisk, seed: u64, run: impl FnOnce() -> T) -> T {
     let clients: Vec<NbdConnection> = (0..3).map(|_| bench.client(disk)).collect();
     let (stop, requests) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -128,7 +129,7 @@ fn while_used<T>(bench: &Bench, disk: OpenedDisk, seed: u64, run: impl FnOnce() 
             })
             .collect();
         let done = run();
-        // On a busy machine guests may have done less until now.
+        // On a loaded machine the guests may have done less until now.
         let began = Instant::now();
         while requests.load(Ordering::Relaxed) <= 100 && began.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(5));
@@ -169,14 +170,14 @@ fn qemu_img_compares(left: (&Path, &str), right: (&Path, &str)) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// From each format to another, while three guests write; on two processors.
+/// Copies between formats while three guests write, on two workers.
 #[test]
 fn a_disk_is_copied_to_one_of_another_format_while_it_is_written_to() {
     use DiskFormat::{Raw, Vhd, Vhdx};
     for (from, to) in [(Raw, Vhdx), (Vhdx, Vhd), (Vhd, Raw)] {
         let bench = Bench::new(2);
         let disks = [bench.disk("from", from, None), bench.disk("to", to, None)];
-        // It has something before.
+        // The disk has data before the copy starts.
         while_used(&bench, disks[0], 7, || std::thread::sleep(Duration::from_millis(200)));
         let (copied, served, _line) = bench.copy(disks[0], disks[1]);
         while_used(&bench, disks[0], 8, || {
@@ -200,7 +201,8 @@ fn a_disk_is_copied_to_one_of_another_format_while_it_is_written_to() {
     }
 }
 
-/// What a parent has is copied, too, to a disk without one; and nothing that has no data.
+/// The data of the parent is copied too, to a disk without a parent; ranges without data are not
+/// copied.
 #[test]
 fn a_differencing_disk_is_copied_with_what_its_parent_has() {
     let bench = Bench::new(1);
@@ -224,8 +226,8 @@ fn a_differencing_disk_is_copied_with_what_its_parent_has() {
     println!("{told} bytes copied, the file has {}", file.len());
 }
 
-/// The connection breaks before, while and after the disk was copied: its guests notice nothing,
-/// and it can be copied anew.
+/// The connection breaks before, during and after the copy. Guests are not affected, and the disk
+/// can be copied again.
 #[test]
 fn a_connection_that_breaks_ends_the_copy_and_nothing_else() {
     let bench = Bench::new(1);
@@ -233,7 +235,7 @@ fn a_connection_that_breaks_ends_the_copy_and_nothing_else() {
         [bench.disk("from", DiskFormat::Vhdx, None), bench.disk("to", DiskFormat::Vhdx, None)];
     while_used(&bench, disks[0], 9, || {
         std::thread::sleep(Duration::from_millis(100));
-        // Nobody answers: the far end is closed.
+        // The other end is closed, so there is no reply.
         let (near, far) = UnixStream::pair().unwrap();
         drop(far);
         assert!(CopiedDisk::start(&bench.exports, disks[0], "to", near).is_err());
@@ -255,11 +257,11 @@ fn a_connection_that_breaks_ends_the_copy_and_nothing_else() {
             drop((copied, served));
         }
     });
-    // The far end ends first, while what is left is copied.
+    // The other end closes first, while the remaining data is copied.
     let (copied, served, _line) = bench.copy(disks[0], disks[1]);
     std::thread::sleep(Duration::from_millis(5));
     drop(served);
-    // Should all have been copied by now, there is something left.
+    // Ensures that data remains to be copied, if the copy has finished already.
     bench.client(disks[0]).write(0, &[3; 512]).unwrap();
     let error = copied.finish(Instant::now() + PATIENCE).unwrap_err();
     assert!(matches!(error, MirrorError::Write(_)), "{error}");
@@ -269,7 +271,7 @@ fn a_connection_that_breaks_ends_the_copy_and_nothing_else() {
     assert_same(&bench, disks);
 }
 
-/// Ends in whatever state it is, without anybody noticing.
+/// A copy can end in any state without an effect on guests.
 #[test]
 fn a_copy_is_cancelled_at_any_time() {
     let bench = Bench::new(2);
@@ -284,7 +286,7 @@ fn a_copy_is_cancelled_at_any_time() {
             } else {
                 drop((served, copied));
             }
-            // Disks go to other processors meanwhile.
+            // Disks move to other workers meanwhile.
             bench.exports.processor().set_processors(1 + usize::from(wait_ms % 2 == 0)).unwrap();
         }
         let (copied, _served, _line) = bench.copy(disks[0], disks[1]);
@@ -292,18 +294,19 @@ fn a_copy_is_cancelled_at_any_time() {
         bench.exports.processor().set_processors(1).unwrap();
         bench.exports.processor().set_processors(2).unwrap();
         let left = copied.finish(Instant::now() + Duration::from_millis(30));
-        // It is used all the time.
+        // The disk is in use all the time.
         assert!(matches!(left, Err(MirrorError::InUse(_) | MirrorError::NotInTime(_)) | Ok(())));
         assert_eq!(copied.progress().failure, None);
     });
     assert_eq!(bench.exports.processor().tally(disks[0]).unwrap().failed(), 0);
 }
 
-/// A guest with a maximum gets it while its disk is copied, and the copy takes the rest.
+/// A guest with a maximum gets its full rate while its disk is copied, and the copy uses the
+/// remaining capacity.
 #[test]
 fn a_maximum_is_the_guests_alone() {
     const MAX: u64 = 500;
-    // In memory, so that no other use of the machine's disk is measured.
+    // In memory, so that other use of the machine's disk has no effect.
     let bench = Bench::new_in(Path::new("/dev/shm"), 1);
     let limits = Limits { max_iops: Iops::new(MAX), ..Limits::default() };
     let disks = ["from", "to"].map(|name| {
@@ -312,7 +315,7 @@ fn a_maximum_is_the_guests_alone() {
         bench.exports.add_limited(name, &path, limits).unwrap()
     });
     let client = bench.client(disks[0]);
-    // 48 operations for 384 KiB: it takes seconds to write all of the disk.
+    // Each write of 384 KiB counts as 48 operations, so writing the whole disk takes seconds.
     for at in (0..SIZE).step_by(8 << 20) {
         client.write(at, &[1; 384 << 10]).unwrap();
     }
@@ -331,8 +334,8 @@ fn a_maximum_is_the_guests_alone() {
         until("requests of the guest", PATIENCE, || Ok(done.load(Ordering::Relaxed) > 100))
             .unwrap();
         let (began, before) = (Instant::now(), done.load(Ordering::Relaxed));
-        // By the copy's own maximum it would be 4 MiB in a second. On a busy machine one copy may
-        // be as slow as that, but not each.
+        // Under the guest's maximum the copy would run at 4 MiB/s. On a loaded machine one copy may
+        // be that slow, but not all.
         let mut rates = Vec::new();
         let faster = until("a copy faster than the maximum", PATIENCE, || {
             let (copied, served, _line) = bench.copy(disks[0], disks[1]);
@@ -347,10 +350,9 @@ fn a_maximum_is_the_guests_alone() {
         stop.store(true, Ordering::Relaxed);
         faster.unwrap_or_else(|error| panic!("{error:#}: {rates:?} bytes a second"));
         println!("{:.1} of {MAX}, copies at {rates:.0?} B/s", count as f64 / took);
-        // No more than the maximum, which a busy machine cannot break: what may be made up for in
-        // 20 ms comes to it, and a request of each thread that was dispatched before. That a
-        // guest gets its maximum beside a copy is tested in virtual time
-        // (`plane/storage/src/mirror_qos_tests.rs`).
+        // Load on the machine cannot make the guest exceed its maximum: allowed are the catch-up of
+        // 20 ms and one request per thread dispatched before. That a guest reaches its maximum
+        // beside a copy is tested in virtual time (`plane/storage/src/mirror_qos_tests.rs`).
         let allowed = MAX as f64 * (took * 1.02 + 0.02) + 9.0;
         assert!(count as f64 <= allowed, "{count} requests in {took} s, {allowed} are allowed");
     });

@@ -1,4 +1,4 @@
-//! Who comes in, and what becomes of connections when exports come and go.
+//! Tests of access to NBD sockets, and of connections when exports are added and removed.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -45,7 +45,7 @@ fn exports_are_listed_come_and_go_and_take_their_connections_with_them() {
     std::fs::File::create(&path).unwrap().set_len(1 << 20).unwrap();
     bench.exports.add_raw("late", &path, false).unwrap();
     assert_eq!(list(), ["disk", "fixed", "late"]);
-    // A client that has written, and stays.
+    // A client that has written and stays connected.
     let url = format!("nbd:unix:{}:exportname=late", bench.path("nbd").display());
     let mut client = Command::new("stdbuf")
         .args(["-o0", "timeout", "600", "qemu-io", "-f", "raw", &url])
@@ -72,7 +72,7 @@ fn exports_are_listed_come_and_go_and_take_their_connections_with_them() {
     client.wait().unwrap();
     assert!(!rest.contains("read 4096/4096"), "{rest}");
     assert!(!run("nbdinfo", &[&bench.uri("late")]).status.success());
-    // The same name, larger: who comes now sees the new size.
+    // The same name with a larger size: a new client sees the new size.
     std::fs::File::options().write(true).open(&path).unwrap().set_len(2 << 20).unwrap();
     bench.exports.add_raw("late", &path, false).unwrap();
     assert_eq!(done("nbdinfo", &["--size", &bench.uri("late")]).trim(), "2097152");
@@ -107,7 +107,7 @@ fn a_flush_on_one_connection_is_for_what_others_have_written() {
     let disk = bench.exports.add_image("image", &image).unwrap();
     let url = format!("nbd:unix:{}:exportname=image", bench.path("nbd").display());
     let commits = || bench.exports.processor().tally(disk).unwrap().commits;
-    // QEMU flushes when it closes; what it wrote was not made durable by itself.
+    // QEMU flushes when it closes; before, its writes are not durable on completion.
     let mut writer = Command::new("stdbuf")
         .args(["-o0", "timeout", "600", "qemu-io", "-f", "raw", "-t", "writeback", &url])
         .stdin(Stdio::piped())
@@ -125,7 +125,7 @@ fn a_flush_on_one_connection_is_for_what_others_have_written() {
     let before = commits();
     done("qemu-io", &["-f", "raw", "-t", "writeback", "-c", "flush", &url]);
     assert!(commits() > before, "the flush wrote down what the other connection had changed");
-    // As after a crash: the file as it is now has what was written.
+    // As after a crash: the file in its current state contains the written data.
     let copy = bench.path("copy.vhdx");
     std::fs::copy(&image, &copy).unwrap();
     let words = ["-f", "vhdx", "-c", "read -P 7 3M 64k", copy.to_str().unwrap()];

@@ -1,4 +1,4 @@
-//! Disks for clients that nobody here wrote: fio, nbdcopy, nbdfuse, nbdinfo, qemu-img and
+//! Tests of NBD exports with independent clients: fio, nbdcopy, nbdfuse, nbdinfo, qemu-img,
 //! qemu-io.
 
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn a_disk_is_copied_in_and_out_over_several_connections() {
     assert!(tally.reads.bytes >= 2 * SIZE && tally.flushes.requests >= 1, "{tally:?}");
 }
 
-/// The disk as a file that nbdfuse shows; dropping it takes it away.
+/// The disk as a file in a file system of nbdfuse. Dropping it unmounts the file system.
 struct ShownFile {
     process: Child,
     path: PathBuf,
@@ -65,7 +65,7 @@ fn a_disk_is_used_as_a_file_that_nbdfuse_shows() {
     done("cmp", &[from, to]);
     done("mkfs.ext4", &["-q", "-F", to]);
     done("e2fsck", &["-fn", to]);
-    // A hole that is made in the file is one in the disk's.
+    // A hole punched in the file becomes a hole in the disk.
     done("fallocate", &["--punch-hole", "--offset", "16M", "--length", "16M", to]);
     drop(shown);
     let bytes = std::fs::read(bench.path("disk.raw")).unwrap();
@@ -77,7 +77,7 @@ fn a_disk_is_used_as_a_file_that_nbdfuse_shows() {
 fn fio_writes_at_any_depth_and_finds_what_it_wrote() {
     let bench = Bench::start();
     let uri = format!("--uri={}", bench.uri("disk"));
-    // What it keeps about its verification goes with the folder.
+    // fio's verification state files are removed with the directory.
     let kept = format!("--aux-path={}", bench.folder.path().display());
     let common = ["--name=verify", "--ioengine=nbd", "--size=64m", "--verify=crc32c", &kept];
     let jobs: [&[&str]; 3] = [
@@ -137,8 +137,8 @@ fn zeros_trims_and_refusals_are_what_the_client_expects() {
     assert!(!nobody.status.success());
 }
 
-/// An image that QEMU made, filled through us by nbdcopy and written to at random by fio,
-/// is what QEMU finds in it afterwards.
+/// An image created by QEMU, filled through the export by nbdcopy and written at random offsets by
+/// fio, has the same content for QEMU afterwards.
 fn filled_and_compared(format: &str, ending: &str) {
     let bench = Bench::start();
     let (source, image) = (bench.path("source"), bench.path(&format!("image.{ending}")));
@@ -158,7 +158,7 @@ fn filled_and_compared(format: &str, ending: &str) {
     let words = ["--name=verify", "--ioengine=nbd", "--size=32m", "--verify=crc32c", kept, &uri];
     let job = ["--rw=randwrite", "--bssplit=512/30:4k/40:64k/30", "--iodepth=32", "--fsync=50"];
     done("fio", &[&words[..], &job].concat());
-    // What the disk is now, through us, and then as QEMU finds it in the file.
+    // The content of the disk through the export, compared with the file as QEMU reads it.
     done("nbdcopy", &[&bench.uri("image"), source]);
     bench.exports.processor().close_disk(disk).unwrap();
     done("qemu-img", &["compare", "-f", "raw", "-F", format, source, image]);

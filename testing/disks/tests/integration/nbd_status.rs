@@ -1,4 +1,4 @@
-//! How disks are allocated, for clients that nobody here wrote: nbdinfo, qemu-img, nbdcopy.
+//! Tests of the block status of exports with independent clients: nbdinfo, qemu-img, nbdcopy.
 
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
@@ -13,7 +13,7 @@ use suimon_vhd::{
 
 const MIB: u64 = 1 << 20;
 
-/// Where data is, as ranges of the disk, by `nbdinfo --map`.
+/// Returns the ranges with data according to `nbdinfo --map`.
 fn map(uri: &str) -> Vec<(u64, u64)> {
     let said: serde_json::Value =
         serde_json::from_str(&done("nbdinfo", &["--json", "--map", uri])).unwrap();
@@ -28,7 +28,7 @@ fn map(uri: &str) -> Vec<(u64, u64)> {
     )
 }
 
-/// The same by `qemu-img map`.
+/// Returns the ranges with data according to `qemu-img map`.
 fn qemu_map(url: &str) -> Vec<(u64, u64)> {
     let words = ["map", "--output=json", "-f", "raw", url];
     let said: serde_json::Value = serde_json::from_str(&done("qemu-img", &words)).unwrap();
@@ -43,7 +43,7 @@ fn qemu_map(url: &str) -> Vec<(u64, u64)> {
     )
 }
 
-/// Extents of data, joined; all of them cover the disk.
+/// Returns the merged data extents; asserts that the extents cover the whole disk.
 fn data(
     extents: &[serde_json::Value],
     is_data: impl Fn(&serde_json::Value) -> bool,
@@ -69,7 +69,7 @@ fn url(bench: &Bench, export: &str) -> String {
     format!("nbd:unix:{}:exportname={export}", bench.path("nbd").display())
 }
 
-/// Bytes that were read of a disk by what `copy` does.
+/// Returns the number of bytes that `copy` reads from a disk.
 fn read_bytes(bench: &Bench, disk: suimon_disk_tests::OpenedDisk, copy: impl FnOnce()) -> u64 {
     let before = bench.exports.processor().tally(disk).unwrap().reads.bytes;
     copy();
@@ -173,7 +173,7 @@ fn what_a_parent_has_is_data_of_its_child() {
     assert_eq!(map(&uri), [(10 * MIB, 2 * MIB)]);
     let url = url(&bench, "child");
     done("qemu-io", &["-f", "raw", "-c", "write -P 6 20M 4k", "-c", "read -P 5 10M 2M", &url]);
-    // A differencing image knows its sectors; the rest of the block is as the parent has it.
+    // A differencing image tracks sectors; the rest of the block is as in the parent.
     let expected = [(10 * MIB, 2 * MIB), (20 * MIB, 4096)];
     assert_eq!(map(&uri), expected);
     assert_eq!(qemu_map(&url), expected);

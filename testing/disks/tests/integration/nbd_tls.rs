@@ -1,4 +1,4 @@
-//! TLS over TCP, with clients that nobody here wrote: libnbd with GnuTLS, and QEMU.
+//! Tests of TLS over TCP with independent clients: libnbd with GnuTLS, and QEMU.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -33,7 +33,7 @@ fn uri(address: SocketAddr, certificates: &Path) -> String {
     format!("nbds://localhost:{}/disk?tls-certificates={folder}", address.port())
 }
 
-/// A folder with an authority's certificate and no client's.
+/// Creates a directory with a CA certificate but no client certificate.
 fn without_client(of: &Path, folder: &Path) -> PathBuf {
     std::fs::create_dir(folder).unwrap();
     std::fs::copy(of.join("ca-cert.pem"), folder.join("ca-cert.pem")).unwrap();
@@ -70,7 +70,7 @@ fn clients_must_show_what_their_authority_has_signed() {
     let (_server, address) = serve(&bench, &good, Some(&good));
     done("nbdinfo", &[&uri(address, &good)]);
     let anonymous = without_client(&good, &bench.path("anonymous"));
-    // It trusts the server, and shows a certificate that nobody here has signed.
+    // The client trusts the server and presents a certificate that the server's CA has not signed.
     let stranger = without_client(&good, &bench.path("stranger"));
     for file in ["client-cert.pem", "client-key.pem"] {
         std::fs::copy(other.join(file), stranger.join(file)).unwrap();
@@ -78,7 +78,7 @@ fn clients_must_show_what_their_authority_has_signed() {
     for folder in [anonymous, stranger] {
         assert!(!run("nbdinfo", &[&uri(address, &folder)]).status.success());
     }
-    // The other way round: a server that shows what the client does not trust.
+    // The reverse: the server presents a certificate that the client does not trust.
     assert!(!run("nbdinfo", &[&uri(address, &other)]).status.success());
     done("nbdinfo", &[&uri(address, &good)]);
 }
@@ -124,7 +124,7 @@ fn without_tls_nothing_is_answered_and_nobody_beyond_this_host_is_served() {
     let plain = format!("nbd://localhost:{}/disk", address.port());
     assert!(!run("nbdinfo", &[&plain]).status.success());
     assert!(!run("nbdinfo", &["--list", &plain]).status.success());
-    // By hand: an option other than STARTTLS is refused as one that needs TLS.
+    // Sent manually: an option other than STARTTLS is rejected because TLS is required.
     let mut socket = TcpStream::connect(address).unwrap();
     let mut greeting = [0; 18];
     socket.read_exact(&mut greeting).unwrap();

@@ -1,5 +1,6 @@
-//! A processor allocates nothing per request, whether requests wait for their store or not,
-//! and whether it has the store for itself or not. Counted by the allocator itself.
+//! Tests that a worker allocates no memory per request, whether or not requests wait for their
+//! store, and whether or not several workers share the store. The global allocator counts the
+//! allocations.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -18,16 +19,16 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is left to the system's allocator.
+// SAFETY: every call is forwarded to the system allocator, which fulfils the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -37,7 +38,8 @@ static ALLOCATOR: Counting = Counting;
 
 const STORE: StoreId = StoreId(1);
 
-/// Allocations of so many processors, while they serve requests.
+/// Returns the number of allocations of `processors` workers, and the number of requests completed
+/// in the same time.
 fn allocations(processors: usize, depth: u32, max: u64) -> (u64, u64) {
     let mut now = Time::from_ns(1 << 40);
     let mut store = Store::new(Capability::Declared(10_000_000));
@@ -91,7 +93,7 @@ fn allocations(processors: usize, depth: u32, max: u64) -> (u64, u64) {
 #[test]
 fn requests_allocate_nothing() {
     for processors in [1, 2, 3] {
-        // None waits; the device is full; maximums hold.
+        // No request waits; the device is full; maximums limit the rate.
         for (depth, max) in [(4096, 0), (16, 0), (16, 3000)] {
             let (count, done) = allocations(processors, depth, max);
             assert!(done > 5000, "{done}");

@@ -1,4 +1,4 @@
-//! Disks of one store on several processors' threads, which come and go under load.
+//! Tests of disks of one store on several worker threads, which are started and stopped under load.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -14,18 +14,18 @@ use suimon_rig::{fio, until};
 use suimon_storage_qos::Limits;
 
 const SIZE: u64 = 64 << 20;
-/// What both disks together may do in a second.
+/// Common maximum of both disks in requests per second.
 const MAX: u64 = 1000;
 
 fn limits(max: Option<u64>) -> Limits {
     Limits { max_iops: max.and_then(Iops::new), ..Limits::default() }
 }
 
-/// Requests of each disk's load at once.
+/// Number of outstanding requests of each disk.
 const DEPTH: u64 = 32;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// fio at work on a disk, which reads and verifies what it wrote, until that is ended.
+/// Starts fio on a disk: it writes, reads and verifies until [`end`].
 fn load(folder: &Path, disk: &str) -> Child {
     let words = format!(
         "--name={disk} --ioengine=nbd --uri=nbd+unix:///{disk}?socket={} --rw=randrw --bs=4k \
@@ -42,7 +42,7 @@ fn load(folder: &Path, disk: &str) -> Child {
         .unwrap()
 }
 
-/// Ends fio, which has found nothing wrong.
+/// Ends fio, and asserts that it found no error.
 fn end(child: Child) {
     let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(id, Signal::INT).unwrap();
@@ -81,17 +81,18 @@ impl Bench {
         tallies.iter().map(|tally| tally.reads.requests + tally.writes.requests).sum()
     }
 
-    /// How many processors serve the two disks.
+    /// Returns the number of workers that serve the two disks.
     fn spread(&self) -> usize {
         let at = self.disks.map(|disk| self.exports.processor().processor_of(disk).unwrap());
         if at[0] == at[1] { 1 } else { 2 }
     }
 }
 
-/// The limit is one, wherever the disks are: each processor dispatches what it was lent.
+/// The limit is common to both disks on different workers: each worker dispatches only its loan.
 ///
-/// No more than that is asserted, which a busy machine cannot break. That both together reach it is
-/// tested in virtual time (`policy/storage_qos/tests/integration/processors.rs`).
+/// Only this upper bound is asserted, because load on the machine cannot break it. That both disks
+/// together reach the limit is tested in virtual time
+/// (`policy/storage_qos/tests/integration/processors.rs`).
 #[test]
 fn disks_on_two_processors_share_one_limit_exactly() {
     const WINDOW: Duration = Duration::from_secs(5);
@@ -109,14 +110,13 @@ fn disks_on_two_processors_share_one_limit_exactly() {
     let count = bench.requests() - before;
     let took = began.elapsed().as_secs_f64();
     println!("{:.1} of {MAX}", count as f64 / took);
-    // 2 %, what may be made up for in 20 ms, and what was dispatched before.
+    // 2 %, the catch-up of 20 ms, and the requests dispatched before.
     let allowed = MAX as f64 * (took * 1.02 + 0.02) + 2.0 * DEPTH as f64;
     assert!(count as f64 <= allowed, "{count} requests in {took} s, {allowed} are allowed");
     loads.into_iter().for_each(end);
 }
 
-/// A processor goes and another comes, again and again: clients find pauses, and nothing of
-/// theirs is lost.
+/// Workers are stopped and started repeatedly: requests of clients are delayed, and none is lost.
 #[test]
 fn disks_move_with_their_clients_when_processors_come_and_go() {
     let bench = Bench::start();

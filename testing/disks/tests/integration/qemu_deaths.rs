@@ -1,34 +1,34 @@
-//! The process that serves a VM's disk dies under load, again and again, and QEMU goes on
-//! with the next one.
+//! Tests that QEMU continues with a restarted process after the process that serves a VM's disk
+//! dies repeatedly under load.
 //!
-//! `SUIMON_DISK_DEATHS` is how often in the full tier, for each form of ring.
+//! `SUIMON_DISK_DEATHS` is the number of deaths in the full tier for each ring format.
 
 use std::time::Duration;
 
 use crate::served::{MIB, ServedDisk, guest};
 use suimon_rig::{Guest, GuestDisk, Rig, until};
 
-/// How often the process dies in the fast tier, and in the full one unless told otherwise.
+/// Number of deaths in the fast tier, and the default in the full tier.
 const DEATHS: u64 = 2;
 const FULL_DEATHS: u64 = 30;
-/// Writes that the guest completes between two deaths, at least.
+/// Minimum number of writes that the guest completes between two deaths.
 const WRITES_PER_LIFE: u64 = 50;
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Writes to its disk that the guest's kernel has seen completed.
+/// Returns the number of completed writes to the disk according to the guest's kernel.
 fn written(vm: &mut Guest) -> u64 {
     let said = vm.run("grep ' vda ' /proc/diskstats").unwrap();
     said.split_whitespace().nth(7).unwrap().parse().unwrap()
 }
 
-/// The guest sees pauses; nothing is lost, done twice, or answered with an error.
+/// The guest observes delays only: no write is lost, repeated or completed with an error.
 fn survives(deaths: u64, change: impl FnOnce(&mut GuestDisk), options: &str) {
     let rig = Rig::new().unwrap();
     let mut served = ServedDisk::raw(&rig, "disk", 64 * MIB, options);
     let mut disk = served.disk("");
     change(&mut disk);
     let mut vm = guest(&rig, vec![disk], &[]);
-    // It goes on until it is told to end, however long deaths take.
+    // The load continues until the test ends it, regardless of the duration of the restarts.
     vm.start_verifying("/dev/vda").unwrap();
     for death in 0..deaths {
         until("VM that is back", PATIENCE, || Ok(served.log().contains("Negotiated"))).unwrap();
@@ -39,7 +39,7 @@ fn survives(deaths: u64, change: impl FnOnce(&mut GuestDisk), options: &str) {
         served.kill_and_restart(&rig);
     }
     let said = vm.end_verifying(PATIENCE).unwrap();
-    // With the longest pause, which is most of all QEMU's second before it connects again.
+    // Prints also the longest delay, most of which is the second before QEMU reconnects.
     println!("{deaths} deaths: {said}");
     vm.check_disks().unwrap();
 }
@@ -91,7 +91,7 @@ mod full {
         survives(deaths(), direct, "--queues 2");
     }
 
-    /// What finds nothing above does find what it is for.
+    /// The verification of the tests above detects the faults that it is meant to detect.
     #[test]
     fn lost_and_doubled_writes_would_be_found() {
         find_lost_and_doubled_writes();

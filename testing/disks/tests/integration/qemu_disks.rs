@@ -1,5 +1,5 @@
-//! Disks of VMs that QEMU runs with Debian's kernel: vhost-user-blk with a front-end and a
-//! driver that nobody here wrote.
+//! Tests of disks of VMs that QEMU runs with Debian's kernel: vhost-user-blk with an independent
+//! front-end and driver.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ fn a_guest_sees_what_the_disk_is_over_every_form_of_ring() {
         queues,
         features: 0,
     };
-    // Two CPUs have no use for four queues.
+    // Two CPUs cannot use four queues.
     let expected = [
         (sight("SUIMON-0001", 1), EVENT_IDX | INDIRECT, PACKED),
         (sight("twenty-bytes-of-name", 2), EVENT_IDX | INDIRECT, PACKED),
@@ -102,7 +102,7 @@ fn a_guest_chooses_whether_its_writes_are_durable() {
     vm.run("echo write back >/sys/block/vda/cache_type").unwrap();
     vm.run(write).unwrap();
     assert_eq!((durable(&mut disk), vm.disk("vda").unwrap().cache.as_str()), (100, "write back"));
-    // Of a VM that comes back to another process nobody knows what it chose.
+    // The process cannot know the cache mode of a VM that reconnects to it.
     vm.run("echo write through >/sys/block/vda/cache_type").unwrap();
     disk.kill_and_restart(&rig);
     vm.run(write).unwrap();
@@ -126,7 +126,7 @@ fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
     must("dd if=/dev/urandom of=/dev/vda bs=1M count=96 oflag=direct && sync");
     let full = allocated(&file);
     assert!(full > 96 * MIB, "{full}");
-    // Space is free once that is durable, which is when the guest flushes.
+    // Space is freed after the change is durable, which the guest's flush causes.
     let flush = "dd if=/bin/busybox of=/dev/vda bs=4096 count=1 conv=fsync";
     must(&format!("blkdiscard /dev/vda && {flush}"));
     until("space that is given back", PATIENCE, || Ok(allocated(&file) < 16 * MIB)).unwrap();

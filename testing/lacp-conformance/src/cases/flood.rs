@@ -1,4 +1,5 @@
-//! Frames as fast as the interface sends them, beside a partner that goes on.
+//! Cases in which frames arrive at the maximum rate of the interface, while the partner also sends
+//! its LACPDUs.
 
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ const FLOOD: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_secs(3);
 const FORGERS: u16 = 16;
 
-/// LACPDUs of many systems, as many ports, all in sync with the device.
+/// Returns LACPDUs of many different systems and ports, all with a correct view of the device.
 fn forged(session: &Session<'_>) -> Vec<Vec<u8>> {
     let seat = &session.seats[ONE];
     let sound = seat.partner.compose(seat.device.as_ref());
@@ -68,7 +69,7 @@ fn recovers(session: &mut Session<'_>) -> Judged {
         return fail(format!("in use within {}", seconds(limit)), last_words(session, ONE));
     }
     let back = session.now() - ended;
-    // Answers to the flood that were still on their way do not count; then it stays.
+    // Waits until late responses to the flood have arrived; from then on the link must stay in use.
     session.run_for(session.setup.soon())?;
     if session.run_until(LOOK, |session| !session.seats.iter().all(Seat::is_in_use))? {
         return fail("in use from then on", last_words(session, ONE));

@@ -1,4 +1,4 @@
-//! What the device's LACPDUs look like.
+//! Cases on the format of the device's LACPDUs.
 
 use std::time::Duration;
 

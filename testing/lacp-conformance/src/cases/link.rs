@@ -1,4 +1,4 @@
-//! The carrier goes and comes.
+//! Cases in which the link loses and regains its carrier.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The device's own LACPDUs come back.
+//! Cases in which the device receives its own LACPDUs.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn reflected(session: &mut Session<'_>) -> Judged {
     for seat in &mut session.seats {
         seat.partner.voice = Voice::Reflect;
     }
-    // What it knew of the partner may live on for its time.
+    // The information about the previous partner may remain until it expires.
     session.run_for(lifetime + session.setup.soon() * 2)?;
     let began = session.now();
     session.run_for(LOOK)?;

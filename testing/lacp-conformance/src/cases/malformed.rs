@@ -1,4 +1,4 @@
-//! Frames that are no LACPDUs (6.4.2.3, 6.4.12).
+//! Cases with frames that are not valid LACPDUs (6.4.2.3, 6.4.12).
 
 use std::time::Duration;
 
@@ -33,18 +33,20 @@ pub(crate) const CASES: &[Case] = &[
 
 const LOOK: Duration = Duration::from_millis(1300);
 
-/// Until a sound LACPDU was taken and told back, as far as the limit of transmission lets.
+/// Time for the device to process a valid LACPDU and to report it back, as far as its transmission
+/// limit allows.
 const SETTLE: Duration = Duration::from_millis(1000);
 
-/// Frames made of a sound LACPDU.
+/// Function that derives invalid frames from a valid LACPDU.
 type Spoil = fn(&[u8]) -> Vec<Vec<u8>>;
 
-/// Cut in the head, in each information TLV, and before the collector's.
+/// Truncates the frame in the header, in each information TLV, and before the Collector Information
+/// TLV.
 pub(super) fn truncated(frame: &[u8]) -> Vec<Vec<u8>> {
     [1, 3, 15, 30, 42].iter().map(|len| frame[..ETHERNET_BYTES + len].to_vec()).collect()
 }
 
-/// With subtypes that are reserved, OAM's, and the organization-specific one.
+/// Replaces the subtype with reserved ones, the one of OAM, and the organization-specific one.
 pub(super) fn other_subtypes(frame: &[u8]) -> Vec<Vec<u8>> {
     let with = |subtype| {
         let mut frame = frame.to_vec();
@@ -54,7 +56,8 @@ pub(super) fn other_subtypes(frame: &[u8]) -> Vec<Vec<u8>> {
     [0, 3, 10, 255].map(with).to_vec()
 }
 
-/// A sound LACPDU that would unselect the port and stop its frames.
+/// Returns a valid LACPDU that would unselect the port and stop its traffic if the device accepted
+/// it.
 pub(super) fn harmful(session: &Session<'_>) -> Vec<u8> {
     let seat = &session.seats[ONE];
     let mut pdu = seat.partner.compose(seat.device.as_ref());
@@ -78,7 +81,7 @@ fn without_effect(session: &mut Session<'_>, spoil: Spoil) -> Judged {
     Ok(format!("{} kinds of frames", frames.len()))
 }
 
-/// Fails if the device said since `began` that anything changed.
+/// Fails if an LACPDU of the device since `began` reports a change.
 pub(super) fn undisturbed(session: &Session<'_>, began: Duration) -> Result<(), Stop> {
     let seat = &session.seats[ONE];
     let changed = seat.since(began).into_iter().find(|(_, pdu)| {
@@ -94,7 +97,7 @@ fn wrong_lengths(session: &mut Session<'_>) -> Judged {
     prepare(session)?;
     let mut outcomes = Vec::new();
     for (name, at, length) in [("actor", 17, 19), ("partner", 37, 0), ("collector", 57, 255)] {
-        // A sound word before each, so that nothing expires and the sign is news.
+        // A valid LACPDU first, so that nothing expires and the state `SIGN` is new to the device.
         session.seats[ONE].partner.info.state = WILLING;
         session.say(ONE)?;
         session.run_for(SETTLE)?;

@@ -1,4 +1,4 @@
-//! The Marker Responder (6.5).
+//! Cases on the Marker Responder (6.5).
 
 use std::time::Duration;
 

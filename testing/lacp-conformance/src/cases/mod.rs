@@ -1,5 +1,5 @@
-//! The cases. Clauses are those of IEEE 802.1AX-2014 unless another year is named;
-//! 802.1AX-2020 has the same machines under other numbers.
+//! The test cases. Clauses refer to IEEE 802.1AX-2014 unless another year is given; 802.1AX-2020
+//! has the same state machines under different numbers.
 
 mod flood;
 mod format;
@@ -24,23 +24,23 @@ use crate::session::Session;
 use crate::setup::{LONG_TIMEOUT, SHORT_TIMEOUT};
 use crate::verdict::{Judged, Stop, not_applicable};
 
-/// The link on which a case plays that needs one.
+/// Index of the link that a case with one link uses.
 const ONE: usize = 0;
-/// The other link of a case that needs two.
+/// Index of the second link of a case with two links.
 const OTHER: usize = 1;
 
-/// A question to the device.
+/// A test case.
 #[derive(Debug)]
 pub(crate) struct Case {
-    /// Its name, `subject.question`.
+    /// Unique name, `subject.question`.
     pub(crate) id: &'static str,
-    /// What must be so.
+    /// The requirement.
     pub(crate) title: &'static str,
-    /// Where that is said.
+    /// Clause of the standard that contains the requirement.
     pub(crate) clause: &'static str,
-    /// How many interfaces it needs.
+    /// Number of required interfaces.
     pub(crate) interfaces: usize,
-    /// Whether it takes more than a minute.
+    /// Whether the case takes more than a minute.
     pub(crate) is_long: bool,
     pub(crate) judge: fn(&mut Session<'_>) -> Judged,
 }
@@ -64,7 +64,7 @@ impl Case {
     }
 }
 
-/// All cases, in the order in which they are run.
+/// Returns all cases in the order in which they run.
 pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
     [
         selection::CASES,
@@ -86,7 +86,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
     .flatten()
 }
 
-/// The next LACPDU on a link for which `wanted` holds, with its time.
+/// Waits up to `limit` for the next LACPDU on a link for which `wanted` returns true; returns it
+/// with its time.
 fn await_lacpdu(
     session: &mut Session<'_>,
     interface: usize,
@@ -103,21 +104,21 @@ fn await_lacpdu(
     Ok(find(session))
 }
 
-/// What the device last said, in words.
+/// Returns a description of the last LACPDU of the device on a link.
 fn last_words(session: &Session<'_>, interface: usize) -> String {
     session.seats[interface].last().map_or("no LACPDU".to_owned(), describe)
 }
 
-/// An LACPDU in words.
+/// Returns a description of an LACPDU.
 fn describe(pdu: &Lacpdu) -> String {
     format!("actor: {}; partner: {}", pdu.actor, pdu.partner)
 }
 
-/// How long the device keeps what it heard, as its own state says: its
-/// current_while_timer.
+/// Returns the lifetime of the device's information about the partner, which is the duration of its
+/// current_while_timer: the short or long timeout, as in the device's state.
 ///
 /// # Errors
-/// Not applicable if that is long and nobody asked for long cases.
+/// Not applicable if the device uses the long timeout and long cases are not enabled.
 fn information_lifetime(session: &Session<'_>) -> Result<Duration, Stop> {
     let state = session.seats[ONE].device.map(|info| info.state).unwrap_or_default();
     if state.has(State::SHORT_TIMEOUT) {
@@ -129,7 +130,7 @@ fn information_lifetime(session: &Session<'_>) -> Result<Duration, Stop> {
     }
 }
 
-/// Lets every partner fall silent after a last word; returns when that was.
+/// Sends a last LACPDU on every link and stops all partners; returns the time.
 fn fall_silent(session: &mut Session<'_>) -> Result<Duration, Stop> {
     for interface in 0..session.seats.len() {
         session.say(interface)?;

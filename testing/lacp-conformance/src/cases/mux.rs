@@ -1,4 +1,4 @@
-//! The Mux machine (6.4.15) and what unselects a port (6.4.9 update_Selected).
+//! Cases on the Mux machine (6.4.15) and the unselection of a port (6.4.9 update_Selected).
 
 use super::{Case, ONE, await_lacpdu, describe, last_words};
 use crate::pdu::{Lacpdu, State};
@@ -35,9 +35,9 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 const FLOWS: State = State(State::COLLECTING.0 | State::DISTRIBUTING.0);
-/// A port number of the partner that the device has not seen.
+/// Port number of the partner that is new to the device.
 const NEW_PORT: u16 = 0x7a;
-/// A key of the partner that the device has not seen.
+/// Key of the partner that is new to the device.
 const NEW_KEY: u16 = 0x5c;
 
 fn follows_sync(session: &mut Session<'_>) -> Judged {
@@ -84,8 +84,8 @@ fn port_moves(session: &mut Session<'_>) -> Judged {
     Ok(format!("out of sync after {}", seconds(at - began)))
 }
 
-/// With another key on every link there is another aggregator to attach to, for all of
-/// them at once.
+/// Changes the key on every link, so that all ports must attach to a different aggregator at the
+/// same time, after the wait of 6.4.15 (WAITING).
 fn wait_while(session: &mut Session<'_>) -> Judged {
     session.establish()?;
     session.run_for(session.setup.soon())?;

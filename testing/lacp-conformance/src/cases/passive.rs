@@ -1,4 +1,4 @@
-//! Passive devices (6.4.13, 6.4.1).
+//! Cases on passive devices (6.4.13, 6.4.1).
 
 use std::time::Duration;
 
@@ -26,11 +26,12 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 const SETTLE: Duration = Duration::from_secs(2);
-/// Half a minute is between the words of one that speaks to a partner by default.
+/// Observation time of a normal run. A device that transmits to the default partner does so each 30
+/// s, which only [`LONG_LOOK`] covers.
 const LOOK: Duration = Duration::from_secs(5);
 const LONG_LOOK: Duration = Duration::from_secs(35);
 
-/// Brings a passive device to know nothing of a partner.
+/// Lets a passive device forget its partner.
 fn forget(session: &mut Session<'_>) -> Result<(), Stop> {
     session.establish()?;
     if session.seats[ONE].device.is_some_and(|info| info.state.has(State::ACTIVITY)) {

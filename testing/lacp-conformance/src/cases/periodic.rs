@@ -1,4 +1,4 @@
-//! The Periodic Transmission machine (6.4.13).
+//! Cases on the Periodic Transmission machine (6.4.13).
 
 use std::time::Duration;
 
@@ -43,11 +43,11 @@ pub(crate) const CASES: &[Case] = &[
     .long(),
 ];
 
-/// Until what a change of the partner brings with it has been said.
+/// Time for the device to send all LACPDUs that a change of the partner causes.
 const SETTLE: Duration = Duration::from_millis(2500);
 const LOOK: Duration = Duration::from_secs(6);
 
-/// When LACPDUs came during a time from now on.
+/// Returns the times of the LACPDUs received within `look` from now on.
 fn times(session: &mut Session<'_>, look: Duration) -> Result<Vec<Duration>, Stop> {
     let began = session.now();
     session.run_for(look)?;
@@ -74,7 +74,7 @@ fn fast(session: &mut Session<'_>) -> Judged {
     Ok(describe(&times))
 }
 
-/// Whether the mean distance and the longest one are the period.
+/// Checks that the mean and the maximum of the intervals between LACPDUs equal the period.
 fn judge_pace(times: &[Duration], period: Duration, slack: Duration) -> Result<(), Stop> {
     let gaps = gaps(times);
     let expected = format!("one each {} ± {}", seconds(period), seconds(slack));

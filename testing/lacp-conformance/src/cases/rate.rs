@@ -1,4 +1,4 @@
-//! The Transmit machine's limit (6.4.16).
+//! Cases on the limit of the Transmit machine (6.4.16).
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 const PROVOKE: Duration = Duration::from_secs(4);
-/// Fifty provocations a second.
+/// Interval of frames that cause a transmission: 50 per second.
 const EVERY: Duration = Duration::from_millis(20);
 
 fn three(session: &mut Session<'_>) -> Judged {
@@ -46,8 +46,8 @@ fn limited(session: &mut Session<'_>, limit: usize) -> Judged {
     judge(session, began, limit)
 }
 
-/// Every frame shows the device a wrong view of itself, and a state other than before:
-/// each is a reason to transmit (6.4.9 update_NTT, 6.4.15).
+/// Sends frames, each with a wrong view of the device and a state different from the one before.
+/// Each of the two is a reason to transmit (6.4.9 update_NTT, 6.4.15).
 fn provoke(session: &mut Session<'_>) -> Result<(), Stop> {
     session.seats[ONE].partner.voice = Voice::Mute;
     let deadline = session.now() + PROVOKE;
@@ -64,7 +64,7 @@ fn provoke(session: &mut Session<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Whether the device kept to `limit` LACPDUs in a second since `began`.
+/// Checks that the device sent at most `limit` LACPDUs in any second since `began`.
 pub(super) fn judge(session: &Session<'_>, began: Duration, limit: usize) -> Judged {
     let times: Vec<Duration> =
         session.seats[ONE].since(began).into_iter().map(|(at, _)| at).collect();

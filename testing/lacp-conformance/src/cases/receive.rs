@@ -1,4 +1,4 @@
-//! The Receive machine (6.4.12) and what it records and compares (6.4.9).
+//! Cases on the Receive machine (6.4.12) and its recording and comparison functions (6.4.9).
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ fn echo(session: &mut Session<'_>) -> Judged {
     for info in said {
         let partner = &mut session.seats[ONE].partner;
         (partner.info, partner.state_is_fixed) = (info, true);
-        // The device computes this bit, it does not record it.
+        // The device computes this bit and does not record it.
         let computed = State::SYNCHRONIZATION;
         let told =
             |pdu: &Lacpdu| PortInfo { state: pdu.partner.state.without(computed), ..pdu.partner };
@@ -98,7 +98,7 @@ fn sync_needs_a_true_view(session: &mut Session<'_>) -> Judged {
     Ok("stopped, and stayed so".to_owned())
 }
 
-/// A wrong view of the device, by the name of what is wrong.
+/// Name of a wrong field in the view of the device, and a function that makes it wrong.
 type Mistake = (&'static str, fn(&mut PortInfo));
 
 const MISTAKES: [Mistake; 6] = [
@@ -112,7 +112,7 @@ const MISTAKES: [Mistake; 6] = [
 
 fn ntt(session: &mut Session<'_>) -> Judged {
     session.establish()?;
-    // With the long timeout the device has no other reason to speak.
+    // With the long timeout the device has no other reason to transmit.
     let state = &mut session.seats[ONE].partner.info.state;
     *state = state.without(State::SHORT_TIMEOUT);
     session.say(ONE)?;
@@ -144,7 +144,7 @@ fn expired(session: &mut Session<'_>) -> Judged {
     };
     let after = at - silent;
     require(after + slack >= lifetime, expected, || format!("after {}", seconds(after)))?;
-    // What follows from it may take another LACPDU to be told.
+    // The consequences of the expiry may be reported in a later LACPDU.
     session.run_until(soon, |session| {
         session.seats[ONE].last().is_some_and(|pdu| missing(session, pdu).is_none())
     })?;
@@ -155,7 +155,7 @@ fn expired(session: &mut Session<'_>) -> Judged {
     Ok(format!("after {}", seconds(after)))
 }
 
-/// What a device in EXPIRED does not say of what it should.
+/// Returns the first property of the EXPIRED state that the LACPDU lacks.
 fn missing(session: &Session<'_>, pdu: &Lacpdu) -> Option<&'static str> {
     let flows = State(State::COLLECTING.0 | State::DISTRIBUTING.0);
     let (actor, partner) = (pdu.actor.state, pdu.partner.state);

@@ -1,5 +1,5 @@
-//! Selection Logic (6.4.14): who shares an aggregator. All interfaces of the run lead
-//! to one team, which uses one aggregator at a time.
+//! Cases on Selection Logic (6.4.14): which ports share an aggregator. All interfaces of the run
+//! are connected to one team, which uses one aggregator at a time.
 
 use std::time::Duration;
 
@@ -55,7 +55,8 @@ fn aggregates(session: &mut Session<'_>) -> Judged {
     }
 }
 
-/// Changes the partner of one link so that it cannot share; both must not be in use.
+/// Changes the partner of one link so that the links cannot share an aggregator; then at most one
+/// of them may be in use.
 fn apart(session: &mut Session<'_>, change: fn(&mut Partner)) -> Judged {
     session.establish()?;
     change(&mut session.seats[OTHER].partner);
@@ -78,8 +79,8 @@ fn individual(session: &mut Session<'_>) -> Judged {
     never_both(session)
 }
 
-/// Whether the two links are never in use at one time, as the device says with the
-/// partners it has now.
+/// Checks that the two links are never in use at the same time, according to the device's LACPDUs
+/// to its current partners.
 fn never_both(session: &mut Session<'_>) -> Judged {
     let both = |session: &Session<'_>| {
         [ONE, OTHER].iter().all(|interface| in_use_as_it_is(&session.seats[*interface]))

@@ -1,4 +1,4 @@
-//! Whether frames pass, seen by a probe behind the team.
+//! Cases on the forwarding of frames, observed with a probe of a host behind the team.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) const CASES: &[Case] = &[
 const TRIES: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Whether a probe sent by an interface is answered, by whichever.
+/// Returns whether a probe sent on one interface is answered, on any interface.
 fn is_answered(session: &mut Session<'_>, interface: usize) -> Result<bool, Stop> {
     let source = session.seats[interface].partner.source;
     for _ in 0..TRIES {

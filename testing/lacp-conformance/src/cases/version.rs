@@ -1,4 +1,4 @@
-//! LACPDUs of versions to come: they are taken as this version's (6.4.2.3, 6.4.12).
+//! Cases with LACPDUs of later versions, which must be processed as this version (6.4.2.3, 6.4.12).
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub(crate) const CASES: &[Case] = &[
         |session| {
             taken(session, |frame| {
                 frame[15] = 2;
-                // Port Algorithm, Port Conversation ID Digest, one that nobody knows.
+                // Port Algorithm, Port Conversation ID Digest, and an unknown TLV.
                 let more =
                     [&[4, 6, 0, 0x80, 0xc2, 1][..], &[5, 20], &[7; 18], &[0x7f, 6, 1, 2, 3, 4]];
                 let more = more.concat();
@@ -50,11 +50,11 @@ pub(crate) const CASES: &[Case] = &[
 const TRIES: usize = 3;
 const PATIENCE: Duration = Duration::from_millis(1300);
 
-/// A state that a partner says in these cases only: the device shows that it took the
-/// frame by telling it back, and no port is unselected by it.
+/// State that the partner sends only in these cases. The device proves that it accepted a frame by
+/// reporting this state back; the state does not unselect a port.
 pub(super) const SIGN: State = WILLING.with(State::COLLECTING);
 
-/// Makes the partner say [`SIGN`] only in what the case sends.
+/// Stops the partner's own LACPDUs, so that only frames of the case contain [`SIGN`].
 pub(super) fn prepare(session: &mut Session<'_>) -> Result<(), Stop> {
     session.establish()?;
     let partner = &mut session.seats[ONE].partner;

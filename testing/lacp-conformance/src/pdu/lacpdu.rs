@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{FRAME_BYTES, Mac, SUBTYPE_LACP, State, blank, mac_text, read, read_u16};
 
-/// What one end says of one port: an Actor or Partner Information TLV.
+/// Contents of an Actor or Partner Information TLV: one end's information about a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PortInfo {
     pub(crate) system_priority: u16,
@@ -15,30 +15,30 @@ pub(crate) struct PortInfo {
     pub(crate) state: State,
 }
 
-/// An LACPDU of version 1 or read as one.
+/// An LACPDU of version 1, or of a later version decoded as version 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lacpdu {
-    /// The frame's source address.
+    /// Source address of the frame.
     pub(crate) source: Mac,
     pub(crate) version: u8,
-    /// What the sender says of itself.
+    /// Information of the sender about itself.
     pub(crate) actor: PortInfo,
-    /// What the sender says of the receiver.
+    /// Information of the sender about the receiver.
     pub(crate) partner: PortInfo,
     /// In units of 10 µs.
     pub(crate) collector_max_delay: u16,
 }
 
-/// Where the TLVs are in the frame.
+/// Offsets of the TLVs in the frame.
 pub(crate) const ACTOR_AT: usize = 16;
 pub(crate) const PARTNER_AT: usize = 36;
 pub(crate) const COLLECTOR_AT: usize = 56;
 pub(crate) const TERMINATOR_AT: usize = 72;
-/// Where a TLV's type is followed by its information.
+/// Length of a TLV's header (type and length).
 const HEAD: usize = 2;
 
 impl PortInfo {
-    /// The same, whatever the state.
+    /// Returns whether all fields but the state are equal.
     pub(crate) fn is_same_port(&self, other: &Self) -> bool {
         Self { state: State::default(), ..*self } == Self { state: State::default(), ..*other }
     }
@@ -77,19 +77,20 @@ impl fmt::Display for PortInfo {
 }
 
 impl Lacpdu {
-    /// The frame, without FCS.
+    /// Encodes the frame without FCS.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut frame = blank(self.source, SUBTYPE_LACP, self.version);
         self.actor.encode(1, &mut frame);
         self.partner.encode(2, &mut frame);
         frame.extend([3, 16]);
         frame.extend(self.collector_max_delay.to_be_bytes());
-        // The rest of the collector's TLV, the terminator and what is reserved.
+        // The rest of the Collector Information TLV, the Terminator TLV and the reserved octets.
         frame.resize(FRAME_BYTES, 0);
         frame
     }
 
-    /// Reads the fields at their places; `None` if the frame ends before.
+    /// Decodes the fields at their fixed offsets without further checks; `None` if the frame is too
+    /// short.
     pub(crate) fn decode(frame: &[u8]) -> Option<Self> {
         Some(Self {
             source: read(frame, 6)?,

@@ -2,12 +2,12 @@
 
 use super::{FRAME_BYTES, Mac, SUBTYPE_MARKER, blank, read, read_u16};
 
-/// A Marker PDU or the response to one.
+/// A Marker PDU or Marker Response PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marker {
-    /// The frame's source address.
+    /// Source address of the frame.
     pub(crate) source: Mac,
-    /// Whether it answers.
+    /// Whether this is a Marker Response PDU.
     pub(crate) is_response: bool,
     pub(crate) requester_port: u16,
     pub(crate) requester_system: Mac,
@@ -15,20 +15,20 @@ pub(crate) struct Marker {
 }
 
 impl Marker {
-    /// The frame, without FCS.
+    /// Encodes the frame without FCS.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut frame = blank(self.source, SUBTYPE_MARKER, 1);
         frame.extend([if self.is_response { 2 } else { 1 }, 16]);
         frame.extend(self.requester_port.to_be_bytes());
         frame.extend(self.requester_system);
         frame.extend(self.transaction.to_be_bytes());
-        // Pad, terminator and what is reserved.
+        // Pad, Terminator TLV and reserved octets.
         frame.resize(FRAME_BYTES, 0);
         frame
     }
 
-    /// Reads the fields at their places; `None` if they are not there, or the TLV's
-    /// type is neither a marker's nor a response's.
+    /// Decodes the fields at their fixed offsets; `None` if the frame is too short or the first TLV
+    /// is neither a Marker nor a Marker Response TLV.
     pub(crate) fn decode(frame: &[u8]) -> Option<Self> {
         let is_response = match frame.get(16)? {
             1 => false,

@@ -1,4 +1,4 @@
-//! Frames of the slow protocols, as bytes and as meaning: the suite's own codec.
+//! Codec of the suite for frames of the slow protocols.
 
 mod lacpdu;
 mod marker;
@@ -16,33 +16,33 @@ pub(crate) use strict::{lacpdu_violations, marker_response_violations};
 /// An Ethernet address.
 pub(crate) type Mac = [u8; 6];
 
-/// Where LACPDUs and Marker PDUs are sent (IEEE 802.3 Annex 57A, Table 57A-1).
+/// Destination address of LACPDUs and Marker PDUs (IEEE 802.3 Annex 57A, Table 57A-1).
 pub(crate) const SLOW_PROTOCOLS_MULTICAST: Mac = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x02];
-/// The EtherType of the slow protocols.
+/// EtherType of the slow protocols.
 pub(crate) const SLOW_PROTOCOLS_TYPE: u16 = 0x8809;
-/// Destination, source, type.
+/// Length of the Ethernet header: destination, source, type.
 pub(crate) const ETHERNET_BYTES: usize = 14;
-/// An LACPDU of version 1 and a Marker PDU, with the Ethernet header, without FCS.
+/// Length of an LACPDU of version 1 or a Marker PDU with the Ethernet header, without FCS.
 pub(crate) const FRAME_BYTES: usize = ETHERNET_BYTES + 110;
-/// The subtype that says LACP.
+/// Subtype of LACP.
 pub(crate) const SUBTYPE_LACP: u8 = 1;
-/// The subtype that says Marker protocol.
+/// Subtype of the Marker protocol.
 pub(crate) const SUBTYPE_MARKER: u8 = 2;
 
-/// What a received frame is.
+/// Type and contents of a received frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// An LACPDU long enough to be read.
+    /// An LACPDU that is long enough to be decoded.
     Lacp(Lacpdu),
     /// A Marker or Marker Response PDU.
     Marker(Marker),
-    /// Anything else.
+    /// Any other frame.
     Other,
 }
 
 impl Kind {
-    /// Reads a frame. Nothing is checked but that what is read is there: whether the
-    /// frame keeps the rules is for [`lacpdu_violations`] to say.
+    /// Decodes a frame. The only check is that all fields are present; [`lacpdu_violations`] checks
+    /// conformance.
     pub(crate) fn of(frame: &[u8]) -> Self {
         if read_u16(frame, 12) != Some(SLOW_PROTOCOLS_TYPE) {
             return Self::Other;
@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-/// A frame of the slow protocols with nothing but its header and subtype.
+/// Returns the header and subtype of a frame of the slow protocols.
 fn blank(source: Mac, subtype: u8, version: u8) -> Vec<u8> {
     let mut frame = Vec::with_capacity(FRAME_BYTES);
     frame.extend(SLOW_PROTOCOLS_MULTICAST);
@@ -66,17 +66,17 @@ fn blank(source: Mac, subtype: u8, version: u8) -> Vec<u8> {
     frame
 }
 
-/// The big-endian number at `at`.
+/// Returns the big-endian number at offset `at`.
 pub(crate) fn read_u16(frame: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(read(frame, at)?))
 }
 
-/// The bytes at `at`.
+/// Returns the bytes at offset `at`.
 pub(crate) fn read<const N: usize>(frame: &[u8], at: usize) -> Option<[u8; N]> {
     frame.get(at..)?.first_chunk().copied()
 }
 
-/// An address as people write it.
+/// Returns an address as text.
 pub(crate) fn mac_text(mac: Mac) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }

@@ -1,4 +1,4 @@
-//! The octet of state that either end tells of its port.
+//! The state octet of a port in LACPDUs.
 
 use std::fmt;
 
@@ -26,30 +26,30 @@ impl State {
     pub(crate) const DISTRIBUTING: Self = Self(0x20);
     pub(crate) const DEFAULTED: Self = Self(0x40);
     pub(crate) const EXPIRED: Self = Self(0x80);
-    /// Frames pass both ways.
+    /// Synchronization, Collecting and Distributing: frames pass in both directions.
     pub(crate) const IN_USE: Self = Self(0x38);
 
-    /// Whether all of `bits` are set.
+    /// Returns whether all of `bits` are set.
     pub(crate) const fn has(self, bits: Self) -> bool {
         self.0 & bits.0 == bits.0
     }
 
-    /// Whether one of `bits` is set.
+    /// Returns whether any of `bits` is set.
     pub(crate) const fn has_any(self, bits: Self) -> bool {
         self.0 & bits.0 != 0
     }
 
-    /// With `bits` set.
+    /// Returns the state with `bits` set.
     pub(crate) const fn with(self, bits: Self) -> Self {
         Self(self.0 | bits.0)
     }
 
-    /// With `bits` clear.
+    /// Returns the state with `bits` clear.
     pub(crate) const fn without(self, bits: Self) -> Self {
         Self(self.0 & !bits.0)
     }
 
-    /// With `bits` set or clear.
+    /// Returns the state with `bits` set or clear.
     pub(crate) const fn put(self, bits: Self, set: bool) -> Self {
         if set { self.with(bits) } else { self.without(bits) }
     }

@@ -1,11 +1,11 @@
-//! What a sent frame must look like, to the last octet.
+//! Conformance checks of every octet of a frame sent by the device.
 
 use std::ops::Range;
 
 use super::lacpdu::{ACTOR_AT, COLLECTOR_AT, PARTNER_AT, TERMINATOR_AT};
 use super::{FRAME_BYTES, SLOW_PROTOCOLS_MULTICAST, mac_text, read};
 
-/// Every rule of 802.1AX-2014, 6.4.2.2 and 6.4.2.3, that a sent LACPDU breaks.
+/// Returns each violation of 802.1AX-2014, 6.4.2.2 and 6.4.2.3, in an LACPDU.
 pub(crate) fn lacpdu_violations(frame: &[u8]) -> Vec<String> {
     let mut found = header(frame);
     let version = frame.get(15).copied().unwrap_or(0);
@@ -22,7 +22,7 @@ pub(crate) fn lacpdu_violations(frame: &[u8]) -> Vec<String> {
     found.extend(zeros(frame, "reserved octets of the actor's TLV", 33..36));
     found.extend(zeros(frame, "reserved octets of the partner's TLV", 53..56));
     found.extend(zeros(frame, "reserved octets of the collector's TLV", 60..72));
-    // From version 2 on, more TLVs may come before the terminator (6.4.2.4).
+    // From version 2 on, further TLVs may precede the terminator (6.4.2.4).
     if version <= 1 {
         found.extend(tlv(frame, "terminator", TERMINATOR_AT, 0, 0));
         found.extend(zeros(frame, "reserved octets after the terminator", 74..FRAME_BYTES));
@@ -30,7 +30,7 @@ pub(crate) fn lacpdu_violations(frame: &[u8]) -> Vec<String> {
     found
 }
 
-/// Every rule of 802.1AX-2014, 6.5.3.3, that a sent Marker Response PDU breaks.
+/// Returns each violation of 802.1AX-2014, 6.5.3.3, in a Marker Response PDU.
 pub(crate) fn marker_response_violations(frame: &[u8]) -> Vec<String> {
     let mut found = header(frame);
     if frame.get(15) != Some(&1) {

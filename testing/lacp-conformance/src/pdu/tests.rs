@@ -1,12 +1,12 @@
-//! The codec against frames written out by hand, octet by octet.
+//! Tests of the codec with frames written manually, octet by octet.
 
 use super::*;
 
-/// An LACPDU written from the figure of the standard, not by the encoder.
+/// Returns an LACPDU written from the figure in the standard, independent of the encoder.
 fn by_hand() -> Vec<u8> {
     let mut frame = vec![
         0x01, 0x80, 0xc2, 0, 0, 0x02, 0x02, 0x11, 0x22, 0x33, 0x44, 0x55, 0x88, 0x09, 1,
-        1, // head
+        1, // header
         1, 20, 0x80, 0x01, 2, 0, 0, 0, 0, 0xaa, 0x12, 0x34, 0, 0xff, 0x00, 0x07, 0x3d, 0, 0, 0, 2,
         20, 0x40, 0x02, 2, 0, 0, 0, 0, 0xbb, 0x56, 0x78, 0, 0x7f, 0x01, 0x08, 0xc2, 0, 0, 0, 3, 16,
         0x00, 0x32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -51,7 +51,7 @@ fn an_lacpdu_is_the_octets_of_the_figure() {
 fn a_marker_is_the_octets_of_the_figure() {
     let mut frame = vec![
         0x01, 0x80, 0xc2, 0, 0, 0x02, 0x02, 0x11, 0x22, 0x33, 0x44, 0x55, 0x88, 0x09, 2,
-        1, // head
+        1, // header
         2, 16, 0x01, 0x02, 2, 3, 4, 5, 6, 7, 0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 0,
     ];
     frame.extend([0; 90]);
@@ -73,7 +73,7 @@ fn every_octet_that_is_fixed_is_judged() {
     for at in 0..FRAME_BYTES {
         let mut frame = by_hand();
         frame[at] ^= 0x41;
-        // The type and the subtype say whether it is an LACPDU at all.
+        // The EtherType and the subtype determine whether the frame is an LACPDU.
         let is_open = open.iter().any(|place| place.contains(&at)) || (12..16).contains(&at);
         let found = lacpdu_violations(&frame);
         if at == 6 {

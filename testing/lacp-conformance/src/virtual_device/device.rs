@@ -1,4 +1,5 @@
-//! The virtual device: its ports, what arrives at them, and who shares its aggregator.
+//! The virtual device: its ports, the processing of received frames, and the selection of ports for
+//! its aggregator.
 
 use std::time::Duration;
 
@@ -13,13 +14,14 @@ const SYSTEM: Mac = [0x02, 0xde, 0x71, 0xce, 0, 0];
 pub(super) struct Device {
     flaw: Flaw,
     pub(super) ports: Vec<Port>,
-    /// The bytes that came before, by port: what a careless reader still has.
+    /// Last frame received by each port, in place of old buffer contents that a reader without
+    /// length checks would read.
     leftovers: Vec<Vec<u8>>,
     probe: Option<Probe>,
 }
 
 impl Device {
-    /// `state` is Activity, Timeout and Aggregation as configured.
+    /// Creates a device. `state` contains the configured Activity, Timeout and Aggregation bits.
     pub(super) fn new(ports: usize, state: State, flaw: Flaw, probe: Option<Probe>) -> Self {
         let port = |index: u16| {
             let port = if flaw == Flaw::OnePortNumber { 1 } else { index + 1 };
@@ -42,7 +44,7 @@ impl Device {
         }
     }
 
-    /// A frame arrived; what the device sends because of it.
+    /// Processes a received frame; returns the immediate response.
     pub(super) fn handle(&mut self, index: usize, frame: &[u8], now: Duration) -> Option<Vec<u8>> {
         if !self.ports[index].is_up {
             return None;
@@ -79,7 +81,7 @@ impl Device {
             }
             pdu.actor.state = State(0x80);
         }
-        // Never in one aggregator with itself (6.4.14.1).
+        // The device never aggregates with itself (6.4.14.1).
         if refused || frame.len() < FRAME_BYTES || self.is_own(&pdu) {
             return;
         }
@@ -120,7 +122,7 @@ impl Device {
         Some(answer)
     }
 
-    /// Takes the machines on; LACPDUs to send, with their ports.
+    /// Runs the state machines; returns LACPDUs to send, with their ports.
     pub(super) fn tick(&mut self, now: Duration) -> Vec<(usize, Vec<u8>)> {
         let selected: Vec<bool> =
             (0..self.ports.len()).map(|index| self.is_selected(index)).collect();
@@ -133,8 +135,9 @@ impl Device {
         sent
     }
 
-    /// Whether a port is in the one aggregator: that of the first port with a partner,
-    /// shared by those with the same partner system and key, if they may be shared.
+    /// Returns whether a port belongs to the single aggregator: that of the first port with a
+    /// partner, which it shares with ports of the same partner system and key if all are
+    /// aggregatable.
     fn is_selected(&self, index: usize) -> bool {
         let Some(first) = self.ports.iter().position(Port::has_partner) else { return false };
         let group = |index: usize| {

@@ -1,80 +1,80 @@
-//! Ways to break a rule.
+//! Deliberate violations of the standard.
 
-/// The one rule that a device breaks.
+/// The one violation of a virtual device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// It keeps all.
+    /// Conforms to the standard.
     None,
-    /// LACPDUs go to another address.
+    /// Sends LACPDUs to a different destination address.
     Destination,
-    /// Reserved octets are not zero.
+    /// Sends nonzero reserved octets.
     Reserved,
-    /// Both ports have one number.
+    /// Uses the same number for both ports.
     OnePortNumber,
-    /// The partner's state is told back wrongly.
+    /// Reports the partner's state back incorrectly.
     Echo,
-    /// Speaks each two seconds where it should each second.
+    /// Transmits each two seconds where each second is required.
     SlowPace,
-    /// Speaks each second to a partner with the long timeout.
+    /// Transmits each second to a partner with the long timeout.
     AlwaysFast,
-    /// Answers without limit.
+    /// Does not limit its transmission rate.
     Unlimited,
-    /// A passive device that speaks without being spoken to.
+    /// Passive, but transmits before it has received an LACPDU.
     PassiveSpeaks,
-    /// A passive device that speaks to a passive partner.
+    /// Passive, but transmits to a passive partner.
     PassiveToPassive,
-    /// A passive device that never speaks.
+    /// Passive, and never transmits.
     Dumb,
-    /// Does not speak when the partner has a wrong view.
+    /// Does not transmit when the partner has a wrong view.
     NoNtt,
-    /// The partner is in sync whatever it thinks of the device.
+    /// Considers the partner in sync even if its view of the device is wrong.
     BelievesAll,
-    /// Forgets the partner after two seconds.
+    /// Expires the partner after two seconds.
     ShortMemory,
-    /// Never forgets the partner.
+    /// Never expires the partner.
     LongMemory,
-    /// Goes on collecting and distributing when the partner expired.
+    /// Continues collecting and distributing in the EXPIRED state.
     FlowsWhileExpired,
-    /// Keeps what it knew of the partner when that should be replaced.
+    /// Keeps the partner's information in the DEFAULTED state.
     KeepsPartner,
-    /// Waits anew for a partner that comes back.
+    /// Repeats the aggregation wait for a partner that resumes transmission.
     WaitsAgain,
-    /// Does not wait for other ports.
+    /// Does not wait for other ports to attach.
     NoWait,
-    /// Goes on when the partner is out of sync.
+    /// Continues collecting and distributing when the partner is out of sync.
     IgnoresSync,
-    /// Comes into sync only after the partner.
+    /// Sets Synchronization only after the partner has.
     WaitsForPartner,
-    /// Stays selected when another port of the partner is at the other end.
+    /// Keeps the port selected when the partner's port changes.
     StaysSelected,
-    /// All links share one aggregator.
+    /// Aggregates all links, regardless of their partners.
     OneForAll,
     /// Never aggregates two links.
     NeverTwo,
-    /// Takes version 1 only.
+    /// Accepts version 1 only.
     VersionOneOnly,
-    /// Takes LACPDUs with zeros in what is reserved only.
+    /// Accepts only LACPDUs whose reserved octets are zero.
     ZerosOnly,
-    /// Reads beyond the end of what it got, from what it got before.
+    /// Reads beyond the end of a frame into the bytes of the previous frame.
     ReadsBeyond,
-    /// Takes every subtype for LACP.
+    /// Processes every subtype as LACP.
     AnySubtype,
-    /// With a wrong length, takes the actor's but not its state.
+    /// For a wrong TLV length, accepts the actor information but not its state.
     HalfTaken,
-    /// Does not answer markers.
+    /// Does not respond to Marker PDUs.
     NoMarker,
-    /// Answers markers with another transaction.
+    /// Responds to Marker PDUs with a different transaction ID.
     WrongMarker,
-    /// Answers responses.
+    /// Responds to Marker Response PDUs.
     AnswersResponses,
-    /// Comes into use with itself.
+    /// Aggregates with itself.
     Loops,
-    /// After its carrier was gone it does not come back.
+    /// Does not recover after the loss of its carrier.
     DeadAfterFlap,
-    /// After a hundred other partners in a second it does not come back.
+    /// Does not recover after LACPDUs of more than a hundred other partners.
     DeadAfterFlood,
-    /// Passes frames whatever it says.
+    /// Forwards frames in every state.
     AlwaysPasses,
-    /// Passes no frames.
+    /// Never forwards frames.
     NeverPasses,
 }

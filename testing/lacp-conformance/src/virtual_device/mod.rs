@@ -1,5 +1,5 @@
-//! A device of the suite's own, in virtual time: it keeps the rules, or breaks one that
-//! a test names. So every case is seen to pass and to fail.
+//! A virtual device in virtual time, which conforms to the standard or violates one rule selected
+//! by the test. With it, every case is shown to pass and to fail.
 
 mod device;
 mod flaw;

@@ -1,5 +1,5 @@
-//! One port of the virtual device: Receive, Periodic, Mux and Transmit machine in the
-//! shortest form that keeps 802.1AX-2014, 6.4.
+//! One port of the virtual device: a minimal implementation of the Receive, Periodic, Mux and
+//! Transmit machines of 802.1AX-2014, 6.4.
 
 use std::time::Duration;
 
@@ -14,15 +14,16 @@ pub(super) struct Port {
     flaw: Flaw,
     pub(super) actor: PortInfo,
     pub(super) partner: PortInfo,
-    /// When what is known of the partner expires, or is replaced.
+    /// Time at which the partner's information expires, or is replaced by the defaults
+    /// (current_while_timer).
     current_until: Option<Duration>,
-    /// Since when it waits for other ports.
+    /// Time at which the wait for other ports began (wait_while_timer).
     waits_since: Option<Duration>,
     periodic_at: Option<Duration>,
     ntt: bool,
     sent: Vec<Duration>,
     pub(super) is_up: bool,
-    /// LACPDUs with another partner than before.
+    /// Number of LACPDUs whose partner differs from the previous one.
     strangers: u32,
 }
 
@@ -55,7 +56,7 @@ impl Port {
         }
     }
 
-    /// Whether there is a partner to be selected with.
+    /// Returns whether the port has a partner for Selection Logic.
     pub(super) fn has_partner(&self) -> bool {
         self.is_up && !self.actor.state.has(State::DEFAULTED) && self.partner.system != [0; 6]
     }
@@ -86,7 +87,7 @@ impl Port {
         self.waits_since = None;
     }
 
-    /// A sound LACPDU arrived.
+    /// Processes a valid LACPDU.
     pub(super) fn receive(&mut self, pdu: &Lacpdu, now: Duration) {
         let aggregation = |info: &PortInfo| info.state.has(State::AGGREGATION);
         let same = pdu.actor.is_same_port(&self.partner)
@@ -123,8 +124,8 @@ impl Port {
         self.actor.state = self.actor.state.without(State::EXPIRED).without(State::DEFAULTED);
     }
 
-    /// Takes the machines on; `selected` says whether Selection Logic lets it attach.
-    /// Whether to transmit now.
+    /// Runs the state machines; `selected` is the decision of Selection Logic. Returns whether to
+    /// transmit now.
     pub(super) fn tick(&mut self, now: Duration, selected: bool) -> bool {
         if !self.is_up {
             self.unselect();

@@ -1,5 +1,5 @@
-//! Every case passes with a device that keeps the rules, and fails with one that
-//! breaks the case's own.
+//! Tests that every case passes with a conforming device, and fails with a device that violates the
+//! rule of the case.
 
 use super::{Device, Flaw, VirtualWorld};
 use crate::cases;
@@ -17,7 +17,7 @@ fn probe() -> Probe {
     Probe { target: [10, 0, 0, 1].into(), sender: [10, 0, 0, 2].into() }
 }
 
-/// Runs the cases whose names begin so, against a device with two ports.
+/// Runs the cases whose names begin with `only` against a device with two ports.
 fn findings(state: State, flaw: Flaw, long: bool, only: &str) -> Vec<Finding> {
     let probe = Some(probe());
     let mut world = VirtualWorld::new(Device::new(2, state, flaw, probe));
@@ -46,7 +46,7 @@ fn a_device_that_keeps_the_rules_passes_every_case() {
     }
 }
 
-/// Which case fails for which flaw.
+/// Violation, state of the device, and name of the case that must fail.
 const TABLE: &[(Flaw, State, &str)] = &[
     (Flaw::NeverTwo, ACTIVE, "selection.aggregates"),
     (Flaw::OneForAll, ACTIVE, "selection.two-systems"),
@@ -108,7 +108,7 @@ fn each_flaw_fails_the_case_that_asks_for_it() {
 #[test]
 fn every_case_has_a_flaw_that_fails_it() {
     for case in cases::all() {
-        // A device that never answers at all does not come into use in the first place.
+        // A device that never responds does not come into use, so `passive.answers` is not reached.
         let known = TABLE.iter().any(|(_, _, id)| *id == case.id) || case.id == "passive.answers";
         assert!(known, "{}", case.id);
     }

@@ -1,4 +1,4 @@
-//! The wire to the virtual device, and virtual time.
+//! The connection to the virtual device, and virtual time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use anyhow::Result;
 use super::Device;
 use crate::world::{Arrival, World};
 
-/// How far time goes at a step.
+/// Period at which the device's state machines run.
 const STEP: Duration = Duration::from_millis(10);
-/// What sending a frame takes, so that a flood ends.
+/// Virtual time that sending a frame takes, which makes a flood end.
 const SEND: Duration = Duration::from_micros(100);
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! What the suite needs from the outside: frames, time and links.
+//! External resources of the suite: interfaces, clock and link control.
 
 mod packets;
 mod socket;
@@ -9,37 +9,37 @@ use anyhow::Result;
 
 pub(crate) use packets::Packets;
 
-/// A frame that arrived.
+/// A received frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
-    /// Which of the suite's interfaces.
+    /// Index of the interface.
     pub(crate) interface: usize,
-    /// Since the world began.
+    /// Time since the world was created.
     pub(crate) at: Duration,
-    /// Without FCS.
+    /// The frame without FCS.
     pub(crate) frame: Vec<u8>,
 }
 
-/// The far ends of the device's members. Unit tests have one in virtual time, with a
-/// device of their own at the other end.
+/// The interfaces at the far ends of the device's members. Unit tests use an implementation in
+/// virtual time with a virtual device.
 pub(crate) trait World {
-    /// How many interfaces there are.
+    /// Returns the number of interfaces.
     fn interfaces(&self) -> usize;
-    /// Since the world began.
+    /// Returns the time since the world was created.
     fn now(&self) -> Duration;
-    /// Sends a frame, if the link is up.
+    /// Sends a frame. It is lost if the link is down.
     ///
     /// # Errors
-    /// The interface is gone.
+    /// The interface does not exist any more.
     fn send(&mut self, interface: usize, frame: &[u8]) -> Result<()>;
-    /// The next frame, at `until` at the latest.
+    /// Waits for the next frame until the time `until`.
     ///
     /// # Errors
-    /// An interface is gone.
+    /// An interface does not exist any more.
     fn receive(&mut self, until: Duration) -> Result<Option<Arrival>>;
-    /// Takes a link down or up, so that the device sees its carrier go or come.
+    /// Sets a link down or up, so that the device's carrier changes.
     ///
     /// # Errors
-    /// The command that does it failed.
+    /// The command that changes the link failed.
     fn set_link(&mut self, interface: usize, up: bool) -> Result<()>;
 }

@@ -1,4 +1,4 @@
-//! Real interfaces and the real clock.
+//! Network interfaces of this host and the system clock.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -9,24 +9,25 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::socket::Socket;
 use super::{Arrival, World};
 
-/// Interfaces of this host that lead to the device.
+/// Interfaces of this host that are connected to the device.
 #[derive(Debug)]
 pub(crate) struct Packets {
     names: Vec<String>,
     sockets: Vec<Socket>,
     began: Instant,
-    /// What takes a link down or up instead of `ip link`.
+    /// Shell command that sets a link down or up instead of `ip link`.
     link_command: Option<String>,
-    /// Where the next look begins, so that a busy interface does not starve others.
+    /// Interface to check first at the next receive, so that a busy interface does not starve
+    /// others.
     turn: usize,
 }
 
 impl Packets {
-    /// Opens interfaces. `link_command` is run by the shell with `$INTERFACE` and
-    /// `$STATE` (`up` or `down`).
+    /// Opens interfaces. The shell runs `link_command` with `$INTERFACE` and `$STATE` (`up` or
+    /// `down`).
     ///
     /// # Errors
-    /// One is not there, or this process may not open packet sockets.
+    /// An interface does not exist, or the process may not open packet sockets.
     pub(crate) fn open(names: &[String], link_command: Option<String>) -> Result<Self> {
         let sockets = names
             .iter()
@@ -36,7 +37,7 @@ impl Packets {
         Ok(Self { names: names.to_vec(), sockets, began, link_command, turn: 0 })
     }
 
-    /// A frame that waits on some interface.
+    /// Returns a pending frame of any interface, without blocking.
     fn take(&mut self) -> Result<Option<Arrival>> {
         let count = self.sockets.len();
         for offset in 0..count {

@@ -8,34 +8,34 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libc::{c_int, c_void, socklen_t};
 
-/// Room for what the device answers to a flood.
+/// Size of the receive buffer, large enough for the responses to a flood.
 const RECEIVE_BYTES: c_int = 4 << 20;
 
-/// Gets every frame that arrives at one interface, whatever its address, and none
-/// that this host sends.
+/// Receives all frames that arrive at an interface, for any destination address, and no frames that
+/// this host sends.
 #[derive(Debug)]
 pub(crate) struct Socket {
     fd: OwnedFd,
 }
 
 impl Socket {
-    /// Opens one on the interface called `name`.
+    /// Opens a socket on the interface `name`.
     ///
     /// # Errors
-    /// There is no such interface, it is down, or the kernel refuses.
+    /// The interface does not exist or is down, or the kernel rejects a call.
     pub(crate) fn open(name: &str) -> io::Result<Self> {
         let text = CString::new(name)?;
-        // SAFETY: `text` ends with a zero byte.
+        // SAFETY: `text` is a valid string that ends with a zero byte.
         let index = unsafe { libc::if_nametoindex(text.as_ptr()) };
         if index == 0 {
             return Err(io::Error::last_os_error());
         }
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // Protocol 0: nothing is received before `bind` names the interface.
-        // SAFETY: no pointers.
+        // Protocol 0: no frame is received before `bind` selects the interface. SAFETY: the
+        // arguments contain no pointers.
         let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
         checked(fd)?;
-        // SAFETY: the call just returned it; nobody else has it.
+        // SAFETY: the call above has just returned the descriptor, and nothing else owns it.
         let socket = Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } };
         socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
         socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BYTES)?;
@@ -47,18 +47,18 @@ impl Socket {
         };
         socket.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, everything)?;
         socket.bind(index)?;
-        // The kernel has noted by now if the interface is down; one that goes down later
-        // may do so because a case wants it.
+        // The kernel has now recorded an error if the interface is down. A case may set it down
+        // later, which is no error.
         match rustix::io::read(&socket.fd, &mut [0; 1]) {
             Err(rustix::io::Errno::NETDOWN) => Err(rustix::io::Errno::NETDOWN.into()),
             _ => Ok(socket),
         }
     }
 
-    /// Receives one frame; `None` if none waits.
+    /// Receives one frame without blocking; `None` if none is pending.
     ///
     /// # Errors
-    /// The interface is gone.
+    /// The interface does not exist any more.
     pub(crate) fn receive(&self) -> io::Result<Option<Vec<u8>>> {
         let mut room = vec![0; 2048];
         match rustix::io::read(&self.fd, room.as_mut_slice()) {
@@ -66,7 +66,7 @@ impl Socket {
                 room.truncate(len);
                 Ok(Some(room))
             }
-            // The memory of a time when the link was down is no frame.
+            // ENETDOWN reports that the link was down before, and is ignored.
             Err(
                 rustix::io::Errno::AGAIN | rustix::io::Errno::INTR | rustix::io::Errno::NETDOWN,
             ) => Ok(None),
@@ -74,11 +74,11 @@ impl Socket {
         }
     }
 
-    /// Sends one frame; one that the interface has no room for, or that has no link,
-    /// is lost, as on a wire.
+    /// Sends one frame. As on a cable, the frame is lost if the link is down or the transmit queue
+    /// is full.
     ///
     /// # Errors
-    /// The interface is gone.
+    /// The interface does not exist any more.
     pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
         use rustix::io::Errno;
         match rustix::io::write(&self.fd, frame) {
@@ -88,12 +88,12 @@ impl Socket {
     }
 
     fn bind(&self, index: u32) -> io::Result<()> {
-        // SAFETY: all zero is a valid sockaddr_ll.
+        // SAFETY: `sockaddr_ll` is a C structure of integers, for which all-zero bytes are valid.
         let mut address: libc::sockaddr_ll = unsafe { zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
         address.sll_ifindex = index as c_int;
-        // SAFETY: `address` is a sockaddr_ll and the length is its size.
+        // SAFETY: `address` is a valid `sockaddr_ll`, and the length passed is its size.
         checked(unsafe {
             libc::bind(
                 self.fd.as_raw_fd(),
@@ -104,7 +104,7 @@ impl Socket {
     }
 
     fn set<T: Copy>(&self, level: c_int, option: c_int, value: T) -> io::Result<()> {
-        // SAFETY: the kernel reads at most the length given, which is the value's size.
+        // SAFETY: the kernel reads only the given length, which is the size of `value`.
         checked(unsafe {
             libc::setsockopt(
                 self.fd.as_raw_fd(),

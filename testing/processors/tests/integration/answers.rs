@@ -1,5 +1,5 @@
-//! How long a processor polls for answers of devices before it sleeps, and how it shares its CPU
-//! meanwhile. Time is the test's own: a microsecond passes in each round.
+//! Tests how long a worker polls for completions of devices before it sleeps, and how it yields its
+//! CPU while it polls. The clock is virtual and advances by one microsecond per round.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -12,21 +12,22 @@ use suimon_switch::DataPlane;
 
 const ROUND_NS: u64 = 1000;
 const POLL: Duration = Duration::from_micros(50);
-/// Longer than rings are polled for, and less than four times as long.
+/// Longer than the polling time of rings, and less than four times that time.
 const SOON: Duration = Duration::from_micros(120);
 const LATE: Duration = Duration::from_millis(1);
 const ANSWERS: u64 = 100;
 
-/// A device that always has a request.
+/// Device that always has one outstanding request.
 #[derive(Default)]
 struct Device {
     clock_ns: AtomicU64,
     takes_ns: AtomicU64,
-    /// How long a turn takes that brings an answer; the next one is asked for at its end.
+    /// Duration of a round that receives a completion, in ns. The next request is issued at its
+    /// end.
     turn_takes_ns: AtomicU64,
     due_ns: AtomicU64,
     answers: AtomicU64,
-    /// How often the processor gave way to others, and how long these take.
+    /// Number of times the worker yielded the CPU, and time that other threads then use, in ns.
     gave_way: AtomicU64,
     others_take_ns: AtomicU64,
     waker: Mutex<Option<Arc<dyn Waker>>>,
@@ -80,8 +81,8 @@ impl ProcessorWork for Work {
     }
 }
 
-/// A device that answers late, and a processor that has slept for an answer of its. What starting
-/// has woken it for, and what that has taught it of answers, is past.
+/// Starts a worker whose device completes late and that has slept before a completion. The wake-ups
+/// caused by the start, and their effect on the estimate of completion times, are over.
 fn started() -> (Arc<Device>, DataPlane) {
     let device = Arc::new(Device::default());
     set_time(&device, LATE);
@@ -103,7 +104,7 @@ fn started() -> (Arc<Device>, DataPlane) {
     (device, plane)
 }
 
-/// How long requests take that come from now on.
+/// Sets the duration of requests issued from now on.
 fn set_time(device: &Device, takes: Duration) {
     device.takes_ns.store(u64::try_from(takes.as_nanos()).unwrap(), SeqCst);
 }
@@ -116,13 +117,13 @@ fn wait(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// The processor sleeps, and is woken when the next answer is there.
+/// Waits until the worker sleeps, and wakes it when the next completion is due.
 fn answer_a_sleeper(device: &Device, plane: &DataPlane) {
     wait("asleep", || plane.processors()[0].asleep);
     wake_at(device, device.due_ns.load(SeqCst));
 }
 
-/// A processor that sleeps is woken not before this, when an answer is there.
+/// Advances the clock to at least `ns`, wakes the worker, and waits for a completion.
 fn wake_at(device: &Device, ns: u64) {
     let answers = device.answers.load(SeqCst);
     device.clock_ns.fetch_max(ns, SeqCst);
@@ -130,14 +131,14 @@ fn wake_at(device: &Device, ns: u64) {
     wait("answered", || device.answers.load(SeqCst) > answers);
 }
 
-/// The processor has so many answers without having slept.
+/// Asserts that the worker receives `ANSWERS` completions without sleeping.
 fn assert_polls(device: &Device, plane: &DataPlane) {
     let (sleeps, answers) = (plane.processors()[0].sleeps, device.answers.load(SeqCst));
     wait("answered by polling", || device.answers.load(SeqCst) > answers + ANSWERS);
     assert_eq!(plane.processors()[0].sleeps, sleeps);
 }
 
-/// The processor sleeps before each of so many answers, and has none by polling.
+/// Asserts that the worker sleeps before each of `count` completions and receives none by polling.
 fn assert_sleeps_for_each(device: &Device, plane: &DataPlane, count: u64) {
     wait("asleep", || plane.processors()[0].asleep);
     let (sleeps, answers) = (plane.processors()[0].sleeps, device.answers.load(SeqCst));
@@ -154,13 +155,13 @@ fn answers_that_come_soon_are_slept_for_once() {
     let (device, plane) = started();
     set_time(&device, SOON);
     answer_a_sleeper(&device, &plane);
-    // The first that comes soon is still slept for.
+    // The worker still sleeps before the first early completion.
     answer_a_sleeper(&device, &plane);
     assert_polls(&device, &plane);
     plane.stop();
 }
 
-/// However long it took to take in the ones before and to ask for them.
+/// The time that the worker spends on earlier completions and on new requests does not count.
 #[test]
 fn answers_that_come_soon_after_a_long_turn_are_polled_for() {
     let (device, plane) = started();
@@ -187,7 +188,7 @@ fn a_processor_that_does_not_poll_sleeps_for_each_answer() {
     plane.stop();
 }
 
-/// Who brings the answers may need this very CPU.
+/// A polling worker yields the CPU, because the thread that completes the requests may need it.
 #[test]
 fn who_polls_gives_way_to_others_that_take_little() {
     let (device, plane) = started();
@@ -198,7 +199,7 @@ fn who_polls_gives_way_to_others_that_take_little() {
     }
     let (gave_way, answers) = (device.gave_way.load(SeqCst), device.answers.load(SeqCst));
     assert_polls(&device, &plane);
-    // Some five times for an answer after 120 µs: each takes 4 µs and 20.
+    // About five yields per completion after 120 µs: each round takes 4 µs plus 20 µs.
     let gave_way = device.gave_way.load(SeqCst) - gave_way;
     let answers = device.answers.load(SeqCst) - answers;
     assert!((4 * answers..=6 * answers).contains(&gave_way), "{gave_way} for {answers}");
@@ -216,14 +217,14 @@ fn who_has_its_cpu_back_late_sleeps_for_a_while() {
     };
     assert_eq!(told(), (0, false));
     device.others_take_ns.store(2_000_000, SeqCst);
-    // It polls once more, and learns by it that it is not alone.
+    // The worker polls once more and detects that other threads use the CPU.
     answer_a_sleeper(&device, &plane);
     wait("asleep", || plane.processors()[0].asleep);
     let (began, gave_way) = (device.clock_ns.load(SeqCst), device.gave_way.load(SeqCst));
     assert_sleeps_for_each(&device, &plane, 20);
     assert_eq!(device.gave_way.load(SeqCst), gave_way);
     assert_eq!(told(), (1, true));
-    // The others are gone.
+    // The other threads have stopped.
     device.others_take_ns.store(0, SeqCst);
     wake_at(&device, began + 100_000_000);
     answer_a_sleeper(&device, &plane);
@@ -232,7 +233,8 @@ fn who_has_its_cpu_back_late_sleeps_for_a_while() {
     plane.stop();
 }
 
-/// A wake-up that brings no answer, as the echo of one before may, teaches nothing of answers.
+/// A wake-up without a completion, for example a repeated notification, does not change the
+/// estimate of completion times.
 #[test]
 fn who_is_woken_for_nothing_learns_nothing() {
     let (device, plane) = started();
@@ -244,7 +246,7 @@ fn who_is_woken_for_nothing_learns_nothing() {
         device.waker.lock().unwrap().as_ref().unwrap().wake();
         wait("asleep again", || plane.processors()[0].sleeps > sleeps);
     }
-    // Had it learned by these to poll for twice as long each time, it would not sleep here.
+    // If these wake-ups had doubled the polling time each, the worker would not sleep here.
     answer_a_sleeper(&device, &plane);
     plane.stop();
 }

@@ -1,5 +1,5 @@
-//! A NIC's bandwidth limit, in virtual time: what passes is what the limit allows, and the limit
-//! is used up while the guest has more to send.
+//! Tests of the bandwidth limit of a NIC in virtual time: the limit is not exceeded, and it is
+//! fully used while the guest has more to send.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,14 +12,14 @@ use suimon_processor_tests::{Endless, OnClock, Supply, mac, queue, small_frame};
 use suimon_quantity::{BitRate, Direction, PortId, SwitchId, Time};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 
-/// Time that passes in each round of the processor.
+/// Virtual time that passes in each round of the worker.
 const ROUND: Duration = Duration::from_micros(2);
-/// Frames after which the burst of 64 KiB is used up.
+/// Number of frames that consume the burst allowance of 64 KiB.
 const BURST_FRAMES: usize = 2048;
-/// Frames that the rate is computed from.
+/// Number of frames from which the rate is computed.
 const FRAMES: usize = 40_000;
 
-/// Notes when each frame arrives and how long it is.
+/// Sink that records the time and length of each frame.
 struct Meter {
     clock: Arc<AtomicU64>,
     arrivals: Arc<Mutex<Vec<(u64, u64)>>>,
@@ -41,14 +41,15 @@ impl FrameSink for Meter {
     }
 }
 
-/// A guest that always has frames, and a meter of what passes.
+/// A guest that always has frames to send, and the record of the forwarded frames.
 struct Bench {
     plane: DataPlane,
     arrivals: Arc<Mutex<Vec<(u64, u64)>>>,
 }
 
 impl Bench {
-    /// With a clock that starts at this time, as a host's does that has been up for so long.
+    /// Starts the plane with a clock that begins at `start`, which stands for the uptime of the
+    /// host.
     fn new(start: Duration, limit: Option<BitRate>) -> Self {
         let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap();
         let clock = Arc::new(AtomicU64::new(ns(start)));
@@ -70,7 +71,7 @@ impl Bench {
         bench
     }
 
-    /// Gives the guest another limit.
+    /// Changes the bandwidth limit of the guest.
     fn limit(&self, limit: Option<BitRate>) {
         let port = |id: u8, bandwidth| PortTopology {
             spec: PortSpec {
@@ -86,7 +87,7 @@ impl Bench {
         self.plane.publish(Topology { switches, ports, teams: Vec::new() }).unwrap();
     }
 
-    /// Waits until so many frames more have passed, and returns when each did and its length.
+    /// Waits for `frames` further frames, and returns the time and length of each.
     fn pass(&self, frames: usize) -> Vec<(u64, u64)> {
         let count = || self.arrivals.lock().unwrap().len();
         let (began, before) = (Instant::now(), count());
@@ -104,7 +105,7 @@ impl Drop for Bench {
     }
 }
 
-/// Bits per second that pass with this limit.
+/// Returns the forwarded bits per second under a limit.
 fn passed(limit: Option<BitRate>) -> u64 {
     let bench = Bench::new(Duration::ZERO, limit);
     bench.pass(BURST_FRAMES);
@@ -122,8 +123,7 @@ fn bandwidth_is_held_within_five_percent() {
     assert!(passed(None) > 1_000_000_000, "nothing else limits it");
 }
 
-/// What was used up of the old limit does not count as time of the new one, however long the host
-/// has been up.
+/// A debt under the old limit does not delay frames under the new one, for any uptime of the host.
 #[test]
 fn a_limit_that_changes_live_does_not_hold_frames_back() {
     let limits = [200_000_000, 20_000_000, 2_000_000, 50_000_000, 1_000_000_000, 3_000_000];

@@ -1,7 +1,7 @@
-//! A processor in somebody else's hand: what it may still ask of the kernel.
+//! Tests of the system calls that a compromised worker can still make.
 //!
-//! The thread is started as the daemon starts its processors. Each call is made with
-//! arguments that work outside, which is seen first; inside it is refused.
+//! The thread is started as the daemon starts its workers. Each call has arguments with which it
+//! succeeds outside the confinement, which the test verifies first; inside, the call is rejected.
 #![allow(unsafe_code, reason = "makes system calls that nothing would make by mistake")]
 
 use std::ffi::{CString, c_long};
@@ -15,16 +15,16 @@ use suimon_processor_tests::{Receiver, Sender};
 use suimon_quantity::Time;
 use suimon_wait::ProcessorThreads;
 
-/// A way out, tried with arguments that would work.
+/// Name of a forbidden system call, and a function that makes the call with valid arguments.
 type Attempt = (&'static str, Box<dyn Fn() -> c_long + Send>);
 
-/// The count of refusals is the process's; tests that look at it take turns.
+/// Serializes tests that read the counter of rejected calls, which is global to the process.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `body` on a processor as the daemon starts them.
+/// Runs `body` on a worker thread that is started as the daemon starts its workers.
 fn on_processor<T: Send + 'static>(
     confinement: &Confinement,
     body: impl FnOnce(Box<dyn Wait>) -> T + Send + 'static,
@@ -44,18 +44,18 @@ fn errno() -> i32 {
 
 macro_rules! attempt {
     ($name:literal, $number:expr $(, $argument:expr)*) => {
-        // SAFETY: the arguments are those that the call takes; pointers are to
-        // memory that the closure owns or that is never freed, or null.
+        // SAFETY: the arguments have the types that the call takes. Pointers are null or point to
+        // memory that the closure owns or that is never freed.
         ($name, Box::new(move || unsafe { libc::syscall($number $(, $argument)*) }) as Box<_>)
     };
 }
 
-/// A string that is never freed.
+/// Returns a pointer to a string that is never freed.
 fn text(text: &str) -> *const libc::c_char {
     CString::new(text).unwrap().into_raw()
 }
 
-/// Room that is never freed, all zero.
+/// Returns a pointer to zeroed memory that is never freed.
 fn room(bytes: usize) -> *mut u8 {
     vec![0_u8; bytes].leak().as_mut_ptr()
 }
@@ -64,7 +64,7 @@ fn leaked<T>(value: T) -> *const T {
     Box::leak(Box::new(value))
 }
 
-/// As addresses, so that closures may be sent.
+/// Address as an integer, so that closures that capture it are `Send`.
 #[derive(Clone, Copy)]
 struct Place(usize);
 
@@ -123,7 +123,8 @@ fn processes_and_memory() -> Vec<Attempt> {
     let own = std::process::id();
     let write_run = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
     let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping at an address of the kernel's choice.
+    // SAFETY: creates a new mapping at an address that the kernel chooses, so no existing mapping
+    // changes.
     let page = unsafe {
         libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ, anonymous, -1, 0) as usize
     };
@@ -189,13 +190,13 @@ fn a_compromised_worker_cannot_open_files_or_sockets_nor_leave_its_thread() {
     let memory = tempfile::tempfile().unwrap();
     memory.set_len(8192).unwrap();
     let mut attempts = files_and_sockets(memory.as_raw_fd());
-    // These work outside, so that it is the confinement that refuses them inside.
+    // These calls succeed here, so a failure inside is caused by the confinement.
     for (name, attempt) in &attempts {
         let works = matches!(*name, "openat" | "openat2" | "statx" | "socket" | "dup" | "pipe2");
         let descriptor = attempt();
         assert!(!works || descriptor >= 0, "{name} outside: errno {}", errno());
         if matches!(*name, "openat" | "openat2" | "socket" | "dup") {
-            // SAFETY: the descriptor was made a line ago and nobody else has it.
+            // SAFETY: the call above has just returned the descriptor, and nothing else uses it.
             unsafe { libc::close(descriptor as i32) };
         }
     }
@@ -223,7 +224,7 @@ fn a_compromised_worker_cannot_open_files_or_sockets_nor_leave_its_thread() {
     assert_eq!(last.count - before, tried, "each attempt is counted");
     assert_eq!(last.by, "processor");
     assert!(!made.exists());
-    // The rest of the process is as it was.
+    // The other threads of the process are not confined.
     std::fs::read("/etc/passwd").unwrap();
 }
 
@@ -234,7 +235,7 @@ fn a_processor_has_no_privilege_and_all_layers_that_the_kernel_has() {
     let (release, hold) = channel::<()>();
     let runtime = ConfinedProcessors::new(ProcessorThreads, confinement.clone());
     let body = move |_wait| {
-        // SAFETY: has no precondition.
+        // SAFETY: `gettid` has no precondition.
         send.send(unsafe { libc::gettid() }).unwrap();
         hold.recv().unwrap();
     };
@@ -257,7 +258,7 @@ fn a_processor_has_no_privilege_and_all_layers_that_the_kernel_has() {
     }
     assert!(layer.is_filtered && layer.capabilities.is_empty());
     assert!(confinement.report().process.is_none(), "only the thread was confined");
-    // Without the filter, Landlock alone refuses files; where the kernel has it.
+    // Without the filter, Landlock alone rejects access to files, if the kernel supports it.
     assert_ne!(layer.files, FileRule::Off, "this machine's kernel has Landlock");
 }
 
@@ -270,13 +271,14 @@ fn a_confined_processor_does_its_work() {
     let (receiver, mut sink) = Receiver::pair();
     let file = tempfile::tempfile().unwrap();
     file.set_len(4096).unwrap();
-    // SAFETY: a new mapping at an address of the kernel's choice.
+    // SAFETY: creates a new mapping at an address that the kernel chooses, so no existing mapping
+    // changes.
     let mapped = unsafe {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         libc::mmap(std::ptr::null_mut(), 4096, prot, libc::MAP_SHARED, file.as_raw_fd(), 0) as usize
     };
     on_processor(&confinement, move |mut wait| {
-        // Pools that grow far beyond one mapping, from several sizes, and shrink.
+        // Allocations that grow far beyond one mapping, with different sizes, and shrink.
         let mut pool: Vec<Vec<u8>> = Vec::new();
         for round in 0..2000 {
             pool.push(vec![1; 64 << (round % 12)]);
@@ -284,7 +286,7 @@ fn a_confined_processor_does_its_work() {
         pool.truncate(10);
         drop(pool);
         assert_eq!(std::collections::HashMap::from([(1, 2)])[&1], 2);
-        // Waiting, with a descriptor and with a deadline.
+        // Waits with a descriptor and with a deadline.
         wait.watch(source.wake_fd(), 7).unwrap();
         source.arm();
         sender.send(&[2; 64]);
@@ -300,8 +302,8 @@ fn a_confined_processor_does_its_work() {
         let until = wait.now() + std::time::Duration::from_millis(2);
         wait.wait(Some(until), &mut ready).unwrap();
         assert!(wait.now() >= until && !wait.cpu_time().is_zero());
-        // What the handler of SIGBUS does, and the end of a guest's memory.
-        // SAFETY: the mapping above, which nobody else knows.
+        // The calls of the SIGBUS handler and of unmapping guest memory. SAFETY: the range is the
+        // mapping created above, which nothing else uses.
         unsafe {
             let fixed = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
             let prot = libc::PROT_READ | libc::PROT_WRITE;
@@ -318,7 +320,7 @@ fn a_confined_processor_does_its_work() {
 
 #[test]
 fn a_panic_on_a_confined_processor_ends_it_as_any_other() {
-    // A backtrace, if one is wanted, looks for files and is refused them.
+    // A backtrace, if enabled, tries to open files, and these calls are rejected.
     let _alone = alone();
     let confinement = Confinement::new().unwrap();
     let runtime = ConfinedProcessors::new(ProcessorThreads, confinement);

@@ -1,4 +1,5 @@
-//! Addresses whose frames pass by the plane do not age in it. Time is the test's own.
+//! Tests that addresses reported by the kernel path, whose frames bypass the plane, do not expire
+//! in the plane's address table. The clock is virtual.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,7 +50,7 @@ fn who_is_heard_of_elsewhere_stays_known_and_news_win_over_what_is_older() {
     let runtime = OnClock::new(move || Time::from_ns(read.load(Ordering::SeqCst)));
     let plane = plane(&runtime);
     let at = |seconds: u64, heard: Option<Learned>| {
-        // The processor reads the clock when it wakes.
+        // The worker reads the clock when it wakes, so the clock may change only while it sleeps.
         let began = Instant::now();
         while !runtime.is_at_rest() {
             assert!(began.elapsed() < Duration::from_secs(120), "the processor does not rest");

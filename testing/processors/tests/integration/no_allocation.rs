@@ -1,6 +1,6 @@
-//! A processor allocates nothing per frame: not for frames that stay with it, and
-//! not for frames of another processor's queue beyond a pool that is made once.
-//! Counted by the allocator itself.
+//! Tests that a worker allocates no memory per frame: neither for frames between its own queues,
+//! nor for frames to queues of other workers beyond a pool that is allocated once. The global
+//! allocator counts the allocations.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -31,17 +31,17 @@ fn count() {
     }
 }
 
-// SAFETY: everything is left to the system's allocator.
+// SAFETY: every call is forwarded to the system allocator, which fulfils the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         count();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller fulfils the same contract.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Marks the thread that polls it as a processor.
+/// Supply or sink that marks the thread that polls it as a worker.
 struct Marking<Q>(Q);
 
 impl Supply for Marking<Endless> {
@@ -74,18 +74,18 @@ impl FrameSink for Marking<Bottomless> {
     }
 }
 
-/// Small frames that are no TCP.
+/// Returns a source of small frames that are not TCP.
 fn small(from: u8) -> Endless {
     Endless::new(small_frame(from, 1 - from))
 }
 
-/// Segments of a stream, to be joined.
+/// Returns a source of TCP segments that can be coalesced.
 fn stream(from: u8) -> Endless {
     Endless::stream([mac(1 - from), mac(from)], 32, 1448)
 }
 
-/// Frames delivered to port 1 and what the processors allocated meanwhile, once
-/// everything has been used a first time.
+/// Returns the number of frames delivered to port 1 and the number of allocations of the workers in
+/// the same time, measured after a warm-up.
 fn run(source: fn(u8) -> Endless, processors: usize, sink_at: ProcessorId) -> (u64, u64) {
     let runtime = Arc::new(ProcessorThreads);
     let cpus = runtime.cpus();
@@ -132,10 +132,10 @@ fn frames_cost_no_allocation() {
     for source in [small, stream] {
         let (frames, allocations) = run(source, 1, ProcessorId(0));
         assert_eq!(allocations, 0, "for {frames} frames that stay with their processor");
-        // A processor makes buffers for frames under way to others when so many are under way
-        // for the first time: at most 1024 and a batch of 32, each with a parcel. How many that
-        // are depends on how far the other processor is behind. Both processors send to each
-        // other, and each has lists that grow.
+        // A worker allocates buffers for frames in transit to other workers when their number
+        // reaches a new maximum: at most 1024 plus one batch of 32, each with a parcel. The number
+        // depends on the delay of the receiving worker. Both workers send to each other, and each
+        // has lists that grow.
         let (frames, allocations) = run(source, 2, ProcessorId(1));
         let most = 2 * (2 * (1024 + 32) + 64);
         assert!(allocations <= most, "{allocations} for {frames} frames to another processor");

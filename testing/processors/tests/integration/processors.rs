@@ -1,4 +1,4 @@
-//! The switching plane on real, pinned threads.
+//! Tests of the switching plane on real threads that are pinned to CPUs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use suimon_quantity::{BitRate, Direction, PortId, ProcessorId, QueueId, SwitchId
 use suimon_switch::{CaptureOptions, DataPlane, MoveError, PlaneNotice, PortTopology, Topology};
 use suimon_wait::ProcessorThreads;
 
-/// Deadline of every condition. The machine may be loaded.
+/// Deadline of every condition, generous because the machine may be loaded.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Guest {
@@ -50,7 +50,7 @@ impl Bench {
         Self { plane, guests, topology }
     }
 
-    /// Lets every guest be known to the switch.
+    /// Sends a frame from every guest, so that the switch learns all addresses.
     fn introduce(&self) {
         for guest in 0..self.guests.len() {
             self.guests[guest].sender.send(&frame(guest, 0xff, 0));
@@ -65,7 +65,7 @@ impl Bench {
                 seen == others
             });
         }
-        // A frame is counted as sent after its receiver can see it.
+        // The counter of sent frames changes after the receiver can see the frame.
         wait_for("the introductions in the counters", || {
             let counted = |guest: &Guest| self.plane.port_counters(guest.port).tx_frames;
             self.guests.iter().all(|guest| counted(guest) == others as u64)
@@ -74,7 +74,7 @@ impl Bench {
 }
 
 impl Bench {
-    /// Sends a large frame and returns the lengths of the `count` frames that come.
+    /// Sends a large frame and returns the lengths of the `count` frames that arrive.
     fn lengths_at(&self, to: usize, from: usize, count: usize) -> Vec<usize> {
         let (header, bytes) = large_frame(from, to);
         self.guests[from].sender.send_with(&header, &bytes);
@@ -133,8 +133,9 @@ pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 
 const FRAMES: u32 = 60_000;
 
-/// Sends numbered frames while that is wanted, at least [`FRAMES`] of them and no more
-/// under way than a switch may hold without a drop. Returns how many.
+/// Sends at least [`FRAMES`] numbered frames, and more while `goes_on` returns true. Limits the
+/// number of frames in flight to what a switch can hold without dropping. Returns the number of
+/// frames sent.
 fn send_in_window(
     sender: &Sender,
     received: &AtomicU32,
@@ -190,7 +191,7 @@ fn queues_move_under_load_and_nothing_is_lost_or_reordered() {
         }
     });
     let moves: u64 = bench.plane.queues().iter().map(|queue| queue.moves).sum();
-    // Each of the first steps leaves a queue where it is.
+    // Each of the first steps moves a queue to the worker that already has it.
     assert!(moves >= 990, "only {moves} hand-overs took place");
 }
 
@@ -273,7 +274,7 @@ fn a_guest_that_misbehaves_loses_its_own_queue_only() {
     assert_eq!(fault.detail, "it misbehaved");
     bench.guests[1].sender.send(&frame(1, 2, 5));
     wait_for("another guest's frame", || bench.guests[2].receiver.poll().is_some());
-    // It comes back with new rings.
+    // The guest reconnects with new rings.
     let port = bench.guests[0].port;
     bench.plane.detach_port(port);
     assert!(!bench.guests[0].receiver.is_attached());
@@ -316,7 +317,7 @@ fn counters_of_a_port_go_on_when_its_queues_come_and_go() {
         let [sender, receiver] = [0, 1].map(|port| plane.port_counters(PortId(port)));
         [sender.rx_frames, sender.rx_bytes, receiver.tx_frames, receiver.tx_bytes]
     };
-    // Each guest was introduced to the other, with a frame of 60 bytes.
+    // Each guest has been introduced to the other with a frame of 60 bytes.
     for round in 1..=3_u64 {
         bench.guests[0].sender.send(&frame(0, 1, 0));
         wait_for("the frame", || bench.guests[1].receiver.poll().is_some());
@@ -335,9 +336,9 @@ fn counters_of_a_port_go_on_when_its_queues_come_and_go() {
 fn bandwidth_is_held_by_waiting_not_by_dropping() {
     let mut bench = Bench::new(1, 2);
     bench.introduce();
-    // 60-byte frames at 480 kbit/s are 1000 a second, after a burst of 64 KiB.
+    // 480 kbit/s are 1000 frames of 60 bytes per second, after a burst of 64 KiB.
     bench.topology.ports[0].bandwidth = BitRate::new(480_000);
-    // Before the first frame, so that load can only make the measured time longer.
+    // Taken before the first frame, so that load can only make the measured time longer.
     let began = Instant::now();
     bench.plane.publish(bench.topology.clone()).unwrap();
     for number in 0..2600 {
@@ -373,9 +374,9 @@ fn a_storm_is_limited_and_told_once() {
     for number in 0..500 {
         bench.guests[0].sender.send(&frame(0, 0xff, number));
     }
-    // A frame counts as received before it is judged.
+    // The received frames are counted before the storm limit is applied.
     wait_for("all to be judged", || dropped() + passed() - before == 500);
-    // Twenty at once, and a hundred for each second that it took.
+    // A burst of 20 frames, plus 100 frames per second of elapsed time.
     let passed_max = 20 + began.elapsed().as_millis() as u64 / 10;
     let passed = passed() - before;
     assert!(passed <= passed_max, "{passed} at 100 a second in {:?}", began.elapsed());
@@ -389,7 +390,8 @@ fn a_capture_sees_both_directions_of_its_port_only() {
     let bench = Bench::new(1, 3);
     bench.introduce();
     let capture = bench.plane.capture(PortId(1), CaptureOptions::default());
-    // One after the other: queues of different guests are served in any order.
+    // Sent one after the other, because the order in which queues of different guests are served is
+    // undefined.
     for (number, (from, to)) in (1..).zip([(0, 1), (1, 0), (0, 2)]) {
         bench.guests[from].sender.send(&frame(from, to, number));
         wait_for("the frame", || bench.guests[to].receiver.poll().is_some());
@@ -401,7 +403,7 @@ fn a_capture_sees_both_directions_of_its_port_only() {
     assert_eq!(seen, [(Direction::Egress, 1), (Direction::Ingress, 2)]);
 }
 
-/// A TCP/IPv4 frame of 1000 payload bytes that stands for two of 500.
+/// Returns a TCP/IPv4 frame with 1000 bytes of payload to be segmented into two of 500 bytes.
 fn large_frame(from: usize, to: usize) -> (VnetHeader, Vec<u8>) {
     let mut bytes = frame(from, to, 0);
     bytes.truncate(12);

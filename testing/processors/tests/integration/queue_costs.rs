@@ -1,5 +1,5 @@
-//! What queues are told to have cost, on real threads: first in the test's own time, then
-//! in the host's.
+//! Tests of the busy time that is attributed to each queue, on real threads: first with a virtual
+//! clock, then with the host's clock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,8 +27,8 @@ fn busy_ns(plane: &DataPlane, id: QueueId) -> u64 {
     plane.queues().iter().find(|view| view.id == id).unwrap().busy_ns
 }
 
-/// What all queues cost, and what processors did. Queues are asked first, so that no queue
-/// has done more meanwhile.
+/// Returns the total busy time of all queues, and the working time of all workers. Queues are read
+/// first, so their total cannot include later work.
 fn whole(plane: &DataPlane) -> (u64, u64) {
     let queues = plane.queues().iter().map(|view| view.busy_ns).sum();
     let processors = plane.processors();
@@ -54,7 +54,7 @@ fn time_is_told_to_the_queues_that_took_it() {
         let source = Timed { frames, gate, left, clock, receive_ns, empty_ns: 10 };
         plane.attach_source(queue(port.into(), Direction::Ingress), source.source());
     }
-    // The sources that have batches begin in the same round.
+    // Opening the gate starts all sources in the same round.
     gate.open();
     wait_for("the batches", || {
         let processor = plane.processors().remove(0);
@@ -66,9 +66,9 @@ fn time_is_told_to_the_queues_that_took_it() {
     };
     near(queue(0, Direction::Ingress), 300 * BATCHES);
     near(queue(1, Direction::Ingress), 3000 * BATCHES / 2);
-    // It is flushed once in a round; either source is polled in each round.
+    // The sink is flushed once per round, and both sources are polled in each round.
     near(queue(2, Direction::Egress), 20 * FRAMES * BATCHES * 3 / 2 + 500 * BATCHES);
-    // To be asked in vain counts for no queue, nor does to be there.
+    // Neither unsuccessful polls nor mere attachment count as busy time of a queue.
     assert_eq!(busy_ns(&plane, queue(3, Direction::Ingress)), 0);
     assert_eq!(busy_ns(&plane, queue(3, Direction::Egress)), 0);
     let (queues, processors) = whole(&plane);

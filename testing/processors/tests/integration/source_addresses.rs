@@ -1,4 +1,4 @@
-//! Source addresses: reports for binding, exclusive addresses, and moves between ports.
+//! Tests of source addresses: reports for binding, exclusive addresses, and moves between ports.
 
 use suimon_forwarding::PortSpec;
 use suimon_frame::MacAddr;
@@ -7,7 +7,7 @@ use suimon_switch::PlaneNotice;
 
 use crate::processors::{Bench, frame, mac, wait_for};
 
-/// Returns the next report.
+/// Waits for the next report and returns it.
 fn report(bench: &Bench) -> PlaneNotice {
     let mut report = None;
     wait_for("a report", || {
@@ -17,7 +17,7 @@ fn report(bench: &Bench) -> PlaneNotice {
     report.unwrap()
 }
 
-/// Changes the specification of a port and publishes it.
+/// Changes the specification of a port and publishes the topology.
 fn change(bench: &mut Bench, port: usize, change: impl FnOnce(&mut PortSpec)) {
     change(&mut bench.topology.ports[port].spec);
     bench.plane.publish(bench.topology.clone()).unwrap();
@@ -49,7 +49,7 @@ fn the_first_source_is_reported_and_once_it_is_bound_other_ports_cannot_use_it()
     bench.guests[2].sender.send(&frame(2, 0, 2));
     wait_for("the frame", || bench.plane.port_counters(PortId(0)).tx_frames == before + 1);
 
-    // After the binding has ended, the next source is reported at once.
+    // After the binding has ended, the next source address is reported at once.
     change(&mut bench, 0, |port| {
         (port.bound, port.binds_source) = (None, true);
     });
@@ -70,7 +70,8 @@ fn moves_of_an_address_are_counted_and_reported_once_per_port_in_10_s() {
     for number in 0..6 {
         send(number as usize % 2, number);
     }
-    // Twice to port 0 and three times to port 1: one report of the first move to each.
+    // The address moves twice to port 0 and three times to port 1; only the first move to each port
+    // is reported.
     for expected in [(0, 1), (1, 0)] {
         let reported = report(&bench);
         let PlaneNotice::AddressMoved { mac, from, to, moves: 1 } = reported else {

@@ -1,5 +1,5 @@
-//! Where a processor's time goes, told of real threads. In the first tests time is the
-//! test's own: it goes on only while queues do something.
+//! Tests of the time per processing stage that workers report, on real threads. In the first tests
+//! the clock is virtual and advances only by the costs of queue operations.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,10 +20,10 @@ const RECEIVE_NS: u64 = 300;
 const EMPTY_NS: u64 = 100;
 const TRANSMIT_NS: u64 = 20;
 const FLUSH_NS: u64 = 500;
-/// How long a processor looks for more work before it sleeps.
+/// Time for which a worker without work polls before it sleeps.
 const SPIN_NS: u64 = 50_000;
 
-/// The processor, once it is as wanted.
+/// Waits until the state of the worker fulfils a condition, and returns the state.
 fn until(plane: &DataPlane, what: &str, is_so: impl Fn(&ProcessorView) -> bool) -> ProcessorView {
     let began = Instant::now();
     loop {
@@ -69,7 +69,7 @@ fn all_of_a_processors_time_is_told_once() {
     for stage in [Stage::Classify, Stage::Coalesce, Stage::Segment, Stage::Checksum] {
         assert_eq!(times.ns(stage), 0, "{stage:?}: no queue did anything meanwhile");
     }
-    // After the last round with frames began it looked for more, and that is no idleness.
+    // After the last round with frames the worker polled, which does not count as idle time.
     let round_ns = RECEIVE_NS + TRANSMIT_NS * BATCH_FRAMES + FLUSH_NS;
     assert!(times.ns(Stage::Poll) + round_ns >= SPIN_NS, "{times:?}");
     assert_eq!(times.ns(Stage::Idle), 0, "{times:?}");
@@ -79,7 +79,7 @@ fn all_of_a_processors_time_is_told_once() {
 
 #[test]
 fn a_processor_polls_for_as_long_as_it_is_told() {
-    // The last is more polls than those after which an idle ring of a busy processor waits.
+    // The last value means more polls than the number after which a busy worker arms an idle ring.
     for patience in [0, 80, 200].map(Duration::from_micros) {
         let clock = Clock::default();
         let plane = plane_of_nics(Arc::new(clock.runtime()), 2);
@@ -109,7 +109,7 @@ fn a_processor_that_sleeps_is_idle_until_it_is_asked() {
     let plane = plane_of_nics(Arc::new(runtime.clone()), 2);
     let mut idle = 0;
     for seconds in [1, 3600, 86_400] {
-        // It may have been woken between the two looks.
+        // The worker may have been woken between the two checks.
         let sleeps_still = |sleeps| plane.processors()[0].sleeps == sleeps;
         let at_rest = until(&plane, "at rest", |processor| {
             processor.asleep && runtime.is_at_rest() && sleeps_still(processor.sleeps)
@@ -122,7 +122,7 @@ fn a_processor_that_sleeps_is_idle_until_it_is_asked() {
         assert_eq!(processor.stages.ns(Stage::Idle), idle);
         assert_eq!(sum(&processor.stages), clock.ns());
         assert_eq!(processor.sleeps, sleeps, "it was not woken for that");
-        // Woken, it says the same.
+        // After a wake-up the worker reports the same idle time.
         plane.addresses(SwitchId(1));
         let woken = until(&plane, "woken", |processor| processor.sleeps > sleeps);
         assert_eq!(woken.stages.ns(Stage::Idle), idle);
@@ -130,7 +130,7 @@ fn a_processor_that_sleeps_is_idle_until_it_is_asked() {
     plane.stop();
 }
 
-/// A TCP/IPv4 frame of 20 000 bytes of payload, to be cut after each 1448.
+/// Returns a TCP/IPv4 frame with 20 000 bytes of payload, to be segmented at 1448 bytes.
 fn large() -> (VnetHeader, Vec<u8>) {
     const PAYLOAD_BYTES: u16 = 20_000;
     let mut bytes = [&[mac(1), mac(0)].concat()[..], &[0x08, 0x00, 0x45, 0]].concat();
@@ -166,7 +166,7 @@ fn segments_and_checksums_have_stages_of_their_own() {
         (header, bytes)
     };
     let whole = small_segment(large());
-    // A frame, what its egress takes, and which of segmentation and checksums it needs.
+    // Frame, offloads of the egress queue, and whether segmentation and checksums are needed.
     let cases = [
         (large(), Offloads::NONE, [true, true]),
         (large(), Offloads::TCP.without_segmentation(), [true, false]),
@@ -182,7 +182,7 @@ fn segments_and_checksums_have_stages_of_their_own() {
         let (sender, source) = Sender::pair();
         plane.attach_source(queue(0, Direction::Ingress), source);
         sender.send_with(&header, &bytes);
-        // The first round that moves frames is always timed.
+        // The first round that moves frames is always measured.
         let processor = until(&plane, "done", |processor| {
             processor.asleep && processor.stages.ns(Stage::CopyOut) > 0
         });

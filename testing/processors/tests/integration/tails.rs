@@ -1,8 +1,7 @@
-//! Large frames whose payload still lies with their source: it gets its buffers back
-//! when the frame is where it goes, or is copied, and not before.
+//! Tests of large frames whose payload remains in the memory of the source: the buffers are
+//! released after the frame has been delivered or copied, and not earlier.
 //!
-//! The source overwrites what it gets back, so that whoever reads too late delivers
-//! something else than what was sent.
+//! The source overwrites released buffers, so a late read delivers different bytes.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -17,13 +16,13 @@ use suimon_quantity::{Direction, PortId, ProcessorId};
 use suimon_switch::{CaptureOptions, DataPlane};
 use suimon_wait::ProcessorThreads;
 
-/// Deadline of every condition. The machine may be loaded.
+/// Deadline of every condition, generous because the machine may be loaded.
 const DEADLINE: Duration = Duration::from_secs(120);
 const FRAMES: usize = 200;
 const FRONT_BYTES: usize = 100;
 const FRAME_BYTES: usize = 20_000;
 
-/// Where one payload lies.
+/// Memory of one payload.
 struct Lent(Mutex<Vec<u8>>);
 
 impl TailMemory for Lent {
@@ -37,13 +36,13 @@ impl TailMemory for Lent {
     }
 }
 
-/// What the guest that sends sees.
+/// State that the sending guest observes.
 #[derive(Default)]
 struct Guest {
     waiting: Mutex<VecDeque<Vec<u8>>>,
-    /// Frames whose buffers it got back.
+    /// Number of frames whose buffers have been released.
     released: AtomicUsize,
-    /// Whether somebody still held one of them then.
+    /// Whether a buffer was still referenced at its release.
     was_held: AtomicBool,
 }
 
@@ -86,10 +85,10 @@ impl Supply for Lender {
     }
 }
 
-/// Frames, and how many of the sender's buffers were back when each was written.
+/// Received frames, each with the number of buffers that had been released when it was read.
 type Read = Mutex<VecDeque<(Vec<u8>, usize)>>;
 
-/// A sink that reads tails itself.
+/// Sink that reads tails itself.
 struct Reader {
     guest: Arc<Guest>,
     read: Arc<Read>,
@@ -140,7 +139,7 @@ fn large_frame(number: usize, to: [u8; 6]) -> Vec<u8> {
     bytes[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0x00]);
     bytes[16..18].copy_from_slice(&(FRAME_BYTES as u16 - 14).to_be_bytes());
     bytes[20..26].copy_from_slice(&[0, 0, 64, 6, 0, 0]);
-    // Pushed, so that no other is joined to it.
+    // The PSH flag prevents coalescing with the next segment.
     bytes[46..48].copy_from_slice(&[0x50, 0x18]);
     bytes
 }
@@ -153,8 +152,8 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A guest that lends at port 0, a sink that reads tails at port 1, one that does not
-/// at port 2 and one that takes no large frames at port 3.
+/// A guest with loaned payloads at port 0, a sink that reads tails at port 1, a sink that does not
+/// at port 2, and a sink without segmentation offload at port 3.
 struct Bench {
     plane: DataPlane,
     guest: Arc<Guest>,
@@ -165,7 +164,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// The sinks belong to the last of so many processors, the source to the first.
+    /// Attaches the source to the first of `processors` workers and the sinks to the last.
     fn new(processors: usize) -> Self {
         let runtime = Arc::new(ProcessorThreads);
         let cpus = runtime.cpus();
@@ -197,7 +196,8 @@ impl Bench {
         bytes
     }
 
-    /// The frame that the sink received which reads tails, and what had been released.
+    /// Returns the next frame at the sink that reads tails, and the number of buffers released
+    /// before.
     fn next_read(&self) -> (Vec<u8>, usize) {
         let mut next = None;
         wait_for("the frame", || {
@@ -216,7 +216,7 @@ impl Bench {
         next.unwrap()
     }
 
-    /// The payload of the segments of one large frame.
+    /// Returns the combined payload of the segments of one large frame.
     fn next_payload(&self) -> Vec<u8> {
         let mut payload = Vec::new();
         wait_for("the segments", || {
@@ -267,7 +267,7 @@ fn sinks_that_do_not_read_tails_are_given_whole_frames() {
     }
 }
 
-/// The source does not wait for the other processor, which may be behind.
+/// The source does not wait for the other worker, which may be delayed.
 #[test]
 fn another_processor_is_given_copies() {
     let mut bench = Bench::new(2);
@@ -310,7 +310,7 @@ fn captures_see_the_whole_frame_that_is_delivered() {
     }
 }
 
-/// Nobody takes the frames: what they lie in is given back all the same.
+/// The buffers are also released if no queue accepts the frames.
 #[test]
 fn buffers_of_frames_that_are_dropped_come_back() {
     let mut bench = Bench::new(1);

@@ -1,4 +1,4 @@
-//! An uplink that is a team: what leaves by which member and what is taken from it, in
+//! Tests of a team as uplink: which member sends a frame and which received frames are accepted, in
 //! each mode with each algorithm.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ fn combinations() -> impl Iterator<Item = (TeamMode, Algorithm)> {
     MODES.into_iter().flat_map(|mode| ALGORITHMS.map(|algorithm| (mode, algorithm)))
 }
 
-/// The other side is known to the switch, by frames of its own to nobody here.
+/// Lets the switch learn the remote station, by frames to addresses that do not exist here.
 fn introduce(bench: &Bench) {
     for member in &bench.members {
         member.sender.send(&udp([BROADCAST, STRANGER], 1, 1, 0));
@@ -54,11 +54,12 @@ fn flows_are_spread_over_members_and_each_keeps_its_member_and_order() {
             let due = next.entry(flow).or_default();
             assert_eq!(number, *due, "{mode} {algorithm}");
             *due += 1;
-            // A flow of the dynamic algorithm may go elsewhere after a pause, which
-            // threads of a test may make.
+            // The dynamic algorithm may move a flow after a pause, which threads of a test can
+            // cause.
             let known = *members.entry(flow).or_insert(member);
             assert!(known == member || algorithm == Algorithm::Dynamic, "{mode} {algorithm}");
-            // A source that lives elsewhere is replaced by the member's.
+            // A source address that belongs to another member is replaced by the address of the
+            // sending member.
             let is_own = source(&bytes) == mac(0);
             assert!(is_own || source(&bytes) == member_mac(member), "{mode} {algorithm}");
         }
@@ -123,7 +124,7 @@ fn of_a_broadcast_that_all_members_receive_each_guest_gets_one_copy() {
         let bench = bench(mode, algorithm);
         let frame = arp(STRANGER);
         let is_group = mode != TeamMode::SwitchIndependent;
-        // A group of links gives it to one of them.
+        // A link aggregation group delivers the frame on one member only.
         for member in &bench.members[..if is_group { 1 } else { 2 }] {
             member.sender.send(&frame);
         }
@@ -175,7 +176,7 @@ fn a_unicast_is_taken_by_the_members_that_receive() {
 fn what_this_host_sent_is_not_taken_back_and_teaches_nothing() {
     for (mode, algorithm) in combinations() {
         let mut bench = bench(mode, algorithm);
-        // A guest behind which others are, whose addresses nobody configured.
+        // A guest with further addresses behind it, none of which is configured.
         let nested = [2, 0, 0, 0, 7, 7];
         bench.topology.ports[2].spec.mac = None;
         bench.plane.publish(bench.topology.clone()).unwrap();

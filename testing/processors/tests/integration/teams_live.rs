@@ -1,5 +1,5 @@
-//! Teams that change while frames flow: members fail, come and go, distributions are
-//! replaced, queues move.
+//! Tests of teams that change while frames flow: members fail, join and leave, distributions are
+//! replaced, and queues move between workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn combinations() -> impl Iterator<Item = (TeamMode, Algorithm)> {
     MODES.into_iter().flat_map(|mode| ALGORITHMS.map(|algorithm| (mode, algorithm)))
 }
 
-/// Sends a frame of each of 64 flows and returns how many left by which member.
+/// Sends a frame of each of 64 flows, and returns the number of frames per member.
 fn round(bench: &Bench, number: u32) -> [usize; 2] {
     for flow in 0..64 {
         let guest = usize::from(flow % 4);
@@ -68,12 +68,12 @@ const FRAMES: u32 = 20_000;
 
 /// Deadline for the next frame.
 const DEADLINE: Duration = Duration::from_secs(120);
-/// Changes that are made while frames flow, at least.
+/// Minimum number of changes made while frames flow.
 const CHANGES: usize = 5;
 
-/// Has a guest send numbered frames of eight flows, [`FRAMES`] of them and on until
-/// [`CHANGES`] changes were made, with no more frames under way than a switch may hold without
-/// a drop. Returns how many were sent.
+/// Sends numbered frames of eight flows from a guest: at least [`FRAMES`], and until [`CHANGES`]
+/// changes have been made. Limits the number of frames in flight to what a switch can hold without
+/// dropping. Returns the number of frames sent.
 fn send_all(bench: &Bench, guest: usize, received: &AtomicU32, changes: &AtomicUsize) -> u32 {
     let mut sent = 0;
     while sent < FRAMES || changes.load(Ordering::Relaxed) < CHANGES {
@@ -172,7 +172,7 @@ fn a_flow_takes_the_member_that_loads_want_after_a_pause_only() {
         let loads = bench.plane.take_bucket_loads(TEAM).unwrap();
         let bytes: u64 = loads.iter().map(|load| load.bytes).sum();
         assert_eq!(bytes, 64 * 1400, "{mode}: all were counted");
-        // Five megabytes by the first member, from two processors.
+        // Five megabytes on the first member, from two workers.
         for number in 1..=3600 {
             let flow = busy[number as usize % busy.len()];
             assert_eq!(send(&bench, flow, number), 0, "{mode}");
@@ -231,7 +231,7 @@ fn members_come_and_go_and_the_team_counts_what_they_carried_in_it() {
     };
     assert_eq!(round(&bench, 1).iter().sum::<usize>(), 64);
     assert_eq!(carried(&bench), (64, 0));
-    // The second one leaves; what it receives then is not the team's.
+    // The second member leaves; frames that it receives afterwards do not count for the team.
     let mut one = all.clone();
     one.members.truncate(1);
     let set = |bench: &mut Bench, spec, seats: &[TeamMember]| {
@@ -246,7 +246,7 @@ fn members_come_and_go_and_the_team_counts_what_they_carried_in_it() {
     bench.settle();
     assert!(bench.nothing_is_left(), "it is nobody's");
     assert_eq!(carried(&bench), (128, 0));
-    // It comes back, in another order.
+    // The member joins again, in a different order.
     let seats: Vec<TeamMember> = seats.into_iter().rev().collect();
     set(&mut bench, all, &seats);
     let change = bench.team.handle_member(MemberId(1), UP).unwrap();

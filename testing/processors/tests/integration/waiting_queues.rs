@@ -1,6 +1,6 @@
-//! A queue that waits for its notification is served while others keep the processor
-//! busy, and how soon depends on time, not on rounds: a round takes two microseconds
-//! with small frames and a hundred with large ones. Time is the test's own.
+//! Tests that an armed queue is served while other queues keep the worker busy. The delay depends
+//! on time, not on the number of rounds: a round takes two microseconds with small frames and a
+//! hundred with large ones. The clock is virtual.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,20 +14,20 @@ use suimon_processor_tests::{
 use suimon_quantity::{Direction, Time};
 use suimon_wait::ProcessorThreads;
 
-/// Rounds between two frames of the waiting queue: enough for it to wait again.
+/// Number of rounds between two frames of the armed queue, enough for it to be armed again.
 const PAUSE_ROUNDS: u64 = 2000;
 const FRAMES: usize = 20;
 
-/// What the busy queue and the far side of the waiting one share.
+/// State shared by the busy queue and the far end of the armed queue.
 #[derive(Default)]
 struct Seen {
     round: AtomicU64,
-    /// The round in which the frame that is under way was sent, plus one.
+    /// Round in which the frame in flight was sent, plus one; 0 if no frame is in flight.
     sent: AtomicU64,
     delays: Mutex<Vec<u64>>,
 }
 
-/// Always has frames; sends one through the waiting queue now and then.
+/// Source that always has frames, and at intervals sends one through the armed queue.
 struct Busy {
     frames: Endless,
     waiting: Sender,
@@ -64,9 +64,9 @@ impl FrameSink for Arrivals {
     }
 }
 
-/// In how many rounds of the busy queue each frame of the waiting one arrived, if the
-/// clock goes on by `step` whenever somebody reads it, which a processor does once in a
-/// round. Port 0 is busy, and where port 1's frames go; what it sends goes to port 2.
+/// Returns the delay of each frame of the armed queue in rounds of the busy queue. The clock
+/// advances by `step` per read, which a worker does once per round. Port 0 is the busy source and
+/// also receives the frames of port 1; frames of port 0 go to port 2.
 fn delays(step: Duration) -> Vec<u64> {
     let steps = AtomicU64::new(0);
     let stepping = OnClock::new(move || {
@@ -108,7 +108,7 @@ fn descriptors_are_not_looked_at_in_each_short_round() {
 #[test]
 fn an_idle_ring_of_a_busy_processor_waits_for_its_notification() {
     let plane = plane_of_nics(Arc::new(ProcessorThreads), 3);
-    // However long a processor without work polls.
+    // The result must not depend on the polling time of a worker without work.
     plane.set_patience(Duration::from_secs(3600));
     plane.attach_sink(queue(2, Direction::Egress), Box::new(Bottomless::default()));
     plane.attach_source(queue(0, Direction::Ingress), Endless::new(small_frame(0, 2)).source());

@@ -40,9 +40,9 @@ pub struct DiskSight {
     pub logical_sector: u32,
     /// Physical sector size in bytes.
     pub physical_sector: u32,
-    /// Its serial number.
+    /// Serial number that the guest reads.
     pub serial: String,
-    /// True if it is read-only.
+    /// True if the disk is read-only for the guest.
     pub is_read_only: bool,
     /// Maximum size of a discard in bytes; 0 if unsupported.
     pub discard_bytes_max: u64,

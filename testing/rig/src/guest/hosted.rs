@@ -112,7 +112,7 @@ impl HostedVms {
     /// Starts a VM and waits until its guest accepts commands.
     ///
     /// # Errors
-    /// It cannot be started, or does not boot in time.
+    /// The VM cannot be started, or does not boot in time.
     pub fn start(&self, daemon: &Daemon, name: &str) -> Result<HostedGuest> {
         daemon.ok(&["vm", "start", name])?;
         self.attach(name)
@@ -121,7 +121,7 @@ impl HostedVms {
     /// Connects to the console of a VM whose guest is booting.
     ///
     /// # Errors
-    /// It does not boot in time.
+    /// The guest does not boot in time.
     pub fn attach(&self, name: &str) -> Result<HostedGuest> {
         HostedGuest::on(name, &format!("{}/{name}", self.folder))
     }
@@ -131,7 +131,7 @@ impl HostedVms {
     /// Reconnects to a guest that was migrated from another daemon.
     ///
     /// # Errors
-    /// Its console is not available.
+    /// The guest's console is not available.
     pub fn follow(&self, guest: &mut HostedGuest, name: &str) -> Result<()> {
         let console = format!("{}/{name}/console.sock", self.folder);
         until_some("console of the VM", CONSOLE_LIMIT, || {
@@ -166,7 +166,7 @@ impl HostedGuest {
     /// Connects to the console of a VM whose guest is booting: `console.sock` in this folder.
     ///
     /// # Errors
-    /// It does not boot in time.
+    /// The guest does not boot in time.
     pub fn on(name: &str, folder: &str) -> Result<Self> {
         let console = format!("{folder}/console.sock");
         let channel = until_some("console of the VM", CONSOLE_LIMIT, || {
@@ -190,7 +190,7 @@ impl HostedGuest {
     /// Makes the guest shut down when its power button is pressed.
     ///
     /// # Errors
-    /// It lacks the modules.
+    /// The guest lacks the modules.
     pub fn heed_power_button(&mut self) -> Result<()> {
         // Some kernels have them built in.
         self.run(

@@ -135,7 +135,7 @@ impl IovMachine {
     /// Writes a file inside the machine; the text must not contain apostrophes.
     ///
     /// # Errors
-    /// Its folder does not exist.
+    /// The folder of the file does not exist.
     pub fn write(&mut self, path: &str, text: &str) -> Result<()> {
         // A command is one line.
         let lines = text.lines().map(|line| format!(" '{line}'"));
@@ -146,7 +146,7 @@ impl IovMachine {
     /// Starts the daemon inside, confined, and waits until it serves requests.
     ///
     /// # Errors
-    /// It does not, with its output.
+    /// The daemon does not serve requests, with its output.
     pub fn start_daemon(&mut self) -> Result<()> {
         self.start_daemon_of(DAEMON, "")
     }
@@ -154,7 +154,7 @@ impl IovMachine {
     /// Starts one of several daemons, with additional arguments.
     ///
     /// # Errors
-    /// It does not serve requests, with its output.
+    /// The daemon does not serve requests, with its output.
     pub fn start_daemon_of(&mut self, node: &str, arguments: &str) -> Result<()> {
         let socket = socket_of(node);
         let start = format!(
@@ -174,7 +174,7 @@ impl IovMachine {
     /// Kills the daemon inside, and waits for its end.
     ///
     /// # Errors
-    /// It did not run.
+    /// The daemon was not running.
     pub fn kill_daemon(&mut self) -> Result<()> {
         self.run(&format!(
             "p=$(cat /tmp/{DAEMON}.pid); kill -9 $p; while kill -0 $p; do usleep 50000; done"
@@ -202,7 +202,7 @@ impl IovMachine {
     /// Runs `suimon` with these arguments, which must succeed.
     ///
     /// # Errors
-    /// It failed, with its output.
+    /// The command failed, with its output.
     pub fn suimon_well(&mut self, words: &str) -> Result<String> {
         self.suimon_well_of(DAEMON, words)
     }
@@ -210,7 +210,7 @@ impl IovMachine {
     /// Runs `suimon` with one of several daemons, which must succeed.
     ///
     /// # Errors
-    /// It failed, with its output.
+    /// The command failed, with its output.
     pub fn suimon_well_of(&mut self, node: &str, words: &str) -> Result<String> {
         let said = self.suimon_of(node, words)?;
         if !said.is_ok() {

@@ -48,7 +48,7 @@ impl GuestShell {
     /// Runs one line of shell, which must succeed, and returns its output.
     ///
     /// # Errors
-    /// It failed, with its output.
+    /// The command failed, with its output.
     pub fn run(&mut self, command: &str) -> Result<String> {
         let output = self.run_any(command, COMMAND_LIMIT)?;
         if !output.is_ok() {

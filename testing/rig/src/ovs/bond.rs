@@ -29,7 +29,7 @@ impl OvsBonds {
     /// Starts the switch without a bond.
     ///
     /// # Errors
-    /// It does not start, with the end of its log.
+    /// The switch does not start, with the end of its log.
     pub fn start(rig: &Rig) -> Result<Self> {
         Ok(Self { server: Server::start(rig, &[])?, bonds: 0, links: Vec::new() })
     }

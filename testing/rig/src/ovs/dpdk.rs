@@ -22,7 +22,7 @@ impl OvsDpdk {
     /// `control`.
     ///
     /// # Errors
-    /// It does not start, with the end of its log.
+    /// The switch does not start, with the end of its log.
     pub fn start(rig: &Rig, switching: u16, control: u16) -> Result<Self> {
         Self::start_with(rig, switching, control, &[])
     }
@@ -30,7 +30,7 @@ impl OvsDpdk {
     /// Starts the switch with additional settings such as `other_config:userspace-tso-enable=true`.
     ///
     /// # Errors
-    /// It does not start, with the end of its log.
+    /// The switch does not start, with the end of its log.
     pub fn start_with(rig: &Rig, switching: u16, control: u16, settings: &[&str]) -> Result<Self> {
         let memory = Hugepages::reserve(512)?;
         let cpus = [
@@ -89,10 +89,10 @@ impl OvsDpdk {
         self.server.switch.check_running()
     }
 
-    /// Returns true if it has learned an address.
+    /// Returns true if the switch has learned an address.
     ///
     /// # Errors
-    /// It does not respond.
+    /// The switch does not respond.
     pub fn knows(&self, mac: &str) -> Result<bool> {
         let Server { folder, switch, .. } = &self.server;
         let program = DAEMON.rsplit('/').next().unwrap_or(DAEMON);

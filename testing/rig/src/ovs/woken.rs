@@ -16,7 +16,7 @@ impl OvsWoken {
     /// Starts the switch without a port.
     ///
     /// # Errors
-    /// It does not start, with the end of its log.
+    /// The switch does not start, with the end of its log.
     pub fn start(rig: &Rig) -> Result<Self> {
         Server::start(rig, &[]).map(Self)
     }

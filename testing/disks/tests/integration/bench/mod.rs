@@ -1,4 +1,4 @@
-//! Disks behind a socket, and programs that use them.
+//! Disks behind a Unix socket, and helpers that run client programs.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use suimon_ports::Placement;
 
 pub(crate) const SIZE: u64 = 64 << 20;
 
-/// A raw disk, and one that is read-only, behind a socket.
+/// A raw disk and a read-only disk, served on a Unix socket.
 pub(crate) struct Bench {
     _server: NbdServer,
     pub(crate) exports: Arc<DiskExports>,
@@ -58,7 +58,7 @@ pub(crate) fn done(program: &str, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Bytes that do not repeat for long.
+/// Writes a file whose bytes do not repeat within its size.
 pub(crate) fn sample(path: &Path) {
     let words = (0..SIZE / 8).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ at >> 3);
     let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();

@@ -1,4 +1,4 @@
-//! A disk that another process serves, which can be killed and started again.
+//! A disk served by another process, which can be killed and restarted.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 use std::io::Write;
@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use suimon_rig::{Guest, GuestDisk, GuestSpec, Process, Rig, until, until_some};
 
-/// What serves disks.
+/// Path of the program that serves disks.
 const SERVE: &str = env!("CARGO_BIN_EXE_serve-disk");
 
-/// What verifies them, in a guest.
+/// Path of the program that verifies disks in a guest.
 pub const VERIFY: &str = env!("CARGO_BIN_EXE_verify-disk");
 
 pub const MIB: u64 = 1 << 20;
 
-/// A disk over vhost-user and its process.
+/// A disk over vhost-user and the process that serves it.
 pub struct ServedDisk {
     name: String,
     words: Vec<String>,
@@ -28,14 +28,14 @@ pub struct ServedDisk {
 }
 
 impl ServedDisk {
-    /// Serves a raw file of so many bytes.
+    /// Serves a new raw file of `bytes` bytes.
     pub fn raw(rig: &Rig, name: &str, bytes: u64, options: &str) -> Self {
         let file = rig.file(&format!("{name}.raw"));
         std::fs::File::create(&file).unwrap().set_len(bytes).unwrap();
         Self::start(rig, name, &file, options)
     }
 
-    /// Serves a file.
+    /// Serves an existing file.
     pub fn start(rig: &Rig, name: &str, file: &Path, options: &str) -> Self {
         let socket = rig.file(&format!("{name}.sock"));
         let text = |path: &Path| path.to_str().unwrap().to_owned();
@@ -64,14 +64,14 @@ impl ServedDisk {
         .unwrap();
     }
 
-    /// As a guest's disk with one queue.
+    /// Returns the disk as a guest disk with one queue.
     pub fn disk(&self, properties: &str) -> GuestDisk {
         let mut disk = GuestDisk::new(self.socket.to_str().unwrap());
         disk.properties = properties.to_owned();
         disk
     }
 
-    /// Kills the process and starts the next one.
+    /// Kills the process and starts a new one.
     pub fn kill_and_restart(&mut self, rig: &Rig) {
         self.process.kill();
         self.stdin = None;
@@ -79,8 +79,8 @@ impl ServedDisk {
         self.wait_serving();
     }
 
-    /// Says a line to the process, and waits for what comes after `answer` in a line that
-    /// the process then prints.
+    /// Writes a line to the process, waits for an output line that contains `answer`, and returns
+    /// the text after it.
     pub fn ask(&mut self, line: &str, answer: &str) -> String {
         let before = self.process.log().len();
         if self.stdin.is_none() {
@@ -95,12 +95,13 @@ impl ServedDisk {
         .unwrap()
     }
 
-    /// What the process that serves now has printed.
+    /// Returns the output of the current process.
     pub fn log(&self) -> String {
         self.process.log()
     }
 
-    /// Ends the process in order; everything is in the file then.
+    /// Ends the process normally, after which all writes are in the file; returns the path of the
+    /// file.
     pub fn close(mut self) -> PathBuf {
         drop((self.stdin.take(), self.process.take_stdin()));
         assert!(self.process.wait(Duration::from_secs(120)).unwrap().success());
@@ -108,7 +109,7 @@ impl ServedDisk {
     }
 }
 
-/// A guest with these disks, the program that verifies them, and more programs.
+/// Starts a guest with these disks, the verification program and further programs.
 pub fn guest(rig: &Rig, disks: Vec<GuestDisk>, programs: &[&str]) -> Guest {
     let spec = GuestSpec {
         name: "vm".to_owned(),
@@ -120,7 +121,7 @@ pub fn guest(rig: &Rig, disks: Vec<GuestDisk>, programs: &[&str]) -> Guest {
     Guest::start(rig, &spec).unwrap()
 }
 
-/// Programs of the host, and the one that verifies.
+/// Returns the paths of programs of the host and of the verification program.
 pub fn tools(names: &[&str]) -> Vec<PathBuf> {
     let find = |name: &&str| {
         let folders = ["/usr/bin", "/usr/sbin", "/sbin", "/bin"];
@@ -130,7 +131,7 @@ pub fn tools(names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(find).chain([PathBuf::from(VERIFY)]).collect()
 }
 
-/// What the disk's file takes on the host.
+/// Returns the number of bytes that a file occupies on the host.
 pub fn allocated(file: &Path) -> u64 {
     std::fs::metadata(file).unwrap().blocks() * 512
 }

@@ -1,4 +1,4 @@
-//! What the formats' tests with other programs stand on.
+//! Helpers shared with the tests of the image formats against other programs.
 #![allow(dead_code, reason = "each test uses what it needs")]
 
 #[path = "../../../../../formats/vhdx/tests/integration/support/disk_file.rs"]

@@ -17,12 +17,12 @@ use suimon_teaming::{
 };
 
 pub(crate) const SWITCH: SwitchId = SwitchId(1);
-/// The port of the switch that is the team.
+/// Port of the switch to which the team is attached.
 pub(crate) const TEAM: PortId = PortId(100);
-/// The port of the first member.
+/// Port of the first member.
 const MEMBERS: u32 = 200;
 pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
-/// A station on the other side.
+/// MAC address of a remote station.
 pub(crate) const STRANGER: [u8; 6] = [2, 9, 9, 9, 9, 9];
 
 pub(crate) const MODES: [TeamMode; 3] =
@@ -39,7 +39,7 @@ pub(crate) const UP: MemberLink =
 pub(crate) const DOWN: MemberLink =
     MemberLink { up: false, speed_mbps: 0, distributing: false, collecting: false };
 
-/// The far side of a port.
+/// The far end of a port.
 pub(crate) struct Far {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
@@ -75,7 +75,7 @@ fn port(id: PortId, role: PortRole, mac: Option<[u8; 6]>) -> PortTopology {
 }
 
 impl Bench {
-    /// Guests have configured addresses; all members are up.
+    /// Starts a plane in which all guests have configured addresses and all members are up.
     pub(crate) fn new(
         runtime: Arc<dyn ProcessorRuntime>,
         processors: usize,
@@ -86,7 +86,7 @@ impl Bench {
         let cpus = runtime.cpus();
         assert!(cpus.len() >= processors, "this test needs {processors} CPUs");
         let plane = DataPlane::start(&cpus[..processors], runtime).unwrap();
-        // Where the clock stands still, nobody's patience ends.
+        // With a clock that stands still, a worker with a polling time would never sleep.
         plane.set_patience(Duration::ZERO);
         let spec = |member| MemberSpec {
             id: MemberId(member as u32),
@@ -117,7 +117,7 @@ impl Bench {
         Self { plane, team, topology, guests, members }
     }
 
-    /// The team hears of a member's link, and the plane what follows.
+    /// Reports a link change of a member to the team, and publishes the resulting distribution.
     pub(crate) fn link(&mut self, member: usize, link: MemberLink) {
         let change = self.team.handle_member(MemberId(member as u32), link).unwrap();
         self.distribute(change.distribution.as_ref());
@@ -129,7 +129,7 @@ impl Bench {
         self.topology.teams[0].distribution = Arc::clone(distribution);
     }
 
-    /// The next frame that leaves by a member.
+    /// Waits for the next frame on any member, and returns it with the index of the member.
     pub(crate) fn next_out(&self) -> (usize, Vec<u8>) {
         let mut next = None;
         wait_for("a frame at a member", || {
@@ -139,13 +139,13 @@ impl Bench {
         next.unwrap()
     }
 
-    /// Returns a frame that has left by a member, if there is one.
+    /// Returns a frame that was sent on a member, if there is one, with the index of the member.
     pub(crate) fn poll_out(&self) -> Option<(usize, Vec<u8>)> {
         let mut members = self.members.iter().enumerate();
         members.find_map(|(at, far)| Some((at, far.receiver.poll()?)))
     }
 
-    /// The next frame that a guest gets.
+    /// Waits for the next frame of a guest and returns it.
     pub(crate) fn next_in(&self, guest: usize) -> Vec<u8> {
         let mut next = None;
         wait_for("a frame at a guest", || {
@@ -155,13 +155,13 @@ impl Bench {
         next.unwrap()
     }
 
-    /// Waits until the plane has done with all that came before.
+    /// Waits until the plane has processed all frames sent before.
     pub(crate) fn settle(&self) {
         let handled = || self.plane.processors().iter().map(|of| of.frames).sum::<u64>();
         let sent =
             self.guests.iter().chain(&self.members).map(|far| far.sender.sent()).sum::<u64>();
         wait_for("all frames to be taken", || handled() >= sent);
-        // What is published is adopted between batches.
+        // Workers apply a new topology between two batches.
         self.plane.publish(self.topology.clone()).unwrap();
     }
 
@@ -192,7 +192,7 @@ pub(crate) fn attach(plane: &DataPlane, port: PortId) -> Far {
     Far { sender, receiver }
 }
 
-/// A UDP/IPv4 packet with these addresses, ports and number.
+/// Returns a UDP/IPv4 packet with these addresses, destination port and number.
 pub(crate) fn udp(macs: [[u8; 6]; 2], host: u8, port: u16, number: u32) -> Vec<u8> {
     let mut bytes = macs.concat();
     bytes.extend([0x08, 0x00, 0x45, 0, 0, 46, 0, 1, 0x40, 0, 64, 17, 0, 0]);
@@ -205,7 +205,7 @@ pub(crate) fn udp(macs: [[u8; 6]; 2], host: u8, port: u16, number: u32) -> Vec<u
     bytes
 }
 
-/// An ARP request to everybody.
+/// Returns a broadcast ARP request.
 pub(crate) fn arp(from: [u8; 6]) -> Vec<u8> {
     let mut bytes = [BROADCAST, from].concat();
     bytes.extend([0x08, 0x06]);
@@ -217,7 +217,7 @@ pub(crate) fn source(bytes: &[u8]) -> [u8; 6] {
     *bytes[6..].first_chunk().unwrap()
 }
 
-/// Its destination port and number.
+/// Returns the destination port and the number of a packet from [`udp`].
 pub(crate) fn flow_and_number(bytes: &[u8]) -> (u16, u32) {
     let port = u16::from_be_bytes(*bytes[36..].first_chunk().unwrap());
     (port, u32::from_be_bytes(*bytes[42..].first_chunk().unwrap()))

@@ -27,7 +27,7 @@ pub(crate) const FILE_BYTES: u64 = 1 << 30;
 /// Magic number of tmpfs (`statfs(2)`).
 const TMPFS: u64 = 0x0102_1994;
 pub(crate) const REQUEST_BYTES: u32 = 4096;
-/// CPU of the worker.
+/// CPU to which the worker is pinned.
 pub(crate) const CPU: u16 = 1;
 const WARM_UP: Duration = Duration::from_millis(300);
 const FILL_BYTES: u32 = 1 << 20;
@@ -38,7 +38,7 @@ pub(crate) fn not_on_a_device() -> Result<Option<String>> {
     Ok((system.f_type as u64 == TMPFS).then(|| format!("{ON_DISK} is in memory")))
 }
 
-/// Result of a measurement.
+/// Request rates of one measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rates {
     /// Requests per second.

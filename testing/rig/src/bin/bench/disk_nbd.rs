@@ -30,7 +30,7 @@ enum Asker {
     Sparing,
 }
 
-/// Load of a measurement.
+/// Load of a measurement: direction, outstanding requests and client.
 #[derive(Clone, Copy)]
 struct Job {
     /// `read` or `write`.
@@ -54,8 +54,8 @@ struct Peer {
     name: &'static str,
     title: &'static str,
     program: &'static str,
-    /// Its command for a socket and a file, preceded by the program compiled from `source`, if
-    /// there is one.
+    /// Returns the command line of the server for a socket and a file, preceded by the program
+    /// compiled from `source`, if there is one.
     command: fn(&str, &str) -> String,
     source: Option<&'static str>,
 }

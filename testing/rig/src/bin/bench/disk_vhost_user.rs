@@ -19,7 +19,7 @@ const SECONDS: &str = "3";
 const QEMU_EXPORT: &str = "--object iothread,id=io --export \
     type=vhost-user-blk,id=e,node-name=d,iothread=io,addr.type=unix,addr.path=SOCKET,writable=on";
 
-/// Storage behind the rings.
+/// Storage that the measured back-ends use.
 struct Behind {
     name: &'static str,
     title: &'static str,

@@ -26,7 +26,7 @@ const FRAMES_LIMIT: Duration = Duration::from_secs(20);
 /// the previous one.
 const STRIDE: u32 = 7919;
 
-/// Size of a switch.
+/// Number of ports and addresses of a switch.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     ports: u32,
@@ -111,7 +111,7 @@ fn until_handled(plane: &DataPlane, frames: u64) -> Result<()> {
     until("flow of frames", FRAMES_LIMIT, || Ok(plane.processors()[0].frames >= frames))
 }
 
-/// Sequence of generated frames.
+/// Order of the addresses of generated frames.
 enum Order {
     /// Frames from addresses `next`, `next + step`, … below `end`, each once.
     Once { next: u32, step: u32, end: u32 },

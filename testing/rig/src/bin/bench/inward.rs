@@ -20,7 +20,7 @@ const SOURCE: &str = include_str!("flood.c");
 const VM_MAC: &str = "000102030400";
 const FAR_MAC: &str = "000102030401";
 
-/// VM that only receives.
+/// Measurement of a VM that only receives frames.
 pub(crate) struct Inward {
     outward: Outward,
     flows: String,

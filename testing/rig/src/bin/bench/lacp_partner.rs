@@ -65,7 +65,7 @@ impl LacpPartner {
     /// Waits until both ends use all links.
     ///
     /// # Errors
-    /// They do not in time, or the partner has failed.
+    /// The links are not in use in time, or the partner has failed.
     pub(crate) fn wait_in_use(&self) -> Result<()> {
         until("use of all links", AGREEMENT_LIMIT, || {
             if let Some(failure) =

@@ -7,12 +7,12 @@ use anyhow::{Result, ensure};
 use suimon_rig::ovs::OvsWoken;
 use suimon_rig::{Daemon, LightGuest, Namespace, Rig, private_lan, run, until};
 
-/// Network of the addresses.
+/// IPv4 network of all namespaces.
 const NETWORK: &str = "10.77.0.0/24";
 const KERNEL_PATH_LIMIT: Duration = Duration::from_secs(10);
 const NAMES: [&str; 4] = ["one", "two", "three", "four"];
 
-/// Connection between the namespaces.
+/// Switch that connects the namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Through {
     Suimon,

@@ -113,7 +113,7 @@ fn through_open_vswitch(program: &str, under_way: u32) -> Result<Sample> {
     let rig = Rig::new()?;
     let large = ["other_config:userspace-tso-enable=true"];
     let switch = ovs::OvsDpdk::start_with(&rig, SWITCHING, GUESTS, &large)?;
-    // Its thread never releases the CPU, so nothing can be copied on it.
+    // The thread never releases the CPU, so nothing can be copied on it.
     let run = run_vms(&rig, &words(program, &switch.sockets(), under_way, Duration::ZERO))?;
     Ok(run.switched)
 }

@@ -31,7 +31,7 @@ const FCS_BYTES: u16 = 4;
 /// Load that the VM sends, and driver of the uplinks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {
-    /// Driver of the uplinks.
+    /// Name of the driver of the uplinks, as in the configuration.
     pub(crate) driver: &'static str,
     /// Number of destinations, used in turn.
     pub(crate) flows: u16,
@@ -47,7 +47,7 @@ impl fmt::Display for Outgoing {
     }
 }
 
-/// Uplink of the switch.
+/// Single uplink or team through which the switch sends frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WayOut {
     Uplink,
@@ -174,7 +174,7 @@ fn sending(testpmd: &mut Testpmd, measure: impl FnOnce() -> Result<f64>) -> Resu
 /// Starts a VM with two NICs, of which the first sends 64-byte frames to [`FAR_MAC`].
 ///
 /// # Errors
-/// It did not start.
+/// The VM did not start.
 pub(crate) fn generator(
     rig: &Rig,
     sockets: [String; 2],

@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde::Serialize;
 use suimon_rig::{Distance, handover_ns};
 
-/// Result of one measurement.
+/// Value of one measurement.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Sample {
     /// Measured value in the unit of its comparison.
@@ -70,7 +70,7 @@ impl Pair {
     }
 }
 
-/// Direction of improvement.
+/// Whether larger or smaller values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Better {
@@ -95,13 +95,13 @@ pub(crate) enum Bar {
 pub(crate) struct Work {
     /// File name of its samples.
     pub(crate) name: String,
-    /// Title for readers.
+    /// Title on the results page.
     pub(crate) title: String,
-    /// Name of the peer.
+    /// Name of the program compared with.
     pub(crate) peer: String,
     /// `Mpps`, `Gbit/s`, `µs`, …
     pub(crate) unit: &'static str,
-    /// Direction of improvement.
+    /// Whether larger or smaller values are better.
     pub(crate) better: Better,
     /// Required result, if there is one.
     pub(crate) bar: Option<Bar>,
@@ -155,7 +155,7 @@ impl Work {
         }
     }
 
-    /// Sets the required result.
+    /// Returns the comparison with a required result.
     pub(crate) fn with_bar(self, bar: Bar) -> Self {
         Self { bar: Some(bar), ..self }
     }

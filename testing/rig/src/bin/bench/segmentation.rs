@@ -39,7 +39,7 @@ const WINDOW: Duration = Duration::from_millis(500);
 const ROUNDS: u32 = 100;
 const DEVICE: &str = "tap0";
 
-/// Handling of the payload.
+/// Whether segments contain a copy of the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Payload {
     Copied,

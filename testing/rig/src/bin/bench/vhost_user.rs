@@ -16,7 +16,7 @@ const WINDOW: Duration = Duration::from_secs(4);
 
 pub(crate) const MACS: [&str; 2] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
 
-/// Circulating frames.
+/// Length and number of the circulating frames.
 #[derive(Clone, Copy, Debug)]
 struct Frames {
     /// Length in bytes without the check sequence.
