@@ -8,10 +8,19 @@ use crate::{DiskSlot, Phase, StoreScheduler, Unscheduled, WorkerTime};
 /// Requests in flight at workers that borrow from a store's budget.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AtWorkers {
-    /// Requests in flight, as far as workers have reported them.
-    pub(crate) in_flight: u32,
+    /// Requests in flight, as far as workers have reported them. Signed as [`crate::disk::Disk::at_workers`].
+    pub(crate) in_flight: i32,
     /// Requests that complete with the present report, and those in flight after it.
     pub(crate) depth: u32,
+}
+
+/// Returns a number of requests, and 0 for a negative one.
+pub(crate) fn at_least_zero(requests: i32) -> u32 {
+    u32::try_from(requests).unwrap_or(0)
+}
+
+fn signed(requests: u32) -> i32 {
+    i32::try_from(requests).unwrap_or(i32::MAX)
 }
 
 impl StoreScheduler {
@@ -39,10 +48,10 @@ impl StoreScheduler {
         for disk in &mut self.disks {
             let held_by = self.flows.get(disk.flow as usize).and_then(|flow| flow.held_by);
             disk.account(now, held_by.unwrap_or(self.contention));
-            (disk.is_lent, disk.at_workers) = (true, disk.in_flight);
+            (disk.is_lent, disk.at_workers) = (true, signed(disk.in_flight));
             in_flight += disk.in_flight;
         }
-        self.at_workers = Some(AtWorkers { in_flight, depth: in_flight });
+        self.at_workers = Some(AtWorkers { in_flight: signed(in_flight), depth: in_flight });
     }
 
     /// The scheduler accounts for the time of all requests again from now on.
@@ -63,14 +72,14 @@ impl StoreScheduler {
         let Some(all) = &mut self.at_workers else { return };
         for WorkerTime { disk, time, in_flight_change } in times {
             let Some(disk) = self.disks.get_mut(disk.0 as usize) else { continue };
-            all.in_flight = all.in_flight.saturating_add_signed(*in_flight_change);
-            disk.at_workers = disk.at_workers.saturating_add_signed(*in_flight_change);
+            all.in_flight = all.in_flight.saturating_add(*in_flight_change);
+            disk.at_workers = disk.at_workers.saturating_add(*in_flight_change);
             disk.totals.time.merge(time);
             if let Some(flow) = self.flows.get_mut(disk.flow as usize) {
                 flow.add_busy(now, time.busy_ns);
             }
         }
         let ended = u32::try_from(ended).unwrap_or(u32::MAX);
-        all.depth = all.in_flight.saturating_add(ended);
+        all.depth = at_least_zero(all.in_flight).saturating_add(ended);
     }
 }

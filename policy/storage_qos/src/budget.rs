@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use suimon_quantity::{DiskId, ProcessorId, Time};
 
+use crate::accounting::at_least_zero;
 use crate::disk::Disk;
 use crate::records::Units;
 use crate::{
@@ -144,7 +145,7 @@ impl StoreBudget {
 
     /// Requests in the device, as far as workers have reported them.
     pub fn in_device(&self) -> u32 {
-        self.scheduler.at_workers.map_or(0, |of| of.in_flight)
+        self.scheduler.at_workers.map_or(0, |of| at_least_zero(of.in_flight))
     }
 
     /// Which disk is in a slot.

@@ -2,6 +2,7 @@
 
 use suimon_quantity::{DiskId, Time};
 
+use crate::accounting::at_least_zero;
 use crate::history::{Done, Totals};
 use crate::phase::Phases;
 use crate::records::Fifo;
@@ -33,7 +34,10 @@ pub(crate) struct Disk {
     pub(crate) totals: Totals,
     phases: Phases,
     /// Requests in flight at workers that borrow, as far as they were reported.
-    pub(crate) at_workers: u32,
+    ///
+    /// Signed: while the budget moves, a worker's later report may arrive before an earlier one, and the
+    /// end of a request before its start.
+    pub(crate) at_workers: i32,
 }
 
 impl Disk {
@@ -66,6 +70,11 @@ impl Disk {
         if self.has_phases {
             self.totals.time.add_phases(ns, &self.phases);
         }
+    }
+
+    /// Returns the number of requests in flight, as far as it is known: what is lent is not in flight.
+    pub(crate) fn known_in_flight(&self) -> u32 {
+        if self.is_lent { at_least_zero(self.at_workers) } else { self.in_flight }
     }
 
     /// Requests in flight whose time is accounted here.

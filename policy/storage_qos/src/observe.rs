@@ -89,7 +89,7 @@ impl StoreScheduler {
             holder: flow.holder?,
             limits: flow.limits,
             waiting: disk.waiting,
-            in_flight: if disk.is_lent { disk.at_workers } else { disk.in_flight },
+            in_flight: disk.known_in_flight(),
             done: disk.done(now, cause, flow.busy_ns(now)),
             short: over(Window::Short),
             long: over(Window::Long),

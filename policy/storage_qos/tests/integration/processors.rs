@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use suimon_quantity::{DiskId, ProcessorId, Time};
 use suimon_storage_qos::{
     Assignment, Borrower, CATCH_UP, Capability, Completion, DiskSlot, Grant, HELD_MAX, Limits,
-    Next, Normalization, Operation, Proposal, Report, Store, StoreBudget, StoreSpec, Submitted,
+    Next, Normalization, Operation, Proposal, Report, RequestTime, Store, StoreBudget, StoreSpec,
+    Submitted, WorkerTime,
 };
 
 /// A message takes at most so long.
@@ -240,6 +241,23 @@ fn nothing_is_lost_where_one_processor_has_most() {
             assert!(got.abs_diff(5000) <= 100, "{shares:?}: {got} of 5000");
         }
         assert!(host.store.effective(DiskId(0)).is_some());
+    }
+}
+
+/// While a budget moves, a worker's later report may arrive before an earlier one, which was sent to the
+/// budget's former worker.
+#[test]
+fn requests_in_flight_are_counted_in_any_order_of_reports() {
+    let now = Time::from_ns(SECOND);
+    let mut budget = Host::new(1, &[limits(0, 0, 1)], 1, 100_000).budget;
+    let report = |in_flight_change| {
+        let of = WorkerTime { disk: DiskSlot(0), time: RequestTime::default(), in_flight_change };
+        Report { times: vec![of], ..Report::default() }
+    };
+    for (change, in_flight) in [(-1, 0), (3, 2), (-2, 0)] {
+        budget.handle_report(now, ProcessorId(0), &report(change));
+        assert_eq!(budget.in_device(), in_flight);
+        assert_eq!(budget.view(now, DiskSlot(0)).unwrap().in_flight, in_flight);
     }
 }
 
