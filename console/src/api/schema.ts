@@ -2282,30 +2282,30 @@ export interface components {
         DiskQos: {
             /**
              * Format: int32
-             * @description Normalised operations per second that the disk gets whenever it wants them, 1 to 1 000 000 000; none if absent.
+             * @description Minimum of normalised operations per second, guaranteed while there is demand, 1 to 1 000 000 000; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Normalised operations per second that it never exceeds, 1 to 1 000 000 000; no limit if absent.
+             * @description Maximum of normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval, 20 ms of it (80 ms with a minimum) and one request may come on top, and a burst.
              */
             max_iops?: number | null;
-            /** @description Bytes per second that it never exceeds, 512 to 1 TiB; no limit if absent. */
+            /** @description Maximum of bytes per second, 512 to 1 TiB; no limit if absent. The same comes on top as with `max_iops`, except a burst. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
-             * @description Its share of what nobody is entitled to, beside the weights of others, 1 to 10 000.
+             * @description Share of the capacity beyond all minimums, in proportion to the weights of others, 1 to 10 000.
              * @default 100
              */
             weight?: number;
             /**
              * Format: int32
-             * @description Normalised operations per second that it may do for a while, above `max_iops` and to 1 000 000 000; needs `burst_s`.
+             * @description Maximum during a burst, in normalised operations per second, above `max_iops` and up to 1 000 000 000; needs `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Seconds for which it may keep up `burst_iops` after it was idle, 1 to 3600.
+             * @description Length of a burst after idle time, in seconds, 1 to 3600.
              */
             burst_s?: number | null;
         };
@@ -2313,29 +2313,29 @@ export interface components {
         DiskQosPatch: {
             /**
              * Format: int32
-             * @description Normalised operations per second that the disk gets whenever it wants them, 1 to 1 000 000 000; none if absent.
+             * @description Minimum of normalised operations per second, guaranteed while there is demand, 1 to 1 000 000 000; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Normalised operations per second that it never exceeds, 1 to 1 000 000 000; no limit if absent.
+             * @description Maximum of normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval, 20 ms of it (80 ms with a minimum) and one request may come on top, and a burst.
              */
             max_iops?: number | null;
-            /** @description Bytes per second that it never exceeds, 512 to 1 TiB; no limit if absent. */
+            /** @description Maximum of bytes per second, 512 to 1 TiB; no limit if absent. The same comes on top as with `max_iops`, except a burst. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
-             * @description Its share of what nobody is entitled to, beside the weights of others, 1 to 10 000.
+             * @description Share of the capacity beyond all minimums, in proportion to the weights of others, 1 to 10 000.
              */
             weight?: number | null;
             /**
              * Format: int32
-             * @description Normalised operations per second that it may do for a while, above `max_iops` and to 1 000 000 000; needs `burst_s`.
+             * @description Maximum during a burst, in normalised operations per second, above `max_iops` and up to 1 000 000 000; needs `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Seconds for which it may keep up `burst_iops` after it was idle, 1 to 3600.
+             * @description Length of a burst after idle time, in seconds, 1 to 3600.
              */
             burst_s?: number | null;
         };
@@ -4285,41 +4285,41 @@ export interface components {
             /** @description Unique among QoS policies. It cannot be changed. */
             name: components["schemas"]["Name"];
             /**
-             * @description Whether each of its disks has these limits, or all together on each store.
+             * @description `dedicated`: each disk of the policy has these limits. `aggregated`: all its disks on a store have them together.
              * @default dedicated
              */
             kind?: components["schemas"]["QosPolicyKind"];
             /**
-             * @description Whether it is the cluster's: all nodes have it, with the same limits, and a change on one is a change on all. Where it is aggregated, its disks on a shared store have the limits together on whichever nodes they are. Means nothing on a host that is in no cluster.
+             * @description True: the policy exists on all nodes of the cluster with the same limits, and a change on one node applies to all. If it is aggregated, its disks on a shared store have the limits together across nodes. Without effect outside of a cluster.
              * @default false
              */
             shared?: boolean;
             /**
              * Format: int32
-             * @description Normalised operations per second that are delivered whenever they are wanted, 1 to 1 000 000 000; none if absent.
+             * @description Minimum of normalised operations per second, guaranteed while there is demand, 1 to 1 000 000 000; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Normalised operations per second that are never exceeded, 1 to 1 000 000 000; no limit if absent.
+             * @description Maximum of normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval, 20 ms of it (80 ms with a minimum) and one request may come on top, and a burst.
              */
             max_iops?: number | null;
-            /** @description Bytes per second that are never exceeded, 512 to 1 TiB; no limit if absent. */
+            /** @description Maximum of bytes per second, 512 to 1 TiB; no limit if absent. The same comes on top as with `max_iops`, except a burst. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
-             * @description The share of what nobody is entitled to, beside the weights of others, 1 to 10 000.
+             * @description Share of the capacity beyond all minimums, in proportion to the weights of others, 1 to 10 000.
              * @default 100
              */
             weight?: number;
             /**
              * Format: int32
-             * @description Normalised operations per second that may be done for a while, above `max_iops` and to 1 000 000 000; needs `burst_s`.
+             * @description Maximum during a burst, in normalised operations per second, above `max_iops` and up to 1 000 000 000; needs `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Seconds for which a disk that was idle may keep up `burst_iops`, 1 to 3600.
+             * @description Length of a burst after idle time, in seconds, 1 to 3600.
              */
             burst_s?: number | null;
         };
@@ -4327,35 +4327,35 @@ export interface components {
         QosPolicyConfigPatch: {
             /** @description Unique among QoS policies. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Whether each of its disks has these limits, or all together on each store. */
+            /** @description `dedicated`: each disk of the policy has these limits. `aggregated`: all its disks on a store have them together. */
             kind?: null | components["schemas"]["QosPolicyKind"];
-            /** @description Whether it is the cluster's: all nodes have it, with the same limits, and a change on one is a change on all. Where it is aggregated, its disks on a shared store have the limits together on whichever nodes they are. Means nothing on a host that is in no cluster. */
+            /** @description True: the policy exists on all nodes of the cluster with the same limits, and a change on one node applies to all. If it is aggregated, its disks on a shared store have the limits together across nodes. Without effect outside of a cluster. */
             shared?: boolean | null;
             /**
              * Format: int32
-             * @description Normalised operations per second that are delivered whenever they are wanted, 1 to 1 000 000 000; none if absent.
+             * @description Minimum of normalised operations per second, guaranteed while there is demand, 1 to 1 000 000 000; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Normalised operations per second that are never exceeded, 1 to 1 000 000 000; no limit if absent.
+             * @description Maximum of normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval, 20 ms of it (80 ms with a minimum) and one request may come on top, and a burst.
              */
             max_iops?: number | null;
-            /** @description Bytes per second that are never exceeded, 512 to 1 TiB; no limit if absent. */
+            /** @description Maximum of bytes per second, 512 to 1 TiB; no limit if absent. The same comes on top as with `max_iops`, except a burst. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
-             * @description The share of what nobody is entitled to, beside the weights of others, 1 to 10 000.
+             * @description Share of the capacity beyond all minimums, in proportion to the weights of others, 1 to 10 000.
              */
             weight?: number | null;
             /**
              * Format: int32
-             * @description Normalised operations per second that may be done for a while, above `max_iops` and to 1 000 000 000; needs `burst_s`.
+             * @description Maximum during a burst, in normalised operations per second, above `max_iops` and up to 1 000 000 000; needs `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Seconds for which a disk that was idle may keep up `burst_iops`, 1 to 3600.
+             * @description Length of a burst after idle time, in seconds, 1 to 3600.
              */
             burst_s?: number | null;
         };
