@@ -26,6 +26,8 @@ pub mod ethertype {
     pub const IPV6: u16 = 0x86dd;
     /// 802.1ad service tag.
     pub const SERVICE_VLAN: u16 = 0x88a8;
+    /// Types of outer tags that switches before 802.1ad, and Linux (`ETH_P_QINQ1` to `3`), use.
+    pub const OLD_OUTER_VLANS: [u16; 3] = [0x9100, 0x9200, 0x9300];
     /// Slow protocols: LACP, Marker (IEEE 802.3-2022, Table 57A-2).
     pub const SLOW: u16 = 0x8809;
 }
@@ -47,6 +49,16 @@ impl Frame {
     #[inline]
     pub fn set_source(&mut self, mac: MacAddr) {
         put(self.front_mut(), 6, &mac.octets());
+    }
+
+    /// Returns true if a VLAN tag, of any type that switches interpret, follows the addresses in the
+    /// bytes: without a tag in the metadata it is the frame's first tag, otherwise the second.
+    #[inline]
+    pub fn has_tag_in_bytes(&self) -> bool {
+        let ethertype = self.ethertype();
+        ethertype == ethertype::VLAN
+            || ethertype == ethertype::SERVICE_VLAN
+            || ethertype::OLD_OUTER_VLANS.contains(&ethertype)
     }
 
     /// Returns the type field, which follows the tag stored in the metadata; 0 if the frame is too

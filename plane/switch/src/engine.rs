@@ -227,11 +227,16 @@ impl Engine {
                 continue;
             }
             members += 1;
-            if published.tables.fits(member.slot, frame) {
-                frame.meta.tag = member.rule.apply(tag);
-                self.deliver(of, member.slot, frame, false, probe);
-            } else if let Some(port) = published.ports.get(member.slot.index()) {
-                port.shared.tally.drop_tx(DropReason::TooLong, 1);
+            match published.tables.check_copy(member, frame) {
+                Ok(()) => {
+                    frame.meta.tag = member.rule.apply(tag);
+                    self.deliver(of, member.slot, frame, false, probe);
+                }
+                Err(reason) => {
+                    if let Some(port) = published.ports.get(member.slot.index()) {
+                        port.shared.tally.drop_tx(reason, 1);
+                    }
+                }
             }
         }
         if members == 0 {

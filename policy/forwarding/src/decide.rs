@@ -34,6 +34,8 @@ struct Flow {
     destination: u64,
     source: u64,
     tag: Option<VlanTag>,
+    /// True if another tag follows `tag`, or a first tag is of a type that the switch does not read.
+    has_nested_tag: bool,
 }
 
 enum Course<'a> {
@@ -60,6 +62,7 @@ impl Flow {
             destination: u64::from_be_bytes([0, 0, d0, d1, d2, d3, d4, d5]),
             source: u64::from_be_bytes([0, 0, s0, s1, s2, s3, s4, s5]),
             tag: frame.meta.tag,
+            has_nested_tag: frame.has_tag_in_bytes(),
         })
     }
 }
@@ -116,7 +119,10 @@ impl Forwarder {
         let mut last = None;
         for flow in frames.iter().filter_map(Flow::of) {
             let before = last.replace(flow);
-            let Ok(vlan) = batch.tables.ingress_vlan(batch.port, flow.tag) else { continue };
+            let Ok(vlan) = batch.tables.ingress_vlan(batch.port, flow.tag, flow.has_nested_tag)
+            else {
+                continue;
+            };
             for (address, before) in [
                 (flow.destination, before.map(|flow| flow.destination)),
                 (flow.source, before.map(|flow| flow.source)),
@@ -157,7 +163,7 @@ impl Forwarder {
     /// Decides from addresses and tag only, and learns the source.
     #[inline]
     fn course<'a>(&mut self, batch: &Batch<'a>, flow: Flow) -> Result<Course<'a>, DropReason> {
-        let vlan = batch.tables.ingress_vlan(batch.port, flow.tag)?;
+        let vlan = batch.tables.ingress_vlan(batch.port, flow.tag, flow.has_nested_tag)?;
         let is_own = check_source(batch, flow.source)?;
         if flow.destination & !0xf == LINK_LOCAL {
             return Err(DropReason::LinkLocal);
@@ -190,7 +196,11 @@ impl Forwarder {
         if batch.port.isolated && port.isolated {
             return Err(DropReason::Isolated);
         }
-        Ok(Course::Unicast(Route { flow, egress, port, rule: TagRule::of(port, vlan) }))
+        let rule = TagRule::of(port, vlan);
+        if flow.has_nested_tag && !rule.permits_nested_tag(port) {
+            return Err(DropReason::NestedTag);
+        }
+        Ok(Course::Unicast(Route { flow, egress, port, rule }))
     }
 
     #[inline]

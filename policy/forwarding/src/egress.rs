@@ -6,7 +6,7 @@ use suimon_frame::{Checksum, Frame, GsoKind, VlanId, VlanTag};
 
 use crate::tables::{ACCESS, Port};
 use crate::vlan_set::number;
-use crate::{FloodKind, PortSlot, Tables};
+use crate::{DropReason, FloodKind, PortSlot, Tables};
 
 /// Tag of a VLAN's frames at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,14 @@ impl TagRule {
             Self::Untagged => None,
             Self::Tagged(vlan) => Some(original.unwrap_or_default().with_vlan(vlan)),
         }
+    }
+
+    /// Returns true if a frame with a tag inside may be sent to the port. If its own tag is removed, the
+    /// receiver would read the VLAN from the inner one: of an access port that is the guest itself,
+    /// for which the inner tags of its VLAN are payload, elsewhere it is another switch.
+    #[inline]
+    pub(crate) fn permits_nested_tag(self, port: &Port) -> bool {
+        self != Self::Untagged || (port.trunk == ACCESS && port.is_nic)
     }
 
     #[inline]
@@ -87,11 +95,19 @@ impl Tables {
         Some(TagRule::of(port, vlan))
     }
 
-    /// Returns true if the frame fits the MTU of a port. Tags do not count. A large frame counts
-    /// with the length of its segments, wherever it is segmented.
+    /// Checks whether a copy of a flooded frame may be sent to a member.
+    ///
+    /// # Errors
+    /// [`DropReason::TooLong`]: it exceeds the MTU of the port. Tags do not count; a large frame counts
+    /// with the length of its segments, wherever it is segmented. [`DropReason::NestedTag`]: its tag
+    /// would be removed, and another one follows. [`DropReason::PortGone`]: there is no such port.
     #[inline]
-    pub fn fits(&self, slot: PortSlot, frame: &Frame) -> bool {
-        self.port(slot).is_some_and(|port| fits(port, frame))
+    pub fn check_copy(&self, member: FloodMember, frame: &Frame) -> Result<(), DropReason> {
+        let port = self.port(member.slot).ok_or(DropReason::PortGone)?;
+        if frame.has_tag_in_bytes() && !member.rule.permits_nested_tag(port) {
+            return Err(DropReason::NestedTag);
+        }
+        if fits(port, frame) { Ok(()) } else { Err(DropReason::TooLong) }
     }
 }
 

@@ -1,7 +1,10 @@
 use suimon_frame::{BATCH_FRAMES_MAX, Frame, VlanTag};
 
 use super::*;
-use crate::{DropReason, FloodKind, PortRole, PortSpec, SwitchSpec, Verdict, VlanMode, VlanSet};
+use crate::{
+    DropReason, FloodKind, FloodMember, PortRole, PortSpec, SwitchSpec, TagRule, Verdict, VlanMode,
+    VlanSet,
+};
 
 const SWITCH: SwitchId = SwitchId(3);
 
@@ -163,7 +166,8 @@ fn a_stale_slot_is_no_port() {
     Forwarder::new(4).decide(&few, at(0), slot, &mut frames, &mut verdicts);
     assert_eq!(verdicts[0], Verdict::Drop(DropReason::PortGone));
     assert_eq!(few.flood(slot, None, FloodKind::Group).count(), 0);
-    assert!(!few.fits(slot, &frames[0]));
+    let member = FloodMember { slot, rule: TagRule::Untagged };
+    assert_eq!(few.check_copy(member, &frames[0]), Err(DropReason::PortGone));
 }
 
 #[test]

@@ -155,11 +155,15 @@ impl Tables {
     }
 
     /// Returns the number of the VLAN of a frame received on `port` with this tag.
+    ///
+    /// A frame that belongs to the VLAN of untagged frames must not contain a tag: where it leaves
+    /// untagged, the receiver would read the VLAN from that tag (double tagging).
     #[inline]
     pub(crate) fn ingress_vlan(
         &self,
         port: &Port,
         tag: Option<VlanTag>,
+        has_nested_tag: bool,
     ) -> Result<u16, DropReason> {
         match tag {
             Some(tag) if !tag.is_priority_only() => {
@@ -172,6 +176,8 @@ impl Tables {
                     Err(DropReason::VlanNotAllowed)
                 }
             }
+            _ if has_nested_tag && port.trunk == ACCESS => Err(DropReason::TaggedOnAccess),
+            _ if has_nested_tag => Err(DropReason::NestedTag),
             _ if port.untagged == NO_VLAN => Err(DropReason::UntaggedOnTrunk),
             _ => Ok(port.untagged),
         }

@@ -18,7 +18,8 @@ pub enum Verdict {
     },
     /// The frame is sent to every member of [`Tables::flood`](crate::Tables::flood). The tag in its
     /// metadata is the received one; [`TagRule::apply`](crate::TagRule::apply) derives that of each
-    /// member, and [`Tables::fits`](crate::Tables::fits) checks the MTU.
+    /// member, and [`Tables::check_copy`](crate::Tables::check_copy) checks the MTU and
+    /// inner tags.
     Flood {
         /// VLAN of the frame; `None` is the untagged VLAN.
         vlan: Option<VlanId>,
@@ -95,6 +96,10 @@ drop_reasons! {
     VlanNotAllowed = "vlan_not_allowed",
     /// A frame with a VLAN tag arrived on an access port.
     TaggedOnAccess = "tagged_on_access",
+    /// The receiver would take an inner VLAN tag for the tag of the frame: it follows a priority tag
+    /// (VLAN 0), it has another type than 0x8100, or the tag before it would be removed at a trunk port
+    /// or an uplink.
+    NestedTag = "nested_tag",
     /// An untagged frame arrived on a trunk port without a native VLAN.
     UntaggedOnTrunk = "untagged_on_trunk",
     /// The destination is a link-local group address, which a switch does not forward

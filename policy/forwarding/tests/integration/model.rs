@@ -37,6 +37,8 @@ struct Arrival {
     source: MacAddr,
     destination: MacAddr,
     tag: Option<u16>,
+    /// Types of further tags, of VLAN 2, behind the one in the metadata.
+    tags: Vec<u16>,
     len: usize,
     segment_bytes: Option<u16>,
     wait_ms: u64,
@@ -107,12 +109,15 @@ fn any_op() -> impl Strategy<Value = Op> {
     let len = select(vec![13usize, 14, 60, 82, 83, 1514, 1515, 9014, 9015, 40_000]);
     let segment = select(vec![None, None, Some(28u16), Some(1446), Some(1447), Some(8946)]);
     let wait = select(vec![0u64, 0, 1, 400, 3_000, 24_000, 90_000]);
-    let arrival = (0usize..12, any_mac(), any_mac(), tag, len, segment, wait).prop_map(
-        |(port, source, destination, tag, len, segment_bytes, wait_ms)| Arrival {
+    let tag_type = select(vec![0x8100u16, 0x88a8, 0x9100, 0x9200, 0x9300, 0x8101, 0x0806]);
+    let more = prop_oneof![4 => Just(Vec::new()), 1 => prop::collection::vec(tag_type, 1..4)];
+    let arrival = (0usize..12, any_mac(), any_mac(), (tag, more), len, segment, wait).prop_map(
+        |(port, source, destination, (tag, tags), len, segment_bytes, wait_ms)| Arrival {
             port,
             source,
             destination,
             tag,
+            tags,
             len,
             segment_bytes,
             wait_ms,
@@ -223,7 +228,22 @@ impl Pair {
             let expected = self.reference.outcome(spec.id, self.now, &self.original);
             let actual = self.carry_out(ingress, verdicts[n], &self.frames[n]);
             self.reference.settle(&expected, &actual);
+            self.assert_isolated(spec, &self.frames[n], &actual);
             assert!(expected.contains(&actual), "{n}: {actual:?} is not among {expected:?}");
+        }
+    }
+
+    /// Asserts that another switch reads no VLAN from a frame that its sender may not use: neither from
+    /// its tag, nor from a tag inside if it leaves untagged. A guest on an access port is no switch.
+    fn assert_isolated(&self, sender: &PortSpec, frame: &Frame, outcome: &Outcome) {
+        let (Outcome::Sent(deliveries) | Outcome::Flooded(deliveries)) = outcome else { return };
+        for Delivery { port, tci } in deliveries {
+            let (port, _) = self.ports.iter().find(|of| of.0.id == *port).unwrap();
+            let is_guest = port.role == PortRole::Nic && matches!(port.vlan, VlanMode::Access(_));
+            match tci {
+                Some(tci) => assert!(reference::carries(sender, VlanId::new(tci & 0xfff))),
+                None => assert!(is_guest || !frame.has_tag_in_bytes(), "{frame:?}"),
+            }
         }
     }
 
@@ -240,7 +260,7 @@ impl Pair {
                 let members: Vec<_> = self.tables.flood(ingress, vlan, kind).collect();
                 let deliveries: BTreeSet<_> = members
                     .iter()
-                    .filter(|member| self.tables.fits(member.slot, frame))
+                    .filter(|member| self.tables.check_copy(**member, frame).is_ok())
                     .map(|member| Delivery {
                         port: self.tables.port_id(member.slot).unwrap(),
                         tci: tci(member.rule.apply(frame.meta.tag)),
@@ -261,6 +281,10 @@ impl Arrival {
         bytes[..6].copy_from_slice(&self.destination.octets());
         bytes[6..12].copy_from_slice(&self.source.octets());
         bytes[12..14].copy_from_slice(&[0x08, 0x00]);
+        for (of, place) in self.tags.iter().zip(bytes[12..].chunks_exact_mut(4)) {
+            place[..2].copy_from_slice(&of.to_be_bytes());
+            place[2..].copy_from_slice(&[0, 2]);
+        }
         bytes.truncate(self.len);
         if let (Some(segment_bytes), true) = (self.segment_bytes, self.len > 1000) {
             // An IPv4 header of 20 bytes and a TCP header of 32: 66 bytes in all.

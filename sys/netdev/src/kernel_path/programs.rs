@@ -101,7 +101,7 @@ const IPV6_PORTS_AT: i32 = 54;
 const DHCP_PORTS: [[u8; 2]; 2] = [[0, 67], [0, 68]];
 const DHCPV6_PORTS: [[u8; 2]; 2] = [[2, 34], [2, 35]];
 /// TPIDs of VLAN tags in the frame's bytes.
-const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
+const TAGS: [[u8; 2]; 5] = [[0x81, 0x00], [0x88, 0xa8], [0x91, 0x00], [0x92, 0x00], [0x93, 0x00]];
 
 /// Returns the program *leave* for frames sent by the guest; `way` is the index of the way's device
 /// in the guest's namespace.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use suimon_forwarding::{DropReason, PortRole, PortSpec, VlanMode};
-use suimon_frame::{Frame, MacAddr, VlanId, VlanTag};
+use suimon_frame::{Frame, MacAddr, VlanId};
 use suimon_quantity::{PortId, SwitchId, Time};
 
 /// Copy of a frame at an egress.
@@ -97,7 +97,7 @@ impl Reference {
         let destination = MacAddr::new(bytes[0..6].try_into().unwrap());
         let source = MacAddr::new(bytes[6..12].try_into().unwrap());
         let port = self.ports[&ingress].clone();
-        let vlan = vlan_of(&port, frame.meta.tag)?;
+        let vlan = vlan_of(&port, frame)?;
         if source.is_multicast() {
             return Err(DropReason::GroupSource);
         }
@@ -190,6 +190,7 @@ impl Reference {
                 && !(port.isolated && from.isolated)
                 && !(unknown && port.mac.is_some() && !port.spoofing_allowed)
                 && fits(port, frame)
+                && !shows_inner_tag(port, vlan, frame)
         });
         Outcome::Flooded(members.map(|port| delivery(port, vlan, frame)).collect())
     }
@@ -200,6 +201,8 @@ fn unicast(from: &PortSpec, to: &PortSpec, vlan: Option<VlanId>, frame: &Frame) 
         Outcome::Dropped(DropReason::SameEgress)
     } else if from.isolated && to.isolated {
         Outcome::Dropped(DropReason::Isolated)
+    } else if shows_inner_tag(to, vlan, frame) {
+        Outcome::Dropped(DropReason::NestedTag)
     } else if !fits(to, frame) {
         Outcome::Dropped(DropReason::TooLong)
     } else {
@@ -226,7 +229,7 @@ fn fits(port: &PortSpec, frame: &Frame) -> bool {
     bytes <= usize::from(port.mtu) + 14
 }
 
-fn carries(port: &PortSpec, vlan: Option<VlanId>) -> bool {
+pub(crate) fn carries(port: &PortSpec, vlan: Option<VlanId>) -> bool {
     match &port.vlan {
         VlanMode::Access(own) => *own == vlan,
         VlanMode::Trunk { allowed, native: None } => allowed.contains(vlan),
@@ -236,9 +239,22 @@ fn carries(port: &PortSpec, vlan: Option<VlanId>) -> bool {
     }
 }
 
-fn vlan_of(port: &PortSpec, tag: Option<VlanTag>) -> Result<Option<VlanId>, DropReason> {
-    let named = tag.map(|tag| tag.tci() & 0xfff).filter(|vid| *vid != 0);
+/// Returns true if the bytes, which do not contain the tag of the metadata, begin with a tag.
+fn begins_with_tag(frame: &Frame) -> bool {
+    matches!(frame.bytes()[12..14], [0x81 | 0x91..=0x93, 0] | [0x88, 0xa8])
+}
+
+/// Returns true if another switch behind the port would read the VLAN from an inner tag.
+fn shows_inner_tag(port: &PortSpec, vlan: Option<VlanId>, frame: &Frame) -> bool {
+    let is_guest = matches!(port.vlan, VlanMode::Access(_)) && port.role == PortRole::Nic;
+    begins_with_tag(frame) && delivery(port, vlan, frame).tci.is_none() && !is_guest
+}
+
+fn vlan_of(port: &PortSpec, frame: &Frame) -> Result<Option<VlanId>, DropReason> {
+    let named = frame.meta.tag.map(|tag| tag.tci() & 0xfff).filter(|vid| *vid != 0);
     match (&port.vlan, named) {
+        (VlanMode::Access(_), None) if begins_with_tag(frame) => Err(DropReason::TaggedOnAccess),
+        (VlanMode::Trunk { .. }, None) if begins_with_tag(frame) => Err(DropReason::NestedTag),
         (VlanMode::Access(own), None) => Ok(*own),
         (VlanMode::Access(_), Some(_)) => Err(DropReason::TaggedOnAccess),
         (VlanMode::Trunk { native: Some(native), .. }, None) => Ok(Some(*native)),
