@@ -42,18 +42,40 @@ impl Commit {
     /// Executes the steps sequentially; blocks until done.
     ///
     /// # Errors
-    /// Fails with the error of the first failed step.
-    pub fn carry_out(&self, file: &dyn ImageFile) -> Result<(), FileError> {
-        for step in &self.steps {
-            match step {
-                Step::Write { offset, bytes } => file.write_at(*offset, bytes)?,
-                Step::Extend { len, .. } if file.len()? < *len => file.set_len(*len)?,
-                Step::Extend { .. } | Step::Durable => {}
-                Step::Zero(range) => file.zero(range.offset(), range.len())?,
-                Step::Flush => file.flush()?,
-            }
+    /// Fails with the first failed step.
+    pub fn carry_out(&self, file: &dyn ImageFile) -> Result<(), FailedStep> {
+        for (completed, step) in self.steps.iter().enumerate() {
+            step.carry_out(file).map_err(|error| FailedStep { completed, error })?;
         }
         Ok(())
+    }
+}
+
+impl Step {
+    fn carry_out(&self, file: &dyn ImageFile) -> Result<(), FileError> {
+        match self {
+            Self::Write { offset, bytes } => file.write_at(*offset, bytes),
+            Self::Extend { len, .. } if file.len()? < *len => file.set_len(*len),
+            Self::Extend { .. } | Self::Durable => Ok(()),
+            Self::Zero(range) => file.zero(range.offset(), range.len()),
+            Self::Flush => file.flush(),
+        }
+    }
+}
+
+/// Failure of a step of a commit.
+#[derive(Debug)]
+pub struct FailedStep {
+    /// Number of steps before the failed one, all of which succeeded.
+    pub completed: usize,
+    /// Error of the file.
+    pub error: FileError,
+}
+
+impl FailedStep {
+    /// Returns what [`crate::Image::handle_commit`] is to be told.
+    pub const fn outcome(&self) -> CommitOutcome {
+        CommitOutcome::Failed { completed: self.completed }
     }
 }
 
@@ -63,5 +85,8 @@ pub enum CommitOutcome {
     /// Every step of the commit succeeded.
     Done,
     /// A step failed. The changes remain uncommitted and are part of the next commit.
-    Failed,
+    Failed {
+        /// Number of steps that succeeded, [`Step::Durable`] included.
+        completed: usize,
+    },
 }

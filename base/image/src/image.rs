@@ -161,6 +161,7 @@ pub trait Image: Send {
     fn close(mut self: Box<Self>, file: &dyn ImageFile) -> Result<(), ImageError> {
         let commit = self.begin_commit();
         let done = commit.map_or(Ok(()), |commit| commit.carry_out(file));
-        done.and_then(|()| file.flush()).map_err(|error| ImageError::new("image", 0, error))
+        let done = done.map_err(|failed| failed.error).and_then(|()| file.flush());
+        done.map_err(|error| ImageError::new("image", 0, error))
     }
 }

@@ -39,7 +39,7 @@ mod redo;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use commit::{Commit, CommitOutcome, Step};
+pub use commit::{Commit, CommitOutcome, FailedStep, Step};
 pub use error::{ImageError, ImageFault};
 pub use extent::{Extent, Place, push_extent};
 pub use file::{FileError, ImageFile};

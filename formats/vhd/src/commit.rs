@@ -119,7 +119,7 @@ impl Sparse {
     /// Implements [`suimon_image::Image::handle_commit`].
     pub(crate) fn end_commit(&mut self, outcome: CommitOutcome) {
         let Some(Committing { changes, grown }) = self.committing.take() else { return };
-        if outcome == CommitOutcome::Failed {
+        if outcome != CommitOutcome::Done {
             self.has_failed_to_grow |= grown.is_some();
             let table = &self.table;
             let has_place = |block: u32| {

@@ -2,6 +2,10 @@
 //!
 //! Order of steps
 //! ```text
+//! write pages       of the last log entry again, if the previous commit failed when
+//!                   only some of them had been written, and this one has several
+//!                   entries: the first of them would supersede the log's last entry
+//!                   and not contain all of its pages
 //! zero              space of failed writes that no metadata ever referred to, to
 //!                   free space for the following writes on a full store
 //! extend            to the file length that the pages require
@@ -18,12 +22,14 @@
 //! the BAT in descending order, so that the entry of a chunk's sector bitmap precedes those of the
 //! blocks that need it.
 
+use core::ops::Range;
 use std::collections::BTreeSet;
 
 use suimon_image::{Commit, CommitOutcome, Step};
 
 use crate::Vhdx;
 use crate::log::{Page, Writer};
+use crate::vhdx::Writing;
 
 /// State of a commit in progress.
 #[derive(Debug)]
@@ -34,8 +40,28 @@ pub(crate) struct Committing {
     freed: Vec<u32>,
     unreferenced: Vec<u32>,
     gap: Option<(u32, u32)>,
+    /// Number of steps after which the pages of the log's last entry are durable in their places; `None`:
+    /// this commit does not write them first.
+    steps_to_applied: Option<usize>,
+    /// The log before this commit.
     log_before: Writer,
+    pages: Vec<Page>,
+    entries: Vec<Entry>,
     file_len: u64,
+}
+
+/// Log entry of a commit.
+#[derive(Debug)]
+struct Entry {
+    /// Number of steps after which the entry is durable.
+    steps_to_durable: usize,
+    /// Number of steps after which its pages are durable in their places; `None`: the next commit's first
+    /// flush makes them so.
+    steps_to_applied: Option<usize>,
+    /// Range of the entry in the commit's pages.
+    pages: Range<usize>,
+    /// The log behind the entry.
+    log: Writer,
 }
 
 impl Committing {
@@ -50,6 +76,7 @@ impl Vhdx {
             !writing.space.freed.is_empty() || !writing.space.unreferenced.is_empty()
         });
         if self.bat.dirty.is_empty() && self.bitmaps.dirty.is_empty() && !has_freed {
+            // Pages of a log entry that are not applied are dirty.
             return None;
         }
         let (bitmap_pages, bat_pages) = self.take_dirty();
@@ -60,7 +87,10 @@ impl Vhdx {
         let log_before = writing.log;
         let unreferenced = core::mem::take(&mut writing.space.unreferenced);
         let zeroed = unreferenced.iter().filter_map(|mb| writing.space.block_range(*mb));
-        let mut steps: Vec<Step> = zeroed.map(Step::Zero).collect();
+        let is_in_parts = pages.len() > writing.log.pages_max();
+        let applied_first = writing.unapplied.iter().filter(|_| is_in_parts);
+        let mut steps: Vec<Step> = applied_first.map(in_place).collect();
+        steps.extend(zeroed.map(Step::Zero));
         let mut file_len = writing.file_len;
         let needed = writing.space.end_bytes();
         if file_len < needed {
@@ -68,25 +98,8 @@ impl Vhdx {
             steps.push(Step::Extend { len: file_len, needed });
         }
         steps.push(Step::Flush);
-        let last_file_len = writing.space.end_bytes();
-        let mut rest = pages.as_slice();
-        while !rest.is_empty() {
-            let count = writing.log.write(rest, file_len, last_file_len, &mut steps);
-            let (logged, more) = rest.split_at(count);
-            steps.push(Step::Flush);
-            if more.is_empty() {
-                steps.push(Step::Durable);
-            }
-            steps.extend(
-                logged
-                    .iter()
-                    .map(|(offset, page)| Step::Write { offset: *offset, bytes: page.to_vec() }),
-            );
-            if !more.is_empty() {
-                steps.push(Step::Flush);
-            }
-            rest = more;
-        }
+        let steps_to_applied = is_in_parts.then_some(steps.len());
+        let entries = writing.write_entries(&pages, file_len, &mut steps);
         if pages.is_empty() {
             steps.push(Step::Durable);
         }
@@ -102,7 +115,10 @@ impl Vhdx {
             freed,
             unreferenced,
             gap,
+            steps_to_applied,
             log_before,
+            pages,
+            entries,
             file_len,
         });
         Some(Commit { steps })
@@ -121,6 +137,7 @@ impl Vhdx {
         match outcome {
             CommitOutcome::Done => {
                 writing.file_len = ended.file_len;
+                writing.unapplied.clear();
                 writing.space.add_blocks(&ended.freed);
                 writing.space.add_blocks(&ended.unreferenced);
                 if let Some(gap) = ended.gap {
@@ -130,8 +147,8 @@ impl Vhdx {
                     self.bitmaps.fresh.remove(&chunk);
                 }
             }
-            CommitOutcome::Failed => {
-                writing.log.handle_failure(&ended.log_before);
+            CommitOutcome::Failed { completed } => {
+                writing.return_to_durable(&mut ended, completed);
                 writing.space.freed.append(&mut ended.freed);
                 writing.space.unreferenced.append(&mut ended.unreferenced);
                 if let Some(gap) = ended.gap {
@@ -142,4 +159,60 @@ impl Vhdx {
             }
         }
     }
+}
+
+impl Writing {
+    /// Appends the steps that write pages to the log and to their places, in as many entries as needed.
+    fn write_entries(
+        &mut self,
+        pages: &[Page],
+        file_len: u64,
+        steps: &mut Vec<Step>,
+    ) -> Vec<Entry> {
+        let last_file_len = self.space.end_bytes();
+        let mut entries = Vec::new();
+        let mut rest = pages;
+        while !rest.is_empty() {
+            let first = pages.len() - rest.len();
+            let count = self.log.write(rest, file_len, last_file_len, steps);
+            let (logged, more) = rest.split_at(count);
+            steps.push(Step::Flush);
+            let steps_to_durable = steps.len();
+            if more.is_empty() {
+                steps.push(Step::Durable);
+            }
+            steps.extend(logged.iter().map(in_place));
+            if !more.is_empty() {
+                steps.push(Step::Flush);
+            }
+            entries.push(Entry {
+                steps_to_durable,
+                steps_to_applied: (!more.is_empty()).then_some(steps.len()),
+                pages: first..first + count,
+                log: self.log,
+            });
+            rest = more;
+        }
+        entries
+    }
+
+    /// Makes the log continue behind its last durable entry after a commit failed.
+    ///
+    /// An entry is replayed on its own. One that is durable must therefore not be superseded before its
+    /// pages are in their places, and one that may not be durable protects no page.
+    fn return_to_durable(&mut self, failed: &mut Committing, completed: usize) {
+        if failed.steps_to_applied.is_some_and(|of| of <= completed) {
+            self.unapplied.clear();
+        }
+        let durable = failed.entries.iter().rfind(|entry| entry.steps_to_durable <= completed);
+        self.log.return_to(durable.map_or(&failed.log_before, |entry| &entry.log));
+        let is_applied = |entry: &Entry| entry.steps_to_applied.is_some_and(|of| of <= completed);
+        if let Some(entry) = durable.filter(|entry| !is_applied(entry)) {
+            self.unapplied = failed.pages.drain(entry.pages.clone()).collect();
+        }
+    }
+}
+
+fn in_place((offset, page): &Page) -> Step {
+    Step::Write { offset: *offset, bytes: page.to_vec() }
 }

@@ -206,7 +206,7 @@ impl Vhdx {
         steps.extend([Step::Flush, Step::Durable]);
         let prepare = || {
             file.set_len(file_len)?;
-            Commit { steps }.carry_out(file)
+            Commit { steps }.carry_out(file).map_err(|failed| failed.error)
         };
         prepare().map_err(failed)?;
         // Two updates, so that both headers contain it.
@@ -218,8 +218,14 @@ impl Vhdx {
                 header.log_version = 0;
             })?;
         }
-        let writing =
-            Writing { space, log: writer, pending: BTreeMap::new(), committing: None, file_len };
+        let writing = Writing {
+            space,
+            log: writer,
+            unapplied: Vec::new(),
+            pending: BTreeMap::new(),
+            committing: None,
+            file_len,
+        };
         Ok(read.into_image(Some(writing)))
     }
 
@@ -230,7 +236,7 @@ impl Vhdx {
     /// Fails if the file cannot be written.
     pub fn close(mut self, file: &dyn ImageFile) -> Result<(), ImageError> {
         if let Some(commit) = self.commit_steps() {
-            commit.carry_out(file).map_err(failed)?;
+            commit.carry_out(file).map_err(|step| failed(step.error))?;
         }
         let Some(writing) = self.writing else { return Ok(()) };
         file.flush().map_err(failed)?;

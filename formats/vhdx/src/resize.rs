@@ -155,5 +155,5 @@ fn write_size(
     );
     steps.push(Step::Flush);
     writing.file_len = file_len;
-    Commit { steps }.carry_out(file).map_err(failed)
+    Commit { steps }.carry_out(file).map_err(|step| failed(step.error))
 }

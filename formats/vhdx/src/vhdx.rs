@@ -8,7 +8,7 @@ use crate::bat::Bat;
 use crate::commit::Committing;
 use crate::geometry::Geometry;
 use crate::header::Headers;
-use crate::log::Writer;
+use crate::log::{Page, Writer};
 use crate::metadata::Metadata;
 use crate::region::Regions;
 use crate::sector_bitmap::SectorBitmaps;
@@ -41,6 +41,9 @@ pub(crate) struct Pending {
 pub(crate) struct Writing {
     pub space: Space,
     pub log: Writer,
+    /// Pages of the last log entry if a commit failed after the entry was durable: some of them may be
+    /// missing or torn in their places. All of them are dirty.
+    pub unapplied: Vec<Page>,
     /// Blocks with their first write in flight.
     pub pending: BTreeMap<u64, Pending>,
     pub committing: Option<Committing>,

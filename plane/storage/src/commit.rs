@@ -34,6 +34,7 @@ impl StorageWork {
             is_of_image: steps.is_some(),
             steps: steps
                 .map_or_else(|| [Step::Flush, Step::Durable].into(), |commit| commit.steps.into()),
+            completed: 0,
             waiters,
             is_repeated,
             offset: None,
@@ -62,6 +63,7 @@ impl StorageWork {
             let Some(commit) = &mut disk.commit else { return };
             if commit.steps.front() == Some(&Step::Durable) {
                 commit.steps.pop_front();
+                commit.completed += 1;
                 let waiters = std::mem::take(&mut commit.waiters);
                 for number in waiters {
                     self.answer(number, DiskOutcome::Done);
@@ -101,6 +103,9 @@ impl StorageWork {
     pub(crate) fn handle_step(&mut self, disk_number: usize, outcome: io::Result<()>) {
         if let Some(disk) = self.disks.get_mut(disk_number) {
             disk.step_asked = None;
+            if let Some(commit) = disk.commit.as_mut().filter(|_| outcome.is_ok()) {
+                commit.completed += 1;
+            }
         }
         match outcome {
             Ok(()) => self.run_commit(disk_number),
@@ -112,7 +117,10 @@ impl StorageWork {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let Some(commit) = disk.commit.take() else { return };
         if commit.is_of_image {
-            let ended = if outcome.is_ok() { CommitOutcome::Done } else { CommitOutcome::Failed };
+            let ended = match outcome {
+                Ok(()) => CommitOutcome::Done,
+                Err(_) => CommitOutcome::Failed { completed: commit.completed },
+            };
             disk.own().image.handle_commit(ended);
         }
         let is_awaited = disk.obstacle == Some(Obstacle::CommitUnderWay);

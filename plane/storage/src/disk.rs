@@ -247,6 +247,8 @@ pub(crate) enum Obstacle {
 pub(crate) struct RunningCommit {
     /// Steps that were not begun; without any at the start, the file is flushed.
     pub(crate) steps: VecDeque<Step>,
+    /// Number of steps that were carried out.
+    pub(crate) completed: usize,
     /// Whether the image was asked for it.
     pub(crate) is_of_image: bool,
     /// Requests that are answered when it is durable.

@@ -94,9 +94,9 @@ impl<I: Image> TestDisk<'_, I> {
         };
         let durable = commit.steps.iter().filter(|step| **step == Step::Durable).count();
         assert_eq!(durable, 1, "{:?}", commit.steps);
-        if let Err(error) = commit.carry_out(self.file) {
-            self.image.handle_commit(CommitOutcome::Failed);
-            return Err(failed(error));
+        if let Err(step) = commit.carry_out(self.file) {
+            self.image.handle_commit(step.outcome());
+            return Err(failed(step.error));
         }
         self.image.handle_commit(CommitOutcome::Done);
         Ok(())

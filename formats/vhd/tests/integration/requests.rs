@@ -71,7 +71,7 @@ impl Engine<'_> {
             Op::Steps { count } => (0..count).for_each(|_| self.step()),
             Op::StepFails if self.commit.is_some() => {
                 self.commit = None;
-                self.image.handle_commit(CommitOutcome::Failed);
+                self.image.handle_commit(CommitOutcome::Failed { completed: 0 });
             }
             _ => {}
         }

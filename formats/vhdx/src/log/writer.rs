@@ -41,9 +41,7 @@ impl Writer {
     }
 
     /// Returns the maximum number of pages of the next entry.
-    fn pages_max(&self) -> usize {
-        // After repeated failures the log may be full of entries of unknown validity. The oldest of
-        // them is then overwritten.
+    pub(crate) fn pages_max(&self) -> usize {
         let free = self.sectors().saturating_sub(self.kept) / 2;
         let sectors = free.min(self.sectors() / 4).clamp(ENTRY_SECTORS_MIN, ENTRY_SECTORS_MAX);
         let pages = to_usize(sectors) - 1;
@@ -82,10 +80,9 @@ impl Writer {
         count
     }
 
-    /// Records that entries since `before` may or may not have been written: none of them may be
-    /// overwritten.
-    pub(crate) fn handle_failure(&mut self, before: &Self) {
-        let written = (self.next + self.sectors() - before.next) % self.sectors();
-        self.kept = before.kept.saturating_add(written);
+    /// Continues behind the last durable entry, after which the writer was `then`: further entries may
+    /// or may not have been written. Their sequence numbers are not used again.
+    pub(crate) fn return_to(&mut self, then: &Self) {
+        *self = Self { sequence: self.sequence, ..*then };
     }
 }

@@ -4,7 +4,7 @@
 use crate::support;
 use proptest::prelude::*;
 use suimon_image::testing::{FileOp, MemoryFile, TestDisk, is_filled};
-use suimon_image::{CommitOutcome, Image, ImageFile, Step};
+use suimon_image::{Commit, CommitOutcome, Image, ImageFile, Step};
 use suimon_vhdx::{NewImage, Vhdx, check, resize};
 
 use crate::power::{Numbers, flush_boundaries, remains};
@@ -317,7 +317,7 @@ fn a_commit_that_failed_is_made_up_for_by_the_next() {
                 _ => {}
             }
         }
-        image.handle_commit(CommitOutcome::Failed);
+        image.handle_commit(CommitOutcome::Failed { completed: steps_done });
         assert!(image.uncommitted_bytes() > 0);
         image = disk(image, 2 * MB);
         let mut again = support::disk(image, &file);
@@ -330,5 +330,61 @@ fn a_commit_that_failed_is_made_up_for_by_the_next() {
             expected[at as usize..at as usize + 4096].fill(9);
         }
         assert!(bytes == expected, "{steps_done}");
+    }
+}
+
+/// Carries out a commit up to a step that fails, if there are so many. Returns whether it failed, and
+/// whether it was durable.
+fn fail_after(image: &mut Vhdx, file: &MemoryFile, completed: usize) -> (bool, bool) {
+    let Commit { steps } = image.begin_commit().unwrap();
+    let count = steps.len();
+    let is_durable = steps.iter().take(completed).any(|step| *step == Step::Durable);
+    let begun = Commit { steps: steps.into_iter().take(completed).collect() };
+    begun.carry_out(file).unwrap();
+    let is_failed = completed < count;
+    let failed = CommitOutcome::Failed { completed };
+    image.handle_commit(if is_failed { failed } else { CommitOutcome::Done });
+    (is_failed, is_durable)
+}
+
+/// The log's last entry protects pages whose writes failed. The next commit needs several entries, none
+/// of which contains all of these pages.
+#[test]
+fn a_commit_of_many_entries_keeps_what_the_log_protects_since_a_failure() {
+    const STEP: u64 = 513 * MB;
+    const FLUSHED: u64 = 25;
+    const WRITES: u64 = 70;
+    let value = |nth: u64| [nth as u8 + 1; 512];
+    let mut numbers = Numbers::new(4);
+    for completed in (0..).step_by(9) {
+        let file = created(&child(WRITES * STEP));
+        let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
+        (0..FLUSHED).for_each(|nth| disk.write(nth * STEP, &value(nth)).unwrap());
+        let mut image = disk.image;
+        let (is_failed, is_durable) = fail_after(&mut image, &file, completed);
+        let mut disk = support::disk(image, &file);
+        (FLUSHED..WRITES).for_each(|nth| disk.write(nth * STEP, &value(nth)).unwrap());
+        let before = file.bytes();
+        file.forget();
+        // The second attempt may fail as well, at its first flush for example.
+        let fails_again = numbers.below(3);
+        fail_after(&mut disk.image, &file, fails_again);
+        disk.flush().unwrap();
+        let ops = file.ops();
+        for begun in flush_boundaries(&ops) {
+            for bytes in remains(&before, &ops, begun, &mut numbers) {
+                let flushed = if is_durable { FLUSHED } else { 0 };
+                let kept = if begun == ops.len() { WRITES } else { flushed };
+                let file = MemoryFile::new(bytes);
+                let mut disk = support::disk(Vhdx::open(&file, &guids(9)).unwrap(), &file);
+                for nth in 0..kept {
+                    let found = disk.read(range(nth * STEP, 512)).unwrap();
+                    assert!(found == value(nth), "{completed}, {fails_again}: {nth} at {begun}");
+                }
+            }
+        }
+        if !is_failed {
+            break;
+        }
     }
 }

@@ -233,7 +233,7 @@ fn space_of_failed_writes_is_zeroed_before_anything_else_needs_space() {
     assert_eq!(steps[..2], zeroed, "{steps:?}");
     assert!(!steps.iter().any(|step| matches!(step, Step::Extend { .. })), "{steps:?}");
     // After a failure, the next commit repeats the steps.
-    image.handle_commit(CommitOutcome::Failed);
+    image.handle_commit(CommitOutcome::Failed { completed: 0 });
     assert_eq!(image.begin_commit().unwrap().steps, steps);
     image.handle_commit(CommitOutcome::Done);
     // The space is reused afterwards.

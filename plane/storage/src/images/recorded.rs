@@ -267,7 +267,7 @@ impl Image for RecordedImage {
 
     fn handle_commit(&mut self, outcome: CommitOutcome) {
         self.image.handle_commit(outcome);
-        if outcome == CommitOutcome::Failed {
+        if outcome != CommitOutcome::Done {
             return;
         }
         self.end_commit();

@@ -1,8 +1,8 @@
 //! A disk that nobody serves: one question at a time, and each is waited for.
 
 use suimon_image::{
-    ByteRange, CommitOutcome, Extent, FileError, Image, ImageError, ImageFault, ImageFile, Located,
-    Place,
+    ByteRange, CommitOutcome, Extent, FailedStep, FileError, Image, ImageError, ImageFault,
+    ImageFile, Located, Place,
 };
 
 use crate::disk::DiskLayer;
@@ -194,10 +194,9 @@ impl StillDisk {
             None => file.flush(),
             Some(commit) => {
                 let done = commit.carry_out(file.as_image_file());
-                let outcome =
-                    if done.is_ok() { CommitOutcome::Done } else { CommitOutcome::Failed };
+                let outcome = done.as_ref().err().map_or(CommitOutcome::Done, FailedStep::outcome);
                 image.handle_commit(outcome);
-                done
+                done.map_err(|failed| failed.error)
             }
         };
         done.map_err(|error| self.error(number, ImageError::new("commit", 0, error)))
