@@ -112,6 +112,12 @@ pub trait Image: Send {
     /// Fails if the range was not requested or the metadata is corrupt.
     fn handle_metadata(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), ImageError>;
 
+    /// Reports that metadata requested by [`Located::Need`] cannot be read. The request that needs it
+    /// fails; a later one requests the range again.
+    fn handle_metadata_failure(&mut self, range: ByteRange) {
+        let _ = range;
+    }
+
     /// Returns the size of uncommitted metadata changes in bytes; 0 if there are none. The caller
     /// commits when it exceeds a bound of its choice.
     fn uncommitted_bytes(&self) -> u64;

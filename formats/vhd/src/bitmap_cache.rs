@@ -78,7 +78,7 @@ impl BitmapCache {
         *times = times.saturating_add(1);
     }
 
-    /// Completes a read; returns the block number of the bitmap.
+    /// Completes a read, which may have failed; returns the block number of the bitmap.
     pub(crate) fn answered(&mut self, range: ByteRange) -> Option<u32> {
         let (block, times) = self.asked.get_mut(&range.offset())?;
         let block = *block;

@@ -440,6 +440,10 @@ impl Image for Sparse {
         Ok(())
     }
 
+    fn handle_metadata_failure(&mut self, range: ByteRange) {
+        self.maps.answered(range);
+    }
+
     fn uncommitted_bytes(&self) -> u64 {
         self.changed_bytes()
     }

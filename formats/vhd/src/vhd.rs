@@ -100,6 +100,10 @@ impl Image for Vhd {
         self.image_mut().handle_metadata(range, bytes)
     }
 
+    fn handle_metadata_failure(&mut self, range: ByteRange) {
+        self.image_mut().handle_metadata_failure(range);
+    }
+
     fn uncommitted_bytes(&self) -> u64 {
         self.image().uncommitted_bytes()
     }

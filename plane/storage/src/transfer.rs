@@ -289,12 +289,16 @@ impl StorageWork {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.metadata_asked = None;
         let Some(Obstacle::Metadata(layer, range)) = disk.obstacle.take() else { return };
-        let taken = bytes.map_err(|error| (range.offset(), error.to_string()));
-        let taken = taken.and_then(|bytes| {
-            let image = &mut disk.layers[layer].image;
-            let taken = image.handle_metadata(range, &bytes);
-            taken.map_err(|error| (error.offset, error.to_string()))
-        });
+        let image = &mut disk.layers[layer].image;
+        let taken = match bytes {
+            Ok(bytes) => image
+                .handle_metadata(range, &bytes)
+                .map_err(|error| (error.offset, error.to_string())),
+            Err(error) => {
+                image.handle_metadata_failure(range);
+                Err((range.offset(), error.to_string()))
+            }
+        };
         if let Err((offset, detail)) = taken {
             self.tell(disk_number, Some(offset), detail);
             self.give_up_first(disk_number, DiskOutcome::Failed);

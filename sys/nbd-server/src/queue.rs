@@ -22,7 +22,7 @@ use crate::client::Inside;
 use crate::input::{Event, Input, InputError};
 use crate::output::{Output, Sending};
 use crate::pool::{CHUNK_BYTES, CHUNKS, Memory, Pool, SMALL_BYTES};
-use crate::slot::{Slot, disk_op, payload_bytes};
+use crate::slot::{Slot, Work, payload_bytes, work_of};
 use crate::untaken;
 use crate::watch::SocketWatch;
 
@@ -208,19 +208,38 @@ impl NbdQueue {
 
     /// Assigns a tag to a request. Requests that need no disk operation are completed.
     fn begin(&mut self, request: Request, chunks: Vec<u32>) -> Option<DiskRequest> {
-        let wanted = disk_op(&request.command);
-        let (Some((op, range)), Some(tag)) = (wanted, wanted.and_then(|_| self.free.pop())) else {
-            self.output.push(REPLY_BYTES_MAX, |out| request.reply_to.done(out).ok(), Vec::new(), 0);
-            self.pool.give_back(chunks);
-            return None;
+        let refusal = match work_of(&request.command) {
+            Work::Nothing => None,
+            Work::Overflow => Some((NbdError::Inval, "the range ends beyond 64 bits")),
+            Work::Disk(op, range) => match self.free.pop() {
+                Some(tag) => return Some(self.begin_on_disk(request, chunks, (tag, op, range))),
+                // The number of requests read at a time prevents it.
+                None => Some((NbdError::Nomem, "too many requests are in flight")),
+            },
         };
+        let reply_to = request.reply_to;
+        let encode = |out: &mut [u8]| match refusal {
+            None => reply_to.done(out).ok(),
+            Some((error, text)) => reply_to.error(error, text, out).ok(),
+        };
+        self.output.push(REPLY_BYTES_MAX, encode, Vec::new(), 0);
+        self.pool.give_back(chunks);
+        None
+    }
+
+    fn begin_on_disk(
+        &mut self,
+        request: Request,
+        chunks: Vec<u32>,
+        (tag, op, range): (u32, DiskOp, ByteRange),
+    ) -> DiskRequest {
         let usage = if op == DiskOp::Read { PayloadUse::Destination } else { PayloadUse::Source };
         self.describe(tag, usage, payload_bytes(&request), &chunks);
         let is_to_flush = matches!(request.command, Command::Trim { fua: true, .. });
         if let Some(slot) = self.slots.get_mut(tag as usize) {
             *slot = Some(Slot { request, chunks, extents: Vec::new(), is_to_flush });
         }
-        Some(DiskRequest { tag, op, range })
+        DiskRequest { tag, op, range }
     }
 
     #[allow(unsafe_code, reason = "says where a payload lies")]

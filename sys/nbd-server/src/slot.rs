@@ -1,7 +1,7 @@
 //! Requests of a connection in flight.
 
 use suimon_image::ByteRange;
-use suimon_nbd::{Command, Request};
+use suimon_nbd::{ByteRange as NbdRange, Command, Request};
 use suimon_ports::{AllocatedExtent, DiskOp};
 
 /// Request of a connection in flight.
@@ -16,8 +16,19 @@ pub(crate) struct Slot {
     pub(crate) is_to_flush: bool,
 }
 
-/// Returns the disk operation of a command; `None` if there is nothing to do.
-pub(crate) fn disk_op(command: &Command) -> Option<(DiskOp, ByteRange)> {
+/// Work of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Operation of the disk.
+    Disk(DiskOp, ByteRange),
+    /// Nothing to do for the disk: the command has succeeded.
+    Nothing,
+    /// The end of the range exceeds 64 bits.
+    Overflow,
+}
+
+/// Returns the work of a command.
+pub(crate) fn work_of(command: &Command) -> Work {
     let (op, range) = match *command {
         Command::Read { range, .. } => (DiskOp::Read, range),
         Command::Write { range, fua } => (DiskOp::Write { is_durable: fua }, range),
@@ -27,11 +38,11 @@ pub(crate) fn disk_op(command: &Command) -> Option<(DiskOp, ByteRange)> {
                 DiskOp::WriteZeroes { may_unmap: !no_hole, is_durable: fua, only_if_fast: fast };
             (op, range)
         }
-        Command::Flush => return Some((DiskOp::Flush, ByteRange::new(0, 0)?)),
+        Command::Flush => (DiskOp::Flush, NbdRange { offset: 0, length: 0 }),
         Command::BlockStatus { range, one } => (DiskOp::Status { is_first_only: one }, range),
-        Command::Cache { .. } | Command::BlockStatusOf { .. } => return None,
+        Command::Cache { .. } | Command::BlockStatusOf { .. } => return Work::Nothing,
     };
-    Some((op, ByteRange::new(range.offset, range.length)?))
+    ByteRange::new(range.offset, range.length).map_or(Work::Overflow, |range| Work::Disk(op, range))
 }
 
 /// Returns the number of bytes of memory that a request's payload needs.
@@ -39,5 +50,23 @@ pub(crate) fn payload_bytes(request: &Request) -> u64 {
     match request.command {
         Command::Read { range, .. } => range.length,
         _ => request.payload_bytes.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_commands_without_work_succeed_without_the_disk() {
+        let range = NbdRange { offset: 512, length: 512 };
+        let beyond = NbdRange { offset: u64::MAX, length: 2 };
+        let write = |range| Command::Write { range, fua: false };
+        let on_disk =
+            Work::Disk(DiskOp::Write { is_durable: false }, ByteRange::new(512, 512).unwrap());
+        assert_eq!(work_of(&write(range)), on_disk);
+        assert_eq!(work_of(&write(beyond)), Work::Overflow);
+        assert_eq!(work_of(&Command::Cache { range }), Work::Nothing);
+        assert!(matches!(work_of(&Command::Flush), Work::Disk(DiskOp::Flush, _)));
     }
 }

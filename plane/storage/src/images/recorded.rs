@@ -245,6 +245,10 @@ impl Image for RecordedImage {
         self.image.handle_metadata(range, bytes)
     }
 
+    fn handle_metadata_failure(&mut self, range: ByteRange) {
+        self.image.handle_metadata_failure(range);
+    }
+
     fn uncommitted_bytes(&self) -> u64 {
         let kept = if self.has_failed { 0 } else { self.record.next().saturating_sub(self.first) };
         self.image.uncommitted_bytes().max(kept.saturating_mul(BYTES_PER_CHANGE))

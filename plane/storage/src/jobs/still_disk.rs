@@ -220,11 +220,13 @@ impl StillDisk {
                 Err(error) => return Err(self.error(number, error)),
             };
             let mut bytes = vec![0; usize::try_from(wanted.len()).unwrap_or(0)];
-            let read = layer
-                .file
-                .read_at(wanted.offset(), &mut bytes)
-                .map_err(|error| ImageError::new("metadata", wanted.offset(), error))
-                .and_then(|()| layer.image.handle_metadata(wanted, &bytes));
+            let read = match layer.file.read_at(wanted.offset(), &mut bytes) {
+                Ok(()) => layer.image.handle_metadata(wanted, &bytes),
+                Err(error) => {
+                    layer.image.handle_metadata_failure(wanted);
+                    Err(ImageError::new("metadata", wanted.offset(), error))
+                }
+            };
             read.map_err(|error| self.error(number, error))?;
         }
         let fault = ImageFault::Value { value: ANSWERS_MAX as u64, allowed: "fewer questions" };
