@@ -39,7 +39,7 @@ pub struct ClusterMember {
 /// Store shared by several nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterStore {
-    /// Name of the store.
+    /// Name of the shared store.
     pub store: Name,
     /// Node that divides the store's capacity among the nodes (leader); absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,11 +57,11 @@ pub struct ClusterStore {
     /// True if load from outside the cluster uses the store, or if the store delivers less than its
     /// capacity.
     pub has_foreign_load: bool,
-    /// Limit of this host.
+    /// Limit of this host on the store.
     pub cap: ClusterCap,
     /// Share last granted to each node.
     pub shares: Vec<ClusterShare>,
-    /// Other nodes whose heartbeat was read on the store itself, independent of etcd.
+    /// Heartbeats of other nodes, read from the store itself, independent of etcd.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<ClusterBeat>,
     /// Reason why this host does not participate in the store's cluster QoS; absent if it
@@ -73,7 +73,7 @@ pub struct ClusterStore {
 /// Limit of a host on a store, in normalised operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterCap {
-    /// Limit now in force.
+    /// Limit in force at the time of the response.
     pub iops: u64,
     /// Reservation, valid without expiry and independent of the cluster's state.
     pub reserved_iops: u64,
@@ -95,7 +95,7 @@ pub struct ClusterCap {
 /// Heartbeat that a node writes to a shared store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterBeat {
-    /// Cluster of the node.
+    /// Name of the node's cluster.
     pub cluster: Name,
     /// Name of the node in its cluster.
     pub node: Name,
@@ -112,7 +112,7 @@ pub struct ClusterBeat {
 /// Share of a store granted to a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterShare {
-    /// Name of the node.
+    /// Name of the node in the cluster.
     pub node: String,
     /// Limit in normalised operations per second while the node's lease is valid.
     pub leased_iops: u64,
@@ -125,17 +125,17 @@ pub struct ClusterShare {
 /// above their guaranteed share, and the 8 disks with the largest shortfall below it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterDisk {
-    /// Node of the disk.
+    /// Name of the disk's node.
     pub node: String,
-    /// Name of the store.
+    /// Name of the shared store.
     pub store: String,
     /// Name of the disk on its node.
     pub disk: String,
     /// Guaranteed rate: the part of the demand that the disk's minimum covers.
     pub entitled_iops: u64,
-    /// Demanded rate.
+    /// Demanded rate: the rate of the client's requests.
     pub demanded_iops: u64,
-    /// Delivered rate.
+    /// Delivered rate: the rate of completed requests.
     pub delivered_iops: u64,
     /// Disks of any node that exceed their guaranteed share, highest excess first, while this disk
     /// is below its own; absent if it is not.
@@ -146,7 +146,7 @@ pub struct ClusterDisk {
 /// Disk that exceeds its guaranteed share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterAggressor {
-    /// Node of the disk.
+    /// Name of the disk's node.
     pub node: String,
     /// Name of the disk on its node.
     pub disk: String,

@@ -34,25 +34,25 @@ pub struct HostConfig {
     /// Cluster that the host is a node of; absent means none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterConfig>,
-    /// Virtual switches.
+    /// Virtual switches that the daemon provides.
     #[serde(rename = "switch", skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<SwitchConfig>,
     /// Uplinks: network devices that connect switches to the outside.
     #[serde(rename = "uplink", skip_serializing_if = "Vec::is_empty")]
     pub uplinks: Vec<UplinkConfig>,
-    /// Teams of uplinks.
+    /// Teams: groups of uplinks used as one.
     #[serde(rename = "team", skip_serializing_if = "Vec::is_empty")]
     pub teams: Vec<TeamConfig>,
-    /// Virtual NICs.
+    /// Virtual NICs connected to the switches.
     #[serde(rename = "nic", skip_serializing_if = "Vec::is_empty")]
     pub nics: Vec<NicConfig>,
-    /// Backing stores of disks.
+    /// Backing stores: directories or block devices that contain disks.
     #[serde(rename = "store", skip_serializing_if = "Vec::is_empty")]
     pub stores: Vec<StoreConfig>,
-    /// Storage QoS policies.
+    /// Storage QoS policies for several disks.
     #[serde(rename = "qos_policy", skip_serializing_if = "Vec::is_empty")]
     pub qos_policies: Vec<QosPolicyConfig>,
-    /// Virtual disks.
+    /// Virtual disks of VMs and NBD clients.
     #[serde(rename = "disk", skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskConfig>,
     /// VMs that the daemon starts.
@@ -61,7 +61,7 @@ pub struct HostConfig {
     /// Physical functions of SR-IOV adapters.
     #[serde(rename = "pf", skip_serializing_if = "Vec::is_empty")]
     pub pfs: Vec<PfConfig>,
-    /// Other nodes, as destinations of live migration.
+    /// Nodes other than this host, as destinations of live migration.
     #[serde(rename = "node", skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeConfig>,
 }
@@ -259,7 +259,7 @@ pub struct UplinkConfig {
 pub enum NicBackend {
     /// virtio NIC of a VM (vhost-user).
     VhostUser,
-    /// TAP device.
+    /// TAP device of the host.
     Tap,
     /// Intel 82574L (e1000e) emulated by the VM's QEMU, for guests without virtio drivers.
     Legacy,

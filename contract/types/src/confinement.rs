@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ConfinementMode {
-    /// All layers are in effect.
+    /// Every layer is in effect.
     Full,
     /// The kernel or the way the daemon was started does not support every layer; `lacking` lists
     /// the missing ones.
@@ -32,7 +32,7 @@ impl ConfinementMode {
 /// threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConfinementStatus {
-    /// Extent of the confinement.
+    /// Extent of the daemon's confinement.
     pub mode: ConfinementMode,
     /// Missing layers with their consequences; empty if none is missing.
     pub lacking: Vec<String>,

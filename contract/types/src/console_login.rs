@@ -8,6 +8,6 @@ use utoipa::ToSchema;
 pub struct ConsoleLogin {
     /// URL to open in a browser on the host; valid once.
     pub url: String,
-    /// Remaining validity in seconds.
+    /// Remaining validity of the URL in seconds.
     pub valid_s: u64,
 }

@@ -57,7 +57,7 @@ pub enum DiskOnFull {
     /// Requests are queued until space is available.
     #[default]
     Wait,
-    /// Requests fail immediately.
+    /// Requests fail immediately with an error.
     Error,
 }
 
@@ -72,11 +72,11 @@ impl DiskOnFull {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskFormat {
-    /// Raw image file.
+    /// Raw image: the file's bytes are the disk's bytes.
     Raw,
-    /// VHD file.
+    /// VHD image (Virtual Hard Disk, up to 2040 GiB).
     Vhd,
-    /// VHDX file.
+    /// VHDX image (Virtual Hard Disk v2).
     Vhdx,
     /// No file: the disk is the store's whole block device.
     PassThrough,

@@ -34,9 +34,9 @@ pub enum StorageState {
 /// Observed state of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StoreStatus {
-    /// Desired state.
+    /// Desired state of the store.
     pub config: StoreConfig,
-    /// Current state.
+    /// Current state of the store.
     pub state: StorageState,
     /// Cause of a state other than `ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,9 +95,9 @@ pub struct StoreStatus {
 /// Observed state of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskStatus {
-    /// Desired state.
+    /// Desired state of the disk.
     pub config: DiskConfig,
-    /// Current state.
+    /// Current state of the disk.
     pub state: StorageState,
     /// Cause of a state other than `ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,7 +139,7 @@ pub struct DiskStatus {
     /// NBD export; absent if `nbd` is not configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbd: Option<DiskNbdStatus>,
-    /// Request counters.
+    /// Requests since the disk was opened.
     pub counters: DiskCounters,
     /// Storage QoS of the disk; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,7 +169,7 @@ pub struct DiskVhostUserStatus {
 /// State of a disk as an NBD export.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskNbdStatus {
-    /// Number of connected clients.
+    /// Number of connections of NBD clients.
     pub clients: u32,
     /// Connections in order of acceptance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -200,13 +200,13 @@ pub enum NbdWay {
 /// Requests of a disk since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskCounters {
-    /// Read requests.
+    /// Counters of read requests.
     pub reads: DiskRequestCounters,
-    /// Write requests.
+    /// Counters of write requests.
     pub writes: DiskRequestCounters,
-    /// Flush requests.
+    /// Counters of flush requests.
     pub flushes: DiskRequestCounters,
-    /// Discard and write-zeroes requests.
+    /// Counters of discard and write-zeroes requests.
     pub discards: DiskRequestCounters,
 }
 
@@ -214,17 +214,17 @@ pub struct DiskCounters {
 /// completion, including time queued for limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskRequestCounters {
-    /// Completed requests.
+    /// Requests completed, with or without error.
     pub requests: u64,
-    /// Bytes of these requests.
+    /// Bytes transferred or affected by these requests.
     pub bytes: u64,
-    /// Failed requests.
+    /// Requests completed with an error.
     pub errors: u64,
-    /// Median latency in ns.
+    /// Median (50th percentile) of the latency in ns.
     pub latency_ns_p50: u64,
     /// 99th percentile of the latency in ns.
     pub latency_ns_p99: u64,
-    /// Largest latency in ns.
+    /// Largest latency of a request in ns.
     pub latency_ns_max: u64,
 }
 

@@ -38,7 +38,7 @@ impl Default for DrainRequest {
 pub struct DrainPlan {
     /// Host name of the node.
     pub node: String,
-    /// VMs of the node.
+    /// VMs of the node and their destinations.
     pub vms: Vec<DrainedVm>,
 }
 

@@ -23,7 +23,7 @@ pub enum ErrorCode {
     DuplicateName,
     /// Two resources use the same device, socket, MAC address, uplink, team or file.
     Conflict,
-    /// Ranges of VLANs overlap.
+    /// VLAN ids or ranges of a trunk overlap.
     OverlappingVlans,
     /// The value names a resource that does not exist in the file.
     UnknownReference,
@@ -31,7 +31,7 @@ pub enum ErrorCode {
     NotFound,
     /// The resource exists but does not support the HTTP method.
     MethodNotAllowed,
-    /// The resource already exists.
+    /// A resource with this name already exists.
     AlreadyExists,
     /// Another resource refers to the resource.
     InUse,
@@ -51,14 +51,14 @@ pub enum ErrorCode {
     HostError,
     /// The token is missing or wrong.
     Unauthorized,
-    /// The operation was cancelled.
+    /// The operation was cancelled on request.
     Cancelled,
-    /// Defect in the daemon.
+    /// Internal error: a defect in the daemon.
     Internal,
 }
 
 impl ErrorCode {
-    /// All codes, in the order of the reference.
+    /// Error codes in the order of the reference.
     pub const ALL: [Self; 23] = [
         Self::Malformed,
         Self::UnknownKey,
@@ -191,7 +191,7 @@ impl fmt::Display for ErrorCode {
 /// Error with its location and the action to take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ApiError {
-    /// Kind of error.
+    /// Code of the kind of error.
     pub code: ErrorCode,
     /// Cause, and what to do next.
     pub message: String,
@@ -229,7 +229,7 @@ impl ApiError {
         self
     }
 
-    /// Sets the key concerned.
+    /// Sets the key concerned, such as `vlan`.
     #[must_use]
     pub fn field(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());

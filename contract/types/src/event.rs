@@ -11,9 +11,9 @@ use utoipa::ToSchema;
 pub enum Severity {
     /// Expected state change, no action needed.
     Info,
-    /// Degraded, but in operation.
+    /// Degraded, but traffic or service continues.
     Warning,
-    /// Failure that requires action.
+    /// Failure: a resource does not work, and action is required.
     Error,
 }
 
@@ -43,17 +43,17 @@ pub struct Event {
     pub severity: Severity,
     /// Object concerned, such as `nic/web`.
     pub subject: String,
-    /// Human-readable description.
+    /// Description of the occurrence in English.
     pub text: String,
     /// Machine-readable values of the description.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, String>,
 }
 
-/// Selection of events.
+/// Filter of events by severity, subject and kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFilter {
-    /// Lowest severity selected.
+    /// Lowest severity of selected events.
     pub severity: Severity,
     /// Subject selected, such as `disk/web`, or kind of subject, such as `disk`; `None` selects
     /// every subject.

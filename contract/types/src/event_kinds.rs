@@ -14,15 +14,15 @@ macro_rules! catalogue {
         }
 
         impl EventKind {
-            /// All kinds in ascending order of their numbers.
+            /// Event kinds in ascending order of their numbers.
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
-            /// Returns the stable number.
+            /// Returns the stable number of the kind.
             pub const fn id(self) -> u32 {
                 self as u32
             }
 
-            /// Returns the stable name.
+            /// Returns the stable name of the kind.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name,)* }
             }

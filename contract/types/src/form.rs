@@ -35,10 +35,10 @@ const HOST_AND_PORT: &str = "a host name or IP address and a port, like node2.ex
 const FILE_NAME_BYTES_MAX: usize = 255;
 const PATH_BYTES_MAX: usize = 4095;
 
-/// Form of a value.
+/// Form of a value: syntax, type and range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Name of a resource.
+    /// Name of a resource, as defined by [`Name`].
     Name,
     /// List of one or more names of resources.
     Names {
@@ -83,42 +83,42 @@ pub enum Form {
         /// Largest number of names.
         most: usize,
     },
-    /// DNS name.
+    /// DNS name of a host (RFC 1123, section 2.1).
     DnsName,
     /// List of one or more distinct IP addresses and networks.
     Networks {
         /// Largest number of entries.
         most: usize,
     },
-    /// Unicast MAC address.
+    /// MAC address of a station: unicast, not all zero.
     StationAddress,
-    /// VLAN id.
+    /// VLAN id, 1 to 4094.
     Vlan,
     /// List of VLAN ids and ranges.
     Vlans,
     /// List of logical CPU numbers.
     Cpus,
-    /// Integer.
+    /// Integer within a range.
     Number {
-        /// Smallest value.
+        /// Smallest accepted value.
         least: u64,
-        /// Largest value.
+        /// Largest accepted value.
         most: u64,
     },
-    /// Integer or a keyword.
+    /// Integer within a range, or a keyword.
     NumberOr {
-        /// Smallest value.
+        /// Smallest accepted value.
         least: u64,
-        /// Largest value.
+        /// Largest accepted value.
         most: u64,
-        /// Keyword.
+        /// Keyword accepted in place of a number.
         word: &'static str,
     },
     /// Number of bytes, or a text with a unit.
     Bytes {
-        /// Smallest value.
+        /// Smallest accepted value.
         least: u64,
-        /// Largest value.
+        /// Largest accepted value.
         most: u64,
         /// Unit of the value in bytes: the value is a multiple of it.
         step: u64,
@@ -137,13 +137,13 @@ pub enum Form {
         /// Largest length in bytes.
         most: usize,
     },
-    /// Boolean.
+    /// Boolean: `true` or `false`.
     Flag,
     /// One of the listed keywords.
     OneOf(&'static [&'static str]),
-    /// Table.
+    /// Table with the keys of this kind.
     Table(Kind),
-    /// Array of tables.
+    /// Array of tables with the keys of this kind.
     Tables(Kind),
 }
 

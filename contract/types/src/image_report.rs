@@ -10,7 +10,7 @@ use crate::{DiskFormat, DiskKind};
 pub struct ImageInfo {
     /// Path of the file, or its name in the store.
     pub file: String,
-    /// Image format.
+    /// Image format of the file.
     pub format: DiskFormat,
     /// Kind of the image; absent for a raw file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub struct ImageInfo {
     /// VHDX: identity of the content, which children record as their parent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_id: Option<String>,
-    /// differencing: the parent.
+    /// differencing: parent of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ImageParent>,
 }
@@ -58,9 +58,9 @@ pub struct ImageParent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ImageVerdict {
-    /// No errors.
+    /// The image has no errors.
     Sound,
-    /// Errors were found.
+    /// The image has errors.
     Damaged,
     /// Unreferenced space was found, and no errors.
     Leaks,
@@ -95,9 +95,9 @@ pub enum ImageSeverity {
 /// Finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImageFinding {
-    /// Severity.
+    /// Severity of the finding.
     pub severity: ImageSeverity,
-    /// Field, offset and fault.
+    /// Message with field, offset and fault.
     pub message: String,
 }
 
@@ -106,11 +106,11 @@ pub struct ImageFinding {
 pub struct ImageCheck {
     /// Path of the file, or its name in the store.
     pub file: String,
-    /// Image format.
+    /// Image format of the file.
     pub format: DiskFormat,
-    /// Result.
+    /// Overall result of the check.
     pub verdict: ImageVerdict,
-    /// Number of errors.
+    /// Number of errors found.
     pub errors: u64,
     /// Unreferenced bytes at the end of the file, which a repair releases.
     pub leaked_bytes: u64,
@@ -126,12 +126,12 @@ pub struct ImageCheck {
     pub findings_left_off: u64,
 }
 
-/// Range of a file.
+/// Range of a file that an operation changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImageChange {
-    /// First byte.
+    /// Offset of the first changed byte.
     pub offset: u64,
-    /// Number of bytes.
+    /// Length of the range in bytes.
     pub bytes: u64,
 }
 

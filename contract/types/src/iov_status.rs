@@ -18,7 +18,7 @@ pub enum IovPath {
 /// State of a NIC's virtual function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IovStatus {
-    /// Path in use.
+    /// Path that frames currently take.
     pub path: IovPath,
     /// PCI address of the adapter of the assigned virtual function, independent of the path in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -18,7 +18,7 @@ use crate::{
     parse_toml, shape,
 };
 
-/// Largest body in bytes.
+/// Largest accepted body in bytes.
 pub const JSON_BYTES_MAX: usize = 4 << 20;
 /// Largest nesting depth at which a patch is merged; configuration has two levels.
 const PATCH_DEPTH_MAX: usize = 8;

@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::shape::quote;
 
-/// Value whose objects contain no duplicate keys.
+/// JSON value without duplicate keys in its objects.
 pub(crate) struct JsonTree(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for JsonTree {

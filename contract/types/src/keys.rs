@@ -12,7 +12,7 @@ use crate::{Form, TEAM_MEMBERS_MAX};
 /// Table of the host file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The file's top level.
+    /// Top level of the file.
     File,
     /// `[host]`.
     Host,
@@ -65,7 +65,7 @@ pub enum Kind {
 /// Effect of changing a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Applied without interrupting traffic.
+    /// The change applies without interrupting traffic.
     Live,
     /// As `Live` on a TAP device. A vhost-user VM reads the value only when it connects, so the
     /// port is replaced and the VM reconnects.
@@ -80,12 +80,12 @@ pub enum Effect {
     Identity,
 }
 
-/// Key of a table.
+/// Key of a table in the host file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     /// Name of the key in the file.
     pub name: &'static str,
-    /// Form of its values.
+    /// Form of the key's values.
     pub form: Form,
     /// True if the key is required.
     pub required: bool,
@@ -104,7 +104,7 @@ impl Key {
 }
 
 impl Kind {
-    /// All kinds of table.
+    /// Kinds of table, the file included.
     pub const ALL: [Self; 24] = [
         Self::File,
         Self::Host,

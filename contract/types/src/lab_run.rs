@@ -18,7 +18,7 @@ pub struct LabRunDetails {
     pub cut_short: Option<String>,
     /// Figures of the plan; empty without a report.
     pub figures: Vec<LabFigure>,
-    /// Figures of the simulator.
+    /// Published figures with the simulator's results.
     pub simulated_figures: Vec<LabSimulatedFigure>,
 }
 
@@ -27,7 +27,7 @@ pub struct LabRunDetails {
 pub struct LabFigure {
     /// Id, unique in the plan.
     pub id: String,
-    /// Subject of the figure.
+    /// Subject of the figure in both languages.
     pub of: LabWords,
     /// Published value as stated in the document.
     pub published: LabWords,
@@ -68,15 +68,15 @@ pub enum LabAgreement {
 /// Statistics of repeated measurements with a 95 % confidence interval of the mean.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabEstimate {
-    /// Number of samples.
+    /// Number of samples (repetitions).
     pub samples: u64,
-    /// Arithmetic mean.
+    /// Arithmetic mean of the samples.
     pub mean: f64,
-    /// Median.
+    /// Median of the samples.
     pub median: f64,
-    /// Lowest sample.
+    /// Lowest value of a sample.
     pub least: f64,
-    /// Highest sample.
+    /// Highest value of a sample.
     pub most: f64,
     /// Lower and upper bound of the mean (95 % confidence); absent for one sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,13 +86,13 @@ pub struct LabEstimate {
 /// Published figure and the simulator's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LabSimulatedFigure {
-    /// Step of the scenario.
+    /// Step of the simulated scenario.
     pub step: String,
-    /// Subject of the figure.
+    /// Subject of the figure, such as a metric.
     pub of: String,
     /// Published value as stated in the document.
     pub published: String,
-    /// Result of the model.
+    /// Value that the model computed.
     pub ours: String,
     /// True if the result is within the tolerance of the scenario.
     pub agrees: bool,
@@ -119,11 +119,11 @@ pub struct LabComparison {
 pub struct LabCompared {
     /// Id of the case; unique together with the measure.
     pub case: String,
-    /// Description of the case.
+    /// Description of the case in both languages.
     pub case_words: LabWords,
     /// Id of the measure.
     pub measure: String,
-    /// Description of the measure.
+    /// Description of the measure in both languages.
     pub measure_words: LabWords,
     /// Unit of the measure; empty for a dimensionless one.
     pub unit: String,
@@ -137,11 +137,11 @@ pub struct LabCompared {
     /// Probability of such a difference by chance (p-value): Mann-Whitney test with Holm's
     /// correction.
     pub p: f64,
-    /// Conclusion.
+    /// Conclusion from the difference and its significance.
     pub finding: LabFinding,
 }
 
-/// Conclusion of a comparison.
+/// Conclusion of a comparison of two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabFinding {

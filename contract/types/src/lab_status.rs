@@ -15,7 +15,7 @@ pub struct LabWords {
 /// Response of `GET /1.0/lab`: state of the lab.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabStatus {
-    /// Folder of runs.
+    /// Folder that contains the runs.
     pub results: String,
     /// Process that carries out requests; absent if none is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,16 +32,16 @@ pub struct LabStatus {
 /// Process that runs experiments: `suimon lab work`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LabWorker {
-    /// Process id.
+    /// Process id of the worker.
     pub pid: u32,
 }
 
-/// Plan of an experiment.
+/// Plan of an experiment that can be run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabPlan {
     /// Id of the plan.
     pub id: String,
-    /// Title of the plan.
+    /// Title of the plan in both languages.
     pub title: LabWords,
     /// Question that the experiment answers.
     pub question: LabWords,
@@ -54,19 +54,19 @@ pub struct LabPlan {
     pub scales: Vec<LabPlanScale>,
 }
 
-/// Plan at one scale.
+/// Requirements of a plan at one scale.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabPlanScale {
-    /// Scale of the run.
+    /// Scale that the values apply to.
     pub scale: LabScale,
-    /// Estimated duration in seconds.
+    /// Estimated duration of the run in seconds.
     pub seconds: f64,
     /// Requirements that this machine does not meet, with how to meet them. The plan can be run if
     /// empty.
     pub missing: Vec<LabWords>,
 }
 
-/// Scale of a run.
+/// Scale of a run: duration and size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LabScale {
@@ -96,7 +96,7 @@ impl LabScale {
 pub struct LabRunRequest {
     /// Id of the plan.
     pub plan: String,
-    /// Scale of the run.
+    /// Scale of the requested run.
     #[serde(default)]
     pub scale: LabScale,
     /// True if `perf` records where CPU time is spent, at the cost of some CPU time.
@@ -104,7 +104,7 @@ pub struct LabRunRequest {
     pub profile: bool,
 }
 
-/// Request for a run.
+/// Request for a run, queued or ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LabRequest {
     /// Id of the request: time of submission in milliseconds since 1970-01-01 UTC.
@@ -115,7 +115,7 @@ pub struct LabRequest {
     /// Scale of the run; absent once the request ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<LabScale>,
-    /// State of the request.
+    /// Current state of the request.
     pub state: LabRequestState,
     /// Id of the run that the request started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,19 +125,19 @@ pub struct LabRequest {
     pub error: Option<String>,
 }
 
-/// State of a request.
+/// State of a request for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabRequestState {
     /// Queued behind other requests, or without a running worker.
     Waiting,
-    /// In progress.
+    /// The run is in progress.
     UnderWay,
-    /// Being cancelled.
+    /// The run is being cancelled.
     Stopping,
-    /// The run was completed.
+    /// The run was completed successfully.
     Done,
-    /// The run failed.
+    /// The run failed or was cancelled.
     Failed,
 }
 
@@ -156,7 +156,7 @@ pub struct LabRun {
     /// Start time (RFC 3339, UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<String>,
-    /// State of the run.
+    /// Current state of the run.
     pub state: LabRunState,
     /// Progress; absent unless the run is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,22 +169,22 @@ pub struct LabRun {
     pub error: Option<String>,
 }
 
-/// State of a run.
+/// State of a lab run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabRunState {
-    /// Completed.
+    /// Completed: every measurement was made.
     Whole,
-    /// In progress.
+    /// Measurements are in progress.
     UnderWay,
     /// Ended before all measurements; can be resumed.
     Interrupted,
 }
 
-/// Progress of a run.
+/// Progress of a run in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LabProgress {
-    /// Case being measured.
+    /// Case that is currently measured.
     pub case: LabWords,
     /// Number of its current repetition, counted from 1.
     pub repetition: u32,

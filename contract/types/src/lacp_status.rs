@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 /// State of LACP on a member's link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LacpMemberStatus {
-    /// Local end (Actor).
+    /// Local end of the link (Actor).
     pub actor: LacpPortStatus,
     /// Remote end (Partner), as last received or as assumed by default.
     pub partner: LacpPortStatus,
@@ -34,21 +34,21 @@ pub struct LacpMemberStatus {
     /// Time since the last accepted LACPDU in ms; absent if none was received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_pdu_age_ms: Option<u64>,
-    /// Counters of PDUs.
+    /// Counters of LACP and Marker PDUs.
     pub counters: LacpCounters,
 }
 
 /// One end of a link. Lower priority values take precedence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LacpPortStatus {
-    /// Priority of the System.
+    /// System priority of this end.
     pub system_priority: u16,
     /// MAC address of the System; all zero if unknown.
     #[schema(value_type = String)]
     pub system: MacAddr,
     /// Aggregation key. Ports of one System with equal keys can aggregate.
     pub key: u16,
-    /// Priority of the port.
+    /// Port priority of this end.
     pub port_priority: u16,
     /// Number of the port within its System.
     pub port: u16,
@@ -59,17 +59,17 @@ pub struct LacpPortStatus {
 /// Counters of LACP on one link since it joined the team (IEEE 802.1AX-2014, section 7.3.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LacpCounters {
-    /// Valid LACPDUs received.
+    /// Valid LACPDUs received on the link.
     pub lacpdus_rx: u64,
-    /// LACPDUs sent.
+    /// LACPDUs sent on the link.
     pub lacpdus_tx: u64,
-    /// Marker PDUs received.
+    /// Marker PDUs received on the link.
     pub markers_rx: u64,
     /// Marker PDUs without a response: rate limit exceeded, or link down.
     pub markers_unanswered: u64,
     /// Marker Response PDUs received. This host sends no Marker PDUs.
     pub marker_responses_rx: u64,
-    /// Marker Response PDUs sent.
+    /// Marker Response PDUs sent on the link.
     pub marker_responses_tx: u64,
     /// Slow Protocols frames that were malformed or had an illegal subtype.
     pub illegal_rx: u64,

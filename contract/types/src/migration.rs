@@ -43,7 +43,7 @@ pub(crate) const fn downtime_default() -> u32 {
     DOWNTIME_MS_DEFAULT
 }
 
-/// Phase of a migration.
+/// Phase of a migration, in chronological order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MigrationPhase {
@@ -55,7 +55,7 @@ pub enum MigrationPhase {
     CopyingMemory,
     /// The VM is stopped; the remaining state is copied.
     Switching,
-    /// All state is copied, and the destination was requested to run the VM.
+    /// The destination has all state and was requested to run the VM.
     HandedOver,
 }
 
@@ -79,7 +79,7 @@ pub struct VmMigration {
     pub memory_bytes_copied: u64,
     /// Bytes of memory left to copy.
     pub memory_bytes_left: u64,
-    /// Disks that are copied.
+    /// Names of disks that are copied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks_copied: Vec<Name>,
     /// Disks that are handed over, because both nodes access their files in a shared store.
@@ -104,7 +104,7 @@ pub struct ArrivingPort {
 pub struct DiskHandedOver {
     /// Name of the disk.
     pub name: Name,
-    /// Size in bytes.
+    /// Size of the disk in bytes.
     #[schema(minimum = 0, maximum = 9_223_372_036_854_775_807usize)]
     pub size_bytes: u64,
     /// Logical sector size in bytes.
@@ -145,7 +145,7 @@ pub struct ArrivalRequest {
     pub is_paused: bool,
     /// UUID of the machine as the guest sees it, 32 hexadecimal digits.
     pub uuid: String,
-    /// NICs of the VM.
+    /// NICs of the VM as configured.
     pub nics: Vec<NicConfig>,
     /// Disks of the VM. Copied disks are given as they are to be created: without parent and with
     /// their size. Disks handed over are given as configured.
@@ -174,7 +174,7 @@ pub struct ArrivalRequest {
     pub cpu_flags: Vec<String>,
 }
 
-/// State of an arrival.
+/// State of an arrival on the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrivalState {
@@ -191,6 +191,6 @@ pub enum ArrivalState {
 pub struct Arrival {
     /// Id of the migration.
     pub id: String,
-    /// State of the arrival.
+    /// Current state of the arrival.
     pub state: ArrivalState,
 }

@@ -9,7 +9,7 @@ use crate::{Condition, DrainStatus, NodeConfig};
 /// response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NodeStatus {
-    /// Desired state.
+    /// Desired state of the node.
     pub config: NodeConfig,
     /// `up` if the node responds, `down` if it does not, `failed` if it rejects the request or
     /// cannot be contacted.

@@ -11,11 +11,11 @@ use utoipa::ToSchema;
 pub enum OffloadDoer {
     /// The guest, or another endpoint of the traffic.
     Guest,
-    /// The uplink's device.
+    /// Network device of the uplink.
     Nic,
-    /// The host's kernel.
+    /// Kernel of the host.
     Kernel,
-    /// The switch, in software.
+    /// Virtual switch, in software.
     Software,
     /// The component of the egress port.
     Egress,
@@ -53,7 +53,7 @@ pub struct OffloadStatus {
     pub effective: bool,
     /// Component that performs the offload.
     pub by: OffloadDoer,
-    /// Reason for the state.
+    /// Reason for the offload's state.
     pub reason: String,
 }
 

@@ -5,13 +5,13 @@ use utoipa::ToSchema;
 
 use crate::{ApiError, Plan};
 
-/// State of an operation.
+/// State of an asynchronous operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OperationState {
-    /// In progress.
+    /// The operation is in progress.
     Running,
-    /// Completed.
+    /// The operation was completed.
     Succeeded,
     /// Failed; the previous state is restored.
     Failed,
@@ -34,11 +34,11 @@ pub struct Operation {
     pub kind: String,
     /// Object concerned, such as `nic/web` or `host`.
     pub subject: String,
-    /// State of the operation.
+    /// Current state of the operation.
     pub state: OperationState,
-    /// Number of completed steps.
+    /// Number of steps completed so far.
     pub steps_done: usize,
-    /// Total number of steps.
+    /// Number of steps of the whole operation.
     pub steps: usize,
     /// Description of the current step.
     #[serde(default, skip_serializing_if = "Option::is_none")]

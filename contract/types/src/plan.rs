@@ -7,21 +7,21 @@ use utoipa::ToSchema;
 
 use crate::ByteSize;
 
-/// Action on one resource.
+/// Action of a step on its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanAction {
-    /// The resource is created.
+    /// The resource does not exist and is created.
     Create,
     /// The resource changes without an interruption of its traffic.
     ChangeLive,
     /// The resource is deleted and created again: its traffic is interrupted.
     Replace,
-    /// The resource is deleted.
+    /// The resource exists and is deleted.
     Delete,
 }
 
-/// Change of one key.
+/// Change of one key of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FieldChange {
     /// Key, such as `vlan` or `offload.tx_checksum`.
@@ -36,7 +36,7 @@ pub struct FieldChange {
     pub to: Option<serde_json::Value>,
 }
 
-/// Step of a plan.
+/// Step of a plan: one action on one resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PlanStep {
     /// Action on the resource.

@@ -45,13 +45,13 @@ impl fmt::Display for PowerPlanName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EnergyPreference {
-    /// Performance, regardless of energy.
+    /// Preference for performance, regardless of energy.
     Performance,
-    /// Performance rather than energy.
+    /// Preference for performance over energy.
     BalancePerformance,
-    /// Energy rather than performance.
+    /// Preference for energy over performance.
     BalancePower,
-    /// Energy, regardless of performance.
+    /// Preference for energy, regardless of performance.
     Power,
 }
 

@@ -48,7 +48,7 @@ pub struct PowerStatus {
     pub cpus: Vec<PowerCpuStatus>,
     /// Settings changed by the daemon, with the values that it will restore.
     pub changed: Vec<PowerChangedStatus>,
-    /// Energy and power.
+    /// Energy counters and power of the host.
     pub energy: PowerEnergyStatus,
 }
 
@@ -60,7 +60,7 @@ pub struct PowerSettingStatus {
     /// Setting: `governor`, `energy_preference`, `performance_percent_min`,
     /// `performance_percent_max`, `turbo` or `idle_states`.
     pub setting: String,
-    /// Desired value.
+    /// Desired value of the setting.
     pub wanted: String,
     /// True if the desired value is in effect.
     pub in_effect: bool,
@@ -88,17 +88,17 @@ pub struct PowerDataPlaneStatus {
 /// Power management state of one CPU, as reported by the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PowerCpuStatus {
-    /// Number of the CPU.
+    /// Number of the logical CPU.
     pub cpu: u16,
     /// True if the CPU is online.
     pub online: bool,
-    /// cpufreq driver.
+    /// cpufreq driver of the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// cpufreq governor.
+    /// cpufreq governor of the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governor: Option<String>,
-    /// Energy-performance preference.
+    /// Energy-performance preference of the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_preference: Option<String>,
     /// Lowest permitted frequency in kHz.
@@ -114,7 +114,7 @@ pub struct PowerCpuStatus {
 /// Setting changed by the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PowerChangedStatus {
-    /// File in sysfs.
+    /// Path of the setting's file in sysfs.
     pub file: String,
     /// Original value, which the daemon restores.
     pub before: String,
@@ -135,11 +135,11 @@ pub struct PowerEnergyStatus {
     /// Reason why energy is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacking: Option<String>,
-    /// Energy counters, by zone.
+    /// Energy counters of powercap, by zone.
     pub zones: Vec<PowerZoneStatus>,
 }
 
-/// Energy counter.
+/// Energy counter of powercap (zone).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PowerZoneStatus {
     /// Folder in powercap, such as `intel-rapl:0`.
@@ -149,7 +149,7 @@ pub struct PowerZoneStatus {
     /// Energy in microjoules since the daemon first read the counter. Intervals without a reading
     /// are omitted if the counter may have wrapped more than once in them.
     pub energy_uj: u64,
-    /// Recent power in milliwatts.
+    /// Recent power of the zone in milliwatts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub milliwatts: Option<u64>,
     /// True if the zone is part of the host's sum. Zones of cores are not, since their package

@@ -34,7 +34,7 @@ pub struct ProcessorStages {
 }
 
 impl ProcessorStages {
-    /// Number of stages.
+    /// Number of stages in the breakdown.
     pub const COUNT: usize = 10;
 
     /// Names of the stages and their meanings, for the reference page.

@@ -12,7 +12,7 @@ pub enum QosPolicyKind {
     /// Each disk of the policy has the limits.
     #[default]
     Dedicated,
-    /// All disks of the policy on a store share the limits.
+    /// Disks of the policy on the same store share the limits.
     Aggregated,
 }
 

@@ -11,7 +11,7 @@ use crate::{ClusterCap, DiskQos, Name, QosPolicyConfig};
 /// Observed state of a QoS policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QosPolicyStatus {
-    /// Desired state.
+    /// Desired state of the policy.
     pub config: QosPolicyConfig,
     /// Disks with the policy, by name.
     pub disks: Vec<Name>,
@@ -48,7 +48,7 @@ pub struct QosFlowStatus {
     /// Holder of the limits: `disk/NAME`, or `qos_policy/NAME` for an aggregated policy, whose
     /// disks share them.
     pub holder: String,
-    /// Limits in effect.
+    /// Limits in effect for the holder.
     pub limits: DiskQos,
     /// Requests queued in the scheduler.
     pub waiting: u32,
@@ -68,9 +68,9 @@ pub struct QosDelivery {
     pub window_ns: u64,
     /// Guaranteed rate: the disk's minimum during times with demand.
     pub entitled_iops: u64,
-    /// Demanded rate.
+    /// Demanded rate: the rate of the client's requests.
     pub demanded_iops: u64,
-    /// Delivered rate.
+    /// Delivered rate: the rate of completed requests.
     pub delivered_iops: u64,
     /// Time that requests were queued, in ns, summed over requests, by cause: `own-maximum`,
     /// `own-bandwidth`, `shared-policy`, `others-minimums`, `device-depth`.
@@ -96,13 +96,13 @@ pub struct QosDelivery {
 /// Share of time by a limiting factor of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QosTimeShare {
-    /// The factor.
+    /// Factor that limited the disk.
     pub factor: QosLimitingFactor,
     /// Share of the window's time, in parts per million.
     pub share_ppm: u32,
 }
 
-/// What limits a disk's throughput.
+/// Factor that limits a disk's throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QosLimitingFactor {
@@ -133,7 +133,7 @@ pub enum QosLimitingFactor {
     Unmeasured,
     /// The worker's thread was runnable, but other threads occupied its CPU.
     Worker,
-    /// All of the client's requests were in flight: a larger queue depth would increase throughput.
+    /// Every request of the client was in flight: a larger queue depth would increase throughput.
     QueueDepth,
     /// The client had no request outstanding.
     ClientIdle,
@@ -150,7 +150,7 @@ impl fmt::Display for QosLimitingFactor {
 }
 
 impl QosLimitingFactor {
-    /// All limiting factors.
+    /// Limiting factors in the order of the reference page.
     pub const ALL: [Self; 16] = [
         Self::StoreFull,
         Self::OwnMaximum,

@@ -13,7 +13,7 @@ use crate::{DiskFormat, DiskKind, HostConfig, StoreFile};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyRequest {
-    /// Host file as text.
+    /// Host file as TOML text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toml: Option<String>,
     /// Name of the file, for error messages.

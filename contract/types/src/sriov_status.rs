@@ -12,7 +12,7 @@ use crate::{Condition, Name, PfConfig, VfLinkState};
 /// names are those of Hyper-V's `SriovSupport`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum SriovSupport {
-    /// Available.
+    /// Virtual functions are available to VMs.
     Supported,
     /// The physical function has no driver, or one without SR-IOV support.
     MissingPfDriver,
@@ -28,7 +28,7 @@ pub enum SriovSupport {
 }
 
 impl SriovSupport {
-    /// All values.
+    /// Values, `Supported` first.
     pub const ALL: [Self; 6] = [
         Self::Supported,
         Self::MissingPfDriver,
@@ -89,7 +89,7 @@ impl fmt::Display for SriovSupport {
 pub struct SriovAdapter {
     /// PCI address of the physical function.
     pub address: String,
-    /// Network device.
+    /// Name of the network device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// Network namespace of the device; absent if it is that of the daemon.
@@ -112,13 +112,13 @@ pub struct SriovAdapter {
     pub vfs_enabled: u16,
     /// Number of virtual functions in use.
     pub vfs_in_use: u16,
-    /// IOMMU group.
+    /// Number of the adapter's IOMMU group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iommu_group: Option<u32>,
     /// NUMA node of the adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa_node: Option<u16>,
-    /// Current virtual functions.
+    /// Virtual functions that currently exist.
     pub vfs: Vec<VfStatus>,
 }
 
@@ -127,12 +127,12 @@ pub struct SriovAdapter {
 pub struct VfStatus {
     /// Number of the virtual function on its adapter.
     pub index: u16,
-    /// PCI address.
+    /// PCI address of the virtual function.
     pub address: String,
     /// Driver; `vfio-pci` for assignment to VMs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// IOMMU group.
+    /// Number of the virtual function's IOMMU group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iommu_group: Option<u32>,
     /// Network device; absent if there is none or it is not visible.
@@ -173,7 +173,7 @@ pub struct VfStatus {
 /// Desired and observed state of an adapter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PfStatus {
-    /// Desired state.
+    /// Desired state of the adapter.
     pub config: PfConfig,
     /// Agreement of the settings read back with the desired state.
     pub condition: Condition,

@@ -22,31 +22,31 @@ pub struct HostStatus {
     /// Revision of the desired state. Increases with every change and continues across restarts of
     /// the daemon.
     pub revision: u64,
-    /// Number of switches.
+    /// Number of configured switches.
     pub switches: usize,
-    /// Number of uplinks.
+    /// Number of configured uplinks.
     pub uplinks: usize,
-    /// Number of teams.
+    /// Number of configured teams.
     #[serde(default)]
     pub teams: usize,
-    /// Number of NICs.
+    /// Number of configured NICs.
     pub nics: usize,
-    /// Number of stores.
+    /// Number of configured stores.
     #[serde(default)]
     pub stores: usize,
-    /// Number of QoS policies.
+    /// Number of configured QoS policies.
     #[serde(default)]
     pub qos_policies: usize,
-    /// Number of disks.
+    /// Number of configured disks.
     #[serde(default)]
     pub disks: usize,
-    /// Number of VMs.
+    /// Number of configured VMs.
     #[serde(default)]
     pub vms: usize,
     /// Number of configured SR-IOV adapters.
     #[serde(default)]
     pub pfs: usize,
-    /// Number of other nodes.
+    /// Number of configured other nodes.
     #[serde(default)]
     pub nodes: usize,
     /// State of the host's drain; absent unless the host is drained. A drained host admits no VMs.
@@ -99,7 +99,7 @@ pub struct PortCounters {
     pub flooded: u64,
     /// Frames segmented in software before transmission to the port.
     pub software_segmented: u64,
-    /// Frames whose checksum was completed in software before transmission to the port.
+    /// Frames with a checksum completed in software before transmission to the port.
     pub software_checksummed: u64,
     /// Frames coalesced with others of their TCP stream in software before transmission to the
     /// port.
@@ -108,12 +108,12 @@ pub struct PortCounters {
     pub software_coalesced_units: u64,
 }
 
-/// Drops for one reason.
+/// Counter of drops for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DropCounter {
     /// Stable name of the reason, such as `spoofed_source`.
     pub reason: String,
-    /// Number of frames.
+    /// Number of frames dropped.
     pub frames: u64,
 }
 
@@ -140,18 +140,18 @@ pub struct QueueStatus {
 /// Observed state of a NIC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NicStatus {
-    /// Desired state.
+    /// Desired state of the NIC.
     pub config: NicConfig,
     /// Agreement with the desired state.
     pub condition: Condition,
-    /// Counters of the port.
+    /// Counters of the port's frames and drops.
     pub counters: PortCounters,
-    /// Offloads of the port.
+    /// State of the port's offloads.
     pub offloads: Vec<OffloadStatus>,
     /// Negotiated virtio features as a hexadecimal number; absent for other NICs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtio_features: Option<String>,
-    /// Queue pairs in use.
+    /// Number of queue pairs in use.
     pub queue_pairs: u16,
     /// MAC addresses learned on the port.
     pub learned: u32,
@@ -171,14 +171,14 @@ pub struct NicStatus {
 /// Observed state of an uplink.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UplinkStatus {
-    /// Desired state.
+    /// Desired state of the uplink.
     pub config: UplinkConfig,
     /// Switch that uses the uplink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Name>,
     /// Agreement with the desired state.
     pub condition: Condition,
-    /// Counters of the port.
+    /// Counters of the port's frames and drops.
     pub counters: PortCounters,
     /// Largest IP packet in bytes, as currently in effect.
     pub mtu: u16,
@@ -186,7 +186,7 @@ pub struct UplinkStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub mac: Option<MacAddr>,
-    /// Offloads of the port.
+    /// State of the port's offloads.
     #[serde(default)]
     pub offloads: Vec<OffloadStatus>,
     /// Offload features of the device, as currently reported by the kernel.
@@ -203,7 +203,7 @@ pub struct UplinkStatus {
 /// Observed state of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SwitchStatus {
-    /// Desired state.
+    /// Desired state of the switch.
     pub config: SwitchConfig,
     /// Agreement with the desired state.
     pub condition: Condition,
@@ -222,7 +222,7 @@ pub struct SwitchStatus {
 /// Entry of `GET /1.0/switches/{name}/addresses`: entry of the forwarding table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AddressStatus {
-    /// MAC address.
+    /// MAC address of the entry.
     #[schema(value_type = String)]
     pub mac: MacAddr,
     /// VLAN of the entry; absent for the untagged network.
@@ -245,15 +245,15 @@ pub struct ProcessorStatus {
     /// Logical CPU to which the worker is pinned; absent if it is not pinned, which is the case
     /// without the host's `processors`.
     pub cpu: Option<u16>,
-    /// Number of queues owned.
+    /// Number of queues that the worker owns.
     pub queues: usize,
     /// CPU time since the daemon started, in ns.
     pub cpu_time_ns: u64,
     /// Time not sleeping in ns: the sum of all stages except idle.
     pub busy_ns: u64,
-    /// Batches taken from queues.
+    /// Number of batches taken from queues.
     pub batches: u64,
-    /// Frames taken from queues.
+    /// Number of frames taken from queues.
     pub frames: u64,
     /// Number of times the worker went to sleep.
     pub sleeps: u64,
@@ -266,7 +266,7 @@ pub struct ProcessorStatus {
     /// True if the worker is currently backed off.
     #[serde(default)]
     pub resting: bool,
-    /// Time by stage.
+    /// Time of the worker by stage.
     #[serde(default)]
     pub stages: ProcessorStages,
 }
@@ -278,19 +278,19 @@ pub struct TopSnapshot {
     pub time_unix_ms: u64,
     /// Time of the snapshot in ns on a monotonic clock, for the calculation of rates.
     pub time_monotonic_ns: u64,
-    /// NICs, by name.
+    /// Counters of NICs, by name.
     pub nics: Vec<TopPort>,
-    /// Uplinks, by name.
+    /// Counters of uplinks, by name.
     pub uplinks: Vec<TopPort>,
-    /// Teams, by name.
+    /// State of teams, by name.
     #[serde(default)]
     pub teams: Vec<TopTeam>,
-    /// Disks, by name.
+    /// Counters of disks, by name.
     #[serde(default)]
     pub disks: Vec<TopDisk>,
-    /// Workers, by number.
+    /// State of workers, by number.
     pub processors: Vec<ProcessorStatus>,
-    /// Power and energy.
+    /// Power plan and energy of the host.
     #[serde(default)]
     pub power: TopPower,
 }
@@ -300,7 +300,7 @@ pub struct TopSnapshot {
 pub struct TopPort {
     /// Name of the NIC or uplink.
     pub name: Name,
-    /// Switch of the port.
+    /// Name of the port's switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Name>,
     /// Agreement with the desired state.
@@ -329,7 +329,7 @@ pub struct TopTeam {
     pub switch: Option<Name>,
     /// Agreement with the desired state.
     pub health: Health,
-    /// Configured member uplinks.
+    /// Member uplinks in the order of the configuration.
     pub members: Vec<Name>,
 }
 

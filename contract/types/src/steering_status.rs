@@ -21,7 +21,7 @@ pub enum SteeringMode {
 /// Classification of frames received by an uplink, by destination address and VLAN.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SteeringStatus {
-    /// Component that classifies.
+    /// Component that classifies received frames.
     pub mode: SteeringMode,
     /// Number of receive queues of the uplink.
     pub queues: u16,

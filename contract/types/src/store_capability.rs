@@ -38,9 +38,9 @@ impl StoreCapability {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CapabilitySource {
-    /// Declared by the operator.
+    /// Capacity declared by the operator.
     Declared,
-    /// Measured by `suimon store measure`.
+    /// Capacity measured by `suimon store measure`.
     Measured,
 }
 
@@ -48,9 +48,9 @@ pub enum CapabilitySource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StorePattern {
-    /// Random reads.
+    /// Reads at random offsets.
     RandomRead,
-    /// Random writes.
+    /// Writes at random offsets.
     RandomWrite,
     /// Half reads, half writes, at random offsets.
     RandomMixed,
@@ -70,13 +70,13 @@ impl StorePattern {
 /// Result of a measurement with one pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StorePatternFigure {
-    /// Access pattern.
+    /// Access pattern of the measurement.
     pub pattern: StorePattern,
     /// Operations per second, each of the store's `normalization_bytes`.
     pub iops: u64,
     /// Queue depth at the device, as selected by Storage QoS.
     pub depth: u32,
-    /// Median latency in ns.
+    /// Median (50th percentile) of the latency in ns.
     pub latency_ns_p50: u64,
     /// 99th percentile of the latency in ns.
     pub latency_ns_p99: u64,

@@ -47,7 +47,7 @@ fn lacp_fits(place: Place, team: &TeamConfig, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Reports a primary or standby that is not a member, or whose mode has no such role.
+/// Reports a primary or standby that is not a member, or a mode without this role.
 fn role_fits(
     place: Place,
     team: &TeamConfig,

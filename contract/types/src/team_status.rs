@@ -11,7 +11,7 @@ use crate::{Condition, LacpMemberStatus, Name, PortCounters, TeamConfig};
 /// Observed state of a team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TeamStatus {
-    /// Desired state.
+    /// Desired state of the team.
     pub config: TeamConfig,
     /// Switch that uses the team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,15 +43,15 @@ pub struct LacpPartnerStatus {
     pub key: u16,
 }
 
-/// State of a member.
+/// State of a member of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TeamMemberState {
-    /// Transmits frames.
+    /// In use: the member transmits frames.
     Active,
     /// Usable but not in use: standby, or the team is down.
     Waiting,
-    /// Not usable.
+    /// Not usable, for example because its link is down.
     Failed,
 }
 
@@ -68,11 +68,11 @@ impl fmt::Display for TeamMemberState {
 /// Observed state of a team's member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TeamMemberStatus {
-    /// Name of the uplink.
+    /// Name of the member uplink.
     pub uplink: Name,
-    /// State of the member.
+    /// Current state of the member.
     pub state: TeamMemberState,
-    /// Reason for the state.
+    /// Reason for the member's state.
     pub reason: String,
     /// True if the link is up.
     pub link_up: bool,

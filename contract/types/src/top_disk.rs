@@ -12,15 +12,15 @@ pub struct TopDisk {
     pub name: Name,
     /// Store that contains the disk.
     pub store: Name,
-    /// Current state.
+    /// Current state of the disk.
     pub state: StorageState,
-    /// Completed reads.
+    /// Number of completed reads.
     pub reads: u64,
-    /// Bytes of completed reads.
+    /// Number of bytes of completed reads.
     pub read_bytes: u64,
-    /// Completed writes.
+    /// Number of completed writes.
     pub writes: u64,
-    /// Bytes of completed writes.
+    /// Number of bytes of completed writes.
     pub written_bytes: u64,
     /// Completed flushes, discards and write-zeroes requests.
     pub others: u64,

@@ -28,12 +28,12 @@ impl VlanRange {
         (first <= last).then_some(Self { first, last })
     }
 
-    /// Returns the lowest VLAN.
+    /// Returns the lowest VLAN of the range.
     pub const fn first(self) -> VlanId {
         self.first
     }
 
-    /// Returns the highest VLAN.
+    /// Returns the highest VLAN of the range.
     pub const fn last(self) -> VlanId {
         self.last
     }
@@ -48,7 +48,7 @@ impl VlanRange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum VlanRangeText {
-    /// Single VLAN.
+    /// Single VLAN id, such as `10`.
     One(u16),
     /// Range `FIRST-LAST`.
     Range(String),

@@ -19,10 +19,10 @@ pub const VM_DEVICES_MAX: usize = 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VmFirmware {
-    /// BIOS.
+    /// BIOS (SeaBIOS of QEMU).
     #[default]
     Bios,
-    /// UEFI.
+    /// UEFI (OVMF).
     Uefi,
 }
 

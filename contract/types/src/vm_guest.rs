@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 /// of the response. The guest controls its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VmGuest {
-    /// Version of the agent.
+    /// Version of the guest agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_version: Option<String>,
     /// Host name of the guest.
@@ -36,7 +36,7 @@ pub struct VmGuest {
 pub struct VmGuestInterface {
     /// Name of the interface in the guest.
     pub name: String,
-    /// MAC address.
+    /// MAC address of the interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub mac: Option<MacAddr>,

@@ -15,9 +15,9 @@ pub enum StopBy {
     /// Guest agent if it is available and supports it, else the power button.
     #[default]
     Auto,
-    /// Power button (ACPI).
+    /// Power button event of ACPI.
     PowerButton,
-    /// Guest agent.
+    /// Shutdown command of the guest agent.
     Agent,
 }
 

@@ -18,13 +18,13 @@ use crate::{Name, VmAccelerator, VmConfig, VmMigration};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VmState {
-    /// Not running.
+    /// The VM is not running.
     Stopped,
-    /// Starting.
+    /// The VM is starting.
     Starting,
-    /// Running.
+    /// The VM is running.
     Running,
-    /// CPUs paused.
+    /// The VM's CPUs are paused.
     Paused,
     /// The guest was requested to shut down.
     Stopping,
@@ -41,9 +41,9 @@ pub enum VmState {
 /// Observed state of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VmStatus {
-    /// Desired state.
+    /// Desired state of the VM.
     pub config: VmConfig,
-    /// Current state.
+    /// Current state of the VM.
     pub state: VmState,
     /// Reason why the VM ended or does not respond.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ pub struct VmStatus {
     /// Disks attached to the VM.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<Name>,
-    /// Version of QEMU.
+    /// Version of the VM's QEMU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qemu_version: Option<String>,
     /// True if a guest agent is connected.

@@ -10,9 +10,9 @@ use crate::{Name, VmqConfig};
 pub struct VmqStatus {
     /// Name of the team or uplink.
     pub uplink: Name,
-    /// Desired state.
+    /// Desired state of VMQ.
     pub config: VmqConfig,
-    /// Workers, by number.
+    /// State of workers, by number.
     pub processors: Vec<VmqProcessorStatus>,
     /// Queues, by NIC, direction and number.
     pub queues: Vec<VmqQueueStatus>,
@@ -28,13 +28,13 @@ pub struct VmqProcessorStatus {
     /// Number of queues of this team or uplink assigned to the worker. Without queues, the worker
     /// is parked.
     pub queues: u32,
-    /// Total load.
+    /// Total load of the worker.
     pub load_ppm: u32,
     /// Load not caused by these queues.
     pub other_load_ppm: u32,
 }
 
-/// Queue and its assignment.
+/// Queue and its assignment to a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VmqQueueStatus {
     /// Id of the queue, such as `web/rx/0`, as in [`QueueStatus`](crate::QueueStatus).
@@ -49,7 +49,7 @@ pub struct VmqQueueStatus {
     pub load_ppm: u32,
     /// Seconds since the queue was assigned to the worker.
     pub age_s: u64,
-    /// Reason for the assignment.
+    /// Reason for the assignment to this worker.
     pub why: String,
     /// Reason why the queue stays, or the remaining time.
     pub stays: String,

@@ -23,7 +23,7 @@ pub struct WhatIfRequest {
     pub proposals: Vec<QosProposal>,
 }
 
-/// Proposed change.
+/// Proposed change of desired state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QosProposal {
@@ -31,9 +31,9 @@ pub enum QosProposal {
     Disk(DiskProposal),
     /// New QoS policy, or a policy with other limits.
     QosPolicy(QosPolicyProposal),
-    /// Store with another capacity.
+    /// Existing store with another capacity.
     Store(StoreProposal),
-    /// Removal of a disk.
+    /// Removal of the disk with this name.
     WithoutDisk(Name),
 }
 

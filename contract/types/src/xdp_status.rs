@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum XdpHook {
-    /// In the device's driver.
+    /// Native XDP in the device's driver.
     Driver,
     /// Generic XDP, after allocation of socket buffers: the driver does not support XDP.
     Generic,
@@ -25,7 +25,7 @@ pub struct XdpStatus {
     pub zero_copy: bool,
     /// True if frames may span several chunks, which the MTU requires.
     pub multi_buffer: bool,
-    /// Chunk size in bytes.
+    /// Size of a chunk in bytes.
     pub chunk_bytes: u16,
     /// Received frames lost for lack of space in a socket, since the uplink was opened.
     pub lost_frames: u64,
