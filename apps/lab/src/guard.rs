@@ -1,7 +1,8 @@
 //! Supervision of the working process by a parent, so that each can clean up after the other.
 //!
-//! The program that was started only supervises. A second process does the work. It ends orderly
-//! when the parent is gone, and the parent removes its remains if it is killed.
+//! The program that was started only supervises. A second process does the work, and ends in an
+//! orderly way when the first one is gone. If the second process is killed, the first one removes
+//! the processes and devices that it left.
 
 use std::env;
 use std::os::unix::process::ExitStatusExt;
@@ -17,13 +18,13 @@ use suimon_rig::{StopSignal, sweep_leftovers};
 const WATCHED: &str = "SUIMON_LAB_WATCHED_BY";
 
 /// Environment variable set by `suimon lab work` for a run that it starts, with its own id. The run
-/// ends orderly when that process ends.
+/// ends in an orderly way when that process ends.
 pub(crate) const ASKED_BY: &str = "SUIMON_LAB_ASKED_BY";
 
 /// Interval of checks for the end of the work.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Time limit for the working process to end orderly.
+/// Time limit for the working process to end in an orderly way.
 const END_LIMIT: Duration = Duration::from_secs(60);
 
 /// Returns `None` in the working process, which continues. In the supervising process, returns the

@@ -86,7 +86,7 @@ impl Console {
         refused(ErrorCode::HostError, "listen", text)
     }
 
-    /// Creates a code for one login within [`CODE_SPAN`].
+    /// Creates a code for one login within `CODE_SPAN`.
     ///
     /// # Errors
     /// The system cannot provide random bytes.

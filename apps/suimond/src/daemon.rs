@@ -247,7 +247,8 @@ fn about() -> About {
     }
 }
 
-/// Starts the data plane on the configured CPUs, or unpinned if that fails, which the node reports.
+/// Starts the data plane with the configured workers. If that fails, starts it with the default of
+/// one unpinned worker, which the node reports.
 fn start_plane(
     wanted: &HostSection,
     runtime: &Arc<dyn ProcessorRuntime>,

@@ -227,9 +227,9 @@ pub struct DiskConfig {
     #[serde(default, skip_serializing_if = "DiskQos::is_default")]
     pub qos: DiskQos,
     /// Handling of requests for which the store has no space. `wait`: they are queued until space
-    /// is available: without time limit for a virtio disk, for `full_wait_s` for NBD clients. A VM
-    /// with an IDE or SATA disk is paused and resumes when space is available. `error`: they fail
-    /// immediately.
+    /// is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD
+    /// clients; a VM with an IDE or SATA disk is paused and resumes when space is available.
+    /// `error`: they fail immediately.
     #[serde(default, skip_serializing_if = "DiskOnFull::is_default")]
     pub on_full: DiskOnFull,
     /// Longest time in seconds that requests of NBD clients are queued while the store is full, 0

@@ -1,4 +1,4 @@
-//! Reports of `suimon image`: what an image file is, whether it is sound, and what was changed.
+//! Reports of `suimon image`: properties of an image file, result of a check, and changes made.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

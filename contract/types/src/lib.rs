@@ -32,6 +32,7 @@
 //! | `POST /1.0/disks/{name}/check`, `…/compact`, `…/merge` | checks the disk's file; releases unused space; merges the file into its parent |
 //! | `POST /1.0/disks/{name}/convert`, `…/snapshot` | [`ConvertDiskRequest`], [`SnapshotDiskRequest`] |
 //! | `POST /1.0/stores/{name}/measure` | [`MeasureStoreRequest`]: measures the capacity |
+//! | `POST /1.0/stores/{name}/image-info`, `…/image-check`, `…/image-repair`, `…/image-relink` | [`ImageRequest`]: returns [`ImageInfo`], [`ImageCheck`] or [`ImageChanges`] |
 //! | `/1.0/vms` | the same verbs with [`VmConfig`] |
 //! | `POST /1.0/vms/{name}/start`, `…/kill`, `…/pause`, `…/resume`, `…/reset` | action on the VM |
 //! | `POST /1.0/vms/{name}/stop` | [`StopVmRequest`]: requests the guest to shut down |
@@ -49,16 +50,17 @@
 //! | `GET /1.0/sriov`, `…/{adapter}` | all [`SriovAdapter`]s; one by its PCI address, device or [`PfConfig`] |
 //! | `GET /1.0/qos/flows` | list of [`QosFlowStatus`] |
 //! | `POST /1.0/qos/what-if` | [`WhatIfRequest`]: computes the reservations of proposals as a [`WhatIfAnswer`], without changes |
-//! | `GET /1.0/vmq` | list of [`VmqStatus`] of the teams and uplinks that switches use |
+//! | `GET /1.0/vmq`, `…/{uplink}` | list of [`VmqStatus`] of the teams and uplinks that switches use; one of them |
 //! | `GET`, `PUT`, `PATCH`, `DELETE /1.0/power` | [`PowerStatus`]; sets, changes or removes the [`PowerConfig`] |
-//! | `GET`, `PUT`, `PATCH`, `DELETE /1.0/cluster` | [`ClusterStatus`]; sets, changes or removes the [`ClusterConfig`] |
+//! | `GET`, `POST`, `PUT`, `PATCH`, `DELETE /1.0/cluster` | [`ClusterStatus`]; creates a cluster, joins one, changes the [`ClusterConfig`], leaves the cluster |
+//! | `DELETE /1.0/cluster/members/{name}` | removes a permanently failed node |
 //! | `GET /1.0/cluster/flows` | list of [`ClusterDisk`]: disks on shared stores in the reports of all nodes |
 //! | `GET /1.0/nics/{name}/capture`, `…/uplinks/…` | stream of pcapng; `?snaplen=&max_frames=&max_bytes=`; `Suimon-Operation` contains the operation's id |
 //! | `GET /1.0/queues` | list of [`QueueStatus`] |
 //! | `POST /1.0/queues/{port}/{rx or tx}/{index}/move` | [`MoveQueueRequest`] |
 //! | `GET /1.0/processors` | list of [`ProcessorStatus`] |
-//! | `GET /1.0/events` | list of [`Event`]; `?after=&limit=&severity=` |
-//! | `GET /1.0/events/follow` | stream with one [`Event`] per line; `?after=&severity=` |
+//! | `GET /1.0/events` | list of [`Event`]; `?after=&limit=&severity=&subject=&id=` |
+//! | `GET /1.0/events/follow` | stream with one [`Event`] per line; `?after=&severity=&subject=&id=` |
 //! | `GET /1.0/operations`, `…/{id}` | [`Operation`]s |
 //! | `GET /1.0/operations/{id}/wait` | the operation, after it ended; `?timeout_s=` |
 //! | `GET /1.0/operations/{id}/follow` | stream with one [`Operation`] per line at every change |

@@ -40,7 +40,7 @@ pub(crate) enum ControlEvent {
     LeaseEnds { lease: u32 },
     /// Members of etcd may elect a leader.
     EtcdElects,
-    /// A fault of etcd members ends; `None` for one of their network.
+    /// A member of etcd is restored; with `None`, a partition of the members' network ends.
     EtcdWell { member: Option<u32> },
     /// The slowdown of etcd ends.
     EtcdQuick,

@@ -232,7 +232,7 @@ impl<F: OfDisks> Checker<F> for Minimums {
 struct Usage {
     /// Base reservation and completed operations by node.
     nodes: BTreeMap<u32, (u64, u64)>,
-    /// Number of waiting disks per node; start of waiting and its total in this window follow.
+    /// Nodes with waiting disks, and since when each waits.
     waiting: BTreeMap<u32, u64>,
     since: u64,
     waited: u64,

@@ -280,7 +280,7 @@ fn describe_body(operation: &mut Operation) {
     let Some(body) = &mut operation.request_body else { return };
     body.required = Some(Required::True);
     for content in body.content.values_mut() {
-        // The body is optional. The schema need not admit null.
+        // The body is optional, and null is not accepted as a body.
         if let Some(RefOr::T(Schema::OneOf(one_of))) = &mut content.schema
             && let Some(RefOr::Ref(reference)) = one_of.items.pop()
         {

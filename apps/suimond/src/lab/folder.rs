@@ -21,7 +21,8 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLO
 /// Largest number of entries read from one folder.
 const ENTRIES_MAX: usize = 10_000;
 
-/// Identity and modification state of a file: device, inode, and modification time in s and ns.
+/// Identity and modification state of a file: inode, size in bytes, and modification time in s and
+/// ns.
 pub(super) type Stamp = (u64, u64, i64, i64);
 
 /// Folder, identified by an open descriptor.
