@@ -84,8 +84,9 @@ async fn prepare(
     state.ask(move |node| node.prepare_arrival(arriving)).await.map(accepted)
 }
 
-/// Returns the state of an incoming migration. An unknown one counts as abandoned. Used between
-/// nodes.
+/// Returns the state of an incoming migration. Used between nodes.
+///
+/// An unknown migration counts as abandoned.
 #[utoipa::path(get, path = "/1.0/arrivals/{id}", tag = "arrivals",
     operation_id = "show_arrival", params(("id" = String, Path)),
     responses((status = OK, body = Arrival), (status = "4XX", body = ErrorBody)))]
@@ -107,8 +108,9 @@ async fn abandon(
     state.ask(move |node| node.abandon_arrival(&id)).await.map(Json)
 }
 
-/// Transfers ownership of the VM to this host unless the migration was abandoned. Used between
-/// nodes.
+/// Transfers ownership of the VM to this host. Used between nodes.
+///
+/// An abandoned migration remains abandoned, which the returned state shows.
 #[utoipa::path(post, path = "/1.0/arrivals/{id}/activate", tag = "arrivals",
     operation_id = "activate_arrival", params(("id" = String, Path)),
     responses((status = OK, body = Arrival), (status = "4XX", body = ErrorBody)))]

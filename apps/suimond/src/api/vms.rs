@@ -169,8 +169,9 @@ async fn console(
     Ok(asked.grant(line, &state))
 }
 
-/// Returns the elements `memoryBacking` and `devices` of a libvirt domain with the NICs and disks
-/// of a VM.
+/// Returns the elements of a libvirt domain with the NICs and disks of a VM.
+///
+/// The elements are `memoryBacking` and `devices`.
 #[utoipa::path(get, path = "/1.0/vms/{name}/libvirt", tag = "vms",
     operation_id = "show_vm_libvirt", params(("name" = String, Path)),
     responses((status = OK, body = String, content_type = "application/xml"),
