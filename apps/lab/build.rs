@@ -1,4 +1,5 @@
-//! Tells the program from which commit it was built, so that a run says what made it.
+//! Records the commit from which the program is built, so that a run identifies the program that
+//! made it.
 
 fn main() {
     suimon_built_from::tell();

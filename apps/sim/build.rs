@@ -1,4 +1,4 @@
-//! Tells the program from which commit it was built, so that a failure can be replayed.
+//! Records the commit from which the program is built, so that a failure can be reproduced.
 
 fn main() {
     suimon_built_from::tell();

@@ -1,4 +1,4 @@
-//! Puts the console's page, if it was built, into the program.
+//! Embeds the console's page into the program, if the page was built.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
-//! For build scripts: tells the program from which commit it is built, so that what it found can
-//! be made again. The program reads `env!("SUIMON_COMMIT")`.
+//! Commit id for build scripts: a program that contains it can be rebuilt to reproduce its results.
+//! The program reads `env!("SUIMON_COMMIT")`.
 //!
-//! It needs no repository: without one, or without git, the commit is `unknown`.
+//! Without git or a repository, the commit is `unknown`.
 #![forbid(unsafe_code)]
 
 use std::process::Command;
 
-/// Sets `SUIMON_COMMIT` for the crate whose build script this is called from.
+/// Sets `SUIMON_COMMIT` for the crate of the calling build script.
 pub fn tell() {
     let commit = git(&["rev-parse", "--short=12", "HEAD"]);
     let changed = git(&["status", "--porcelain", "--untracked-files=no"]);
@@ -22,7 +22,7 @@ pub fn tell() {
     }
 }
 
-/// What git says, if it is here and this is a repository.
+/// Returns the output of git; `None` without git or outside of a repository.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of the lab.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -18,10 +18,11 @@ use crate::setup::SetupFlags;
 use crate::shown::{ListFlags, ShowFlags};
 use crate::work::{StopFlags, WorkFlags};
 
-/// Runs published experiments on this host, and lays what comes out beside what was published.
+/// Runs published experiments on this host and compares the results with the published values.
 ///
-/// Exit status: 0 if all was done; 1 if something failed; 2 for a wrong command line; 3 if a plan
-/// is refused or the machine lacks what it needs; 130 if it was interrupted, and can be resumed.
+/// Exit status: 0 if everything was done; 1 on a failure; 2 for an invalid command line; 3 if a
+/// plan is rejected or the machine does not meet its requirements; 130 if interrupted, in which
+/// case the run can be resumed.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "suimon-lab", version, bin_name = "suimon lab")]
 struct Arguments {
@@ -33,43 +34,43 @@ struct Arguments {
 enum Verb {
     /// List plans, or runs
     List(ListFlags),
-    /// Show a plan: the question, what was published, what is set up here
+    /// Show a plan: question, published values and setup on this host
     Show(ShowFlags),
     /// Run plans, on this host or in the simulator
     Run(RunFlags),
     /// Write the report of runs: HTML, JSON, CSV
     Report(ReportFlags),
-    /// Say whether two runs differ, with a statistical test
+    /// Compare two runs with a statistical test
     Compare(CompareFlags),
-    /// Say what the results mean for a host's configuration, as a changed host file
+    /// Recommend configuration changes from the results, as a changed host file
     Advise(AdviseFlags),
-    /// Run what is asked for through the daemon's API, until it is stopped
+    /// Carry out runs requested through the daemon's API, until stopped
     Work(WorkFlags),
-    /// End a run that was asked for through the daemon's API, or withdraw it
+    /// Cancel a run requested through the daemon's API, or withdraw the request
     Stop(StopFlags),
-    /// Install the programs that load and measure
+    /// Install the programs that generate and measure load
     Setup(SetupFlags),
-    /// Print completions for a shell
+    /// Print a completion script for a shell
     Completions(CompletionsFlags),
-    /// Print the manual page, or write all
+    /// Print the manual page, or write one page per command
     Man(ManFlags),
     /// Write the reference page of this command line
     #[command(hide = true)]
     Docs(DocsFlags),
 }
 
-/// Where disks and other large files are made, unless it is said otherwise.
+/// Default folder of disks and other large files.
 pub(crate) const WORK_FOLDER: &str = "/var/tmp";
 
-/// Where results are.
+/// Arguments that locate the results.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ResultsFlags {
-    /// The folder of results.
+    /// Folder of results.
     #[arg(long, value_name = "DIR", env = "SUIMON_LAB_RESULTS", default_value = LAB_RESULTS_DEFAULT)]
     results: PathBuf,
 }
 
-/// The plan is refused, or the machine lacks what it needs.
+/// Error: the plan is rejected, or the machine does not meet its requirements.
 #[derive(Debug)]
 pub(crate) struct Refused;
 
@@ -79,7 +80,7 @@ impl std::fmt::Display for Refused {
     }
 }
 
-/// It was asked to stop; what was measured is kept.
+/// Error: interrupted on request; measured values are kept.
 #[derive(Debug)]
 pub(crate) struct Interrupted;
 
@@ -104,7 +105,7 @@ impl ResultsFlags {
     }
 }
 
-/// The reference page.
+/// Returns the reference page as Markdown.
 fn reference() -> String {
     format!(
         "<!-- Made by `suimon-lab docs`. Change the source, not this page. -->\n\n# The command line \
@@ -113,7 +114,7 @@ fn reference() -> String {
     )
 }
 
-/// Does what the command line says.
+/// Executes the command line and returns the exit code.
 pub(crate) fn run() -> ExitCode {
     let done = match Arguments::parse().verb {
         Verb::List(flags) => flags.run(),
@@ -145,7 +146,7 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// Writes to standard output.
+/// Writes a text to standard output.
 pub(crate) fn print(text: &str) -> Result<()> {
     Ok(io::stdout().lock().write_all(text.as_bytes())?)
 }

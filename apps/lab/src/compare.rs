@@ -1,4 +1,4 @@
-//! `suimon lab compare`.
+//! Command `suimon lab compare`.
 
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -10,20 +10,20 @@ use crate::number::{digits, number};
 use crate::record::Run;
 use crate::words::{Language, Words};
 
-/// Which runs.
+/// Arguments of `compare`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CompareFlags {
-    /// A run: id, folder, or a plan for its last run.
+    /// First run: id, folder, or a plan for its last run.
     a: String,
-    /// Another of the same plan, or of one with cases of the same names.
+    /// Second run, of the same plan or of one with cases of the same names.
     b: String,
-    /// Also what does not differ.
+    /// Include measures without a significant difference.
     #[arg(long)]
     all: bool,
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
-    /// The language.
+    /// Language of the output.
     #[arg(long, value_name = "en|ja", default_value = "en")]
     language: Language,
     #[command(flatten)]

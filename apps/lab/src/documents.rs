@@ -1,8 +1,8 @@
-//! The documents that plans are after.
+//! Documents that plans reproduce.
 
 use crate::words::Words;
 
-/// A document by its short name; that itself if it is none of these.
+/// Returns the title of a document by its short name; the short name itself if unknown.
 pub(crate) fn document(name: &str) -> Words {
     let (en, ja) = match name {
         "W12-VMQ" => (

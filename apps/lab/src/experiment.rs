@@ -1,4 +1,4 @@
-//! What every kind of experiment is to the lab.
+//! Interface between the lab and each kind of experiment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,45 +13,45 @@ use crate::profile::{Profiler, Window};
 use crate::record::{Case, Measure, Part};
 use crate::words::Words;
 
-/// How often somebody who waits looks whether he is asked to stop.
+/// Interval of checks for a stop request while waiting.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A kind of experiment, made for the settings of a plan.
+/// Kind of experiment with the settings of a plan.
 pub(crate) trait Experiment {
-    /// What the machine must have.
+    /// Returns the requirements on the machine.
     fn needs(&self) -> Vec<Need>;
 
-    /// What is set up here, in sentences: of the report.
+    /// Returns a description of the setup in sentences, for the report.
     fn setup(&self) -> Vec<Words>;
 
-    /// What is compared, in the order in which it is shown; at least one.
+    /// Returns the cases to compare in order of display; at least one.
     fn cases(&self) -> Vec<Case>;
 
-    /// What the parts' values are of.
+    /// Returns the measures of which parts contain values.
     fn measures(&self) -> Vec<Measure>;
 
-    /// Sets a case up, measures once, and takes it down. What was set up may be kept for the
-    /// next part; dropping the experiment takes it down.
+    /// Sets a case up, measures once, and takes it down. The setup may be kept for the next part;
+    /// dropping the experiment takes it down.
     fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part>;
 }
 
-/// Something that a machine has or has not.
+/// Requirement of an experiment on the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// A program, and Debian's package that has it.
+    /// Program, with the Debian package that contains it.
     Program { name: &'static str, package: &'static str },
-    /// A file of the system, and Debian's package that has it.
+    /// File of the system, with the Debian package that contains it.
     File { path: &'static str, package: &'static str },
-    /// A program of Suimon, or an example that is built beside it.
+    /// Program of Suimon, or an example built beside it.
     Own(&'static str),
-    /// Free space in the folder in which experiments make their files.
+    /// Free space in MiB in the folder for large files.
     FreeMib(u64),
 }
 
-/// Where an experiment is done.
+/// Environment in which an experiment is executed.
 pub(crate) struct Desk<'a> {
     stop: &'a StopSignal,
-    /// In which disks and other large files are made.
+    /// Folder for disks and other large files.
     folder: &'a Path,
     profiler: Option<&'a Profiler>,
     say: &'a dyn Fn(&str),
@@ -67,39 +67,39 @@ impl<'a> Desk<'a> {
         Self { stop, folder, profiler, say }
     }
 
-    /// Counts to what CPU time goes until what is returned is dropped, if the user wants that. What
-    /// values are of is to be measured meanwhile.
+    /// Profiles CPU time until the result is dropped, if requested by the user. The measurement
+    /// should take place meanwhile.
     pub(crate) fn profile(&self) -> Window<'a> {
         Window::open(self.profiler)
     }
 
-    /// A rig whose folder is in memory or wherever `/tmp` is: for sockets and settings.
+    /// Creates a rig with a temporary folder for sockets and settings.
     pub(crate) fn rig(&self) -> Result<Rig> {
         Rig::new()
     }
 
-    /// A rig whose folder is where disks and other large files are to be.
+    /// Creates a rig with a folder for disks and other large files.
     pub(crate) fn large_rig(&self) -> Result<Rig> {
         Rig::new_in(self.folder)
     }
 
-    /// Tells the user what goes on.
+    /// Shows a message about the progress.
     pub(crate) fn say(&self, text: &str) {
         (self.say)(text);
     }
 
-    /// Fails if it is time to stop. Call it wherever something took long.
+    /// Fails if a stop was requested. Must be called after each long operation.
     pub(crate) fn check(&self) -> Result<()> {
         ensure!(!self.stop.is_asked(), "asked to stop");
         Ok(())
     }
 
-    /// Waits, or fails at once if it is time to stop.
+    /// Waits for a time; fails immediately if a stop is requested.
     pub(crate) fn wait(&self, time: Duration) -> Result<()> {
         self.wait_until(Instant::now() + time)
     }
 
-    /// Waits until a program has ended by itself; fails at once if it is time to stop.
+    /// Waits for a program to exit; fails immediately if a stop is requested.
     pub(crate) fn wait_for(&self, process: &mut Process, limit: Duration) -> Result<ExitStatus> {
         let deadline = Instant::now() + limit;
         while process.is_running() {
@@ -114,7 +114,7 @@ impl<'a> Desk<'a> {
         process.wait(LOOK_EVERY)
     }
 
-    /// Calls `look` at the end of each of so many seconds.
+    /// Calls `look` at the end of each of the given number of seconds.
     pub(crate) fn each_second(
         &self,
         seconds: u64,
@@ -141,7 +141,7 @@ impl<'a> Desk<'a> {
 }
 
 impl Need {
-    /// What is missing, if it is, and how to get it.
+    /// Returns what is missing and how to get it; `None` if the requirement is met.
     pub(crate) fn missing(&self, folder: &Path) -> Option<Words> {
         match self {
             Self::Program { name, package } => {
@@ -171,7 +171,7 @@ impl Need {
         }
     }
 
-    /// Debian's package, if it is one.
+    /// Returns the Debian package that satisfies the requirement, if any.
     pub(crate) fn package(&self) -> Option<&'static str> {
         match self {
             Self::Program { package, .. } | Self::File { package, .. } => Some(package),
@@ -187,10 +187,10 @@ fn missing(name: &str, package: &str) -> Words {
     )
 }
 
-/// Free space for others than root, in MiB; none if the folder cannot be asked.
+/// Returns the free space for unprivileged users in MiB; `None` if it cannot be determined.
 pub(crate) fn free_mib(folder: &Path) -> Option<u64> {
     let mut asked: PathBuf = folder.to_owned();
-    // One that is made later is asked where it will be.
+    // For a folder that does not exist yet, the nearest existing parent is examined.
     while fs::metadata(&asked).is_err() {
         if !asked.pop() {
             return None;

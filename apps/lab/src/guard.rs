@@ -1,7 +1,8 @@
-//! Two processes, so that one can clean up after the other.
+//! Supervision of the working process by a parent, so that each can clean up after the other.
 //!
-//! The program that was started only watches: the work is done by a second one, which ends in
-//! order when the first is gone, and after which the first removes what is left if it was killed.
+//! The program that was started only supervises. A second process does the work, and ends in an
+//! orderly way when the first one is gone. If the second process is killed, the first one removes
+//! the processes and devices that it left.
 
 use std::env;
 use std::os::unix::process::ExitStatusExt;
@@ -13,20 +14,21 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
 use suimon_rig::{StopSignal, sweep_leftovers};
 
-/// Set in the environment of the process that does the work: the id of the one that watches.
+/// Environment variable of the working process with the id of the supervising one.
 const WATCHED: &str = "SUIMON_LAB_WATCHED_BY";
 
-/// Set by `suimon lab work` for a run that it starts: its id. The run ends in order with it.
+/// Environment variable set by `suimon lab work` for a run that it starts, with its own id. The run
+/// ends in an orderly way when that process ends.
 pub(crate) const ASKED_BY: &str = "SUIMON_LAB_ASKED_BY";
 
-/// How often it is looked whether the work has ended.
+/// Interval of checks for the end of the work.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long what works may take to end in order.
+/// Time limit for the working process to end in an orderly way.
 const END_LIMIT: Duration = Duration::from_secs(60);
 
-/// In the process that does the work, nothing: it goes on. In the one that was started, how the
-/// work ended.
+/// Returns `None` in the working process, which continues. In the supervising process, returns the
+/// exit status of the work after its end.
 pub(crate) fn watch() -> Result<Option<ExitStatus>> {
     if let Ok(parent) = env::var(WATCHED) {
         end_with(&parent)?;
@@ -49,10 +51,10 @@ pub(crate) fn watch() -> Result<Option<ExitStatus>> {
     Ok(Some(ended))
 }
 
-/// Has this process asked to stop when the one that started it is gone.
+/// Makes this process stop when its parent is gone.
 fn end_with(parent: &str) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::TERM))?;
-    // It may have ended before that.
+    // The parent may have ended before the call.
     let is_there = getppid().is_some_and(|pid| pid.as_raw_nonzero().to_string() == parent);
     if !is_there {
         bail!("who started this has ended");
@@ -91,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// Started by the test below, as a run is by its worker.
+    /// Child process of the test below, started as a run is started by its worker.
     #[test]
     #[ignore = "waits to be ended; `a_run_ends_when_its_worker_is_killed` starts it"]
     fn stays() {
@@ -128,7 +130,7 @@ mod tests {
         worker.kill().unwrap();
         worker.wait().unwrap();
         let stat = format!("/proc/{}/stat", pid.trim());
-        // One that has ended is there until somebody has asked how.
+        // An ended process remains as zombie until it is waited for.
         let has_ended = || fs::read_to_string(&stat).map_or(true, |of| of.contains(") Z "));
         wait_until("it goes on without its worker", &has_ended);
     }

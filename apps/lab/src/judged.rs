@@ -1,4 +1,4 @@
-//! What a run says of its plan's figures.
+//! Evaluation of a plan's figures against a run.
 
 use serde::Serialize;
 
@@ -8,39 +8,39 @@ use crate::record::{Origin, Run, SimulatedFigure};
 use crate::words::Words;
 use suimon_lab_run::Estimate;
 
-/// A figure, and what came out.
+/// Figure with its measured value and evaluation.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Judged {
     pub(crate) id: String,
     pub(crate) of: Words,
     pub(crate) published: Words,
-    /// Of all repetitions, in the figure's unit.
+    /// Estimate over all repetitions, in the figure's unit.
     pub(crate) measured: Option<Estimate>,
     pub(crate) unit: String,
     pub(crate) digits: Option<usize>,
     pub(crate) simulated: Option<SimulatedFigure>,
-    /// Whether it is a bar of Suimon's own that is to be reached, not a published value.
+    /// True if the figure is a target of Suimon instead of a published value.
     pub(crate) bar: bool,
     pub(crate) agreement: Agreement,
 }
 
-/// Whether what was measured is what was published.
+/// Agreement of a measured value with the published value or target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Agreement {
-    /// The whole interval is within the bounds, or the value where there is but one.
+    /// The whole confidence interval, or the only value, is within the bounds.
     Agrees,
-    /// The whole interval is outside.
+    /// The whole confidence interval is outside the bounds.
     Differs,
-    /// The interval reaches over a bound.
+    /// The confidence interval includes a bound.
     Open,
-    /// It was not measured in this run.
+    /// The figure was not measured in this run.
     NotMeasured,
-    /// It is shown, and nothing is expected of it.
+    /// The figure is informational, without an expectation.
     Shown,
 }
 
-/// All figures of a plan.
+/// Evaluates all figures of a plan.
 pub(crate) fn judge(plan: &Plan, run: &Run) -> Vec<Judged> {
     plan.head.figures.iter().map(|figure| of_figure(figure, run)).collect()
 }
@@ -66,7 +66,7 @@ fn of_figure(figure: &Figure, run: &Run) -> Judged {
     }
 }
 
-/// Of each repetition that has what is needed.
+/// Returns the figure's value in each repetition that contains its sources.
 fn values(figure: &Figure, run: &Run) -> Vec<f64> {
     let Some(source) = &figure.measured else { return Vec::new() };
     let scaled = |value: f64| value * figure.times.unwrap_or(1.0) - figure.minus.unwrap_or(0.0);
@@ -117,7 +117,7 @@ fn simulated(figure: &Figure, run: &Run) -> Option<SimulatedFigure> {
 }
 
 impl Judged {
-    /// What is said of it.
+    /// Returns the evaluation in words.
     pub(crate) fn finding(&self) -> Words {
         match (self.agreement, self.bar) {
             (Agreement::Agrees, false) => Words::new("agrees", "一致"),
@@ -130,7 +130,7 @@ impl Judged {
         }
     }
 
-    /// What was measured, with half of its interval.
+    /// Returns the measured value with half the width of its confidence interval.
     pub(crate) fn text(&self) -> Option<String> {
         let of = self.measured?;
         let text =
@@ -145,7 +145,7 @@ impl Judged {
     }
 }
 
-/// The answer to the plan's question, and how many figures agree.
+/// Returns the answer to the plan's question, and the number of figures that agree.
 pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[Judged]) -> Words {
     let answer = plan.head.answer.as_ref().filter(|_| run.origin == Origin::Real);
     let mut words = answer.map(|answer| filled(answer, judged)).unwrap_or_default();
@@ -169,7 +169,7 @@ pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[Judged]) -> Words {
     words
 }
 
-/// Each `{figure}` replaced by what was measured.
+/// Replaces each `{figure}` by its measured value.
 fn filled(answer: &Words, judged: &[Judged]) -> Words {
     let mut words = answer.clone();
     for of in judged {

@@ -1,4 +1,4 @@
-//! Looks at the machine that a run is made on.
+//! Examination of the machine on which a run is made.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use suimon_lab_run::{Machine, Noise};
 
-/// How to ask each program for its version.
+/// Commands that print the versions of programs.
 const TOOLS: [(&str, &[&str]); 14] = [
     ("iperf3", &["iperf3", "--version"]),
     ("netperf", &["netperf", "-V"]),
@@ -24,7 +24,7 @@ const TOOLS: [(&str, &[&str]); 14] = [
     ("etcd", &["etcd", "--version"]),
 ];
 
-/// Looks at the machine, which takes about two seconds.
+/// Examines the machine, which takes about 2 s.
 pub(crate) fn look() -> Machine {
     let cpu_info = read("/proc/cpuinfo");
     let os = read("/etc/os-release");
@@ -54,7 +54,7 @@ pub(crate) fn look() -> Machine {
         noise: noise(),
     }
 }
-/// Logical CPUs that this process may use.
+/// Returns the number of logical CPUs that this process may use.
 pub(crate) fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -68,7 +68,7 @@ fn noise() -> Noise {
     let slowest = pieces.last().copied().unwrap_or(median);
     let longest_gap_us = longest_gap(Duration::from_millis(500));
     let ticks = (steal_ticks() - steal).max(0.0);
-    // Ticks of the kernel's clock for users are a hundredth of a second (proc(5)).
+    // Ticks of `USER_HZ` last 10 ms (proc(5)).
     let seconds = began.elapsed().as_secs_f64();
     Noise {
         load_before,
@@ -78,7 +78,7 @@ fn noise() -> Noise {
     }
 }
 
-/// The same work each time, which takes some milliseconds; how long it took.
+/// Executes a fixed amount of work of some milliseconds and returns its duration.
 fn piece() -> f64 {
     let began = Instant::now();
     let mut x = 1_u64;
@@ -99,7 +99,7 @@ fn longest_gap(time: Duration) -> f64 {
     longest.as_secs_f64() * 1e6
 }
 
-/// The first figure of `/proc/loadavg` (proc(5)).
+/// Returns the first value of `/proc/loadavg` (proc(5)).
 pub(crate) fn load() -> f64 {
     let text = read("/proc/loadavg");
     text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
@@ -111,7 +111,7 @@ fn steal_ticks() -> f64 {
     line.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok()).unwrap_or(0.0)
 }
 
-/// Of the first CPU, of those in lists like `0-1` or `0,12`.
+/// Returns the number of threads per core of the first CPU, from lists such as `0-1` or `0,12`.
 fn threads_per_core() -> u32 {
     let text = read("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list");
     let count: u32 = text
@@ -132,13 +132,13 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// What follows a word at the beginning of a line.
+/// Returns the text that follows a prefix at the start of a line.
 fn field(text: &str, word: &str) -> String {
     let line = text.lines().find_map(|line| line.strip_prefix(word));
     line.unwrap_or_default().trim().to_owned()
 }
 
-/// What a program says first, on standard output or error.
+/// Returns the first line that a program prints on standard output or standard error.
 fn first_line(words: &[&str]) -> Option<String> {
     let (program, arguments) = words.split_first()?;
     let output = Command::new(program).args(arguments).output().ok()?;

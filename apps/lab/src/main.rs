@@ -1,8 +1,8 @@
-//! `suimon-lab`, or `suimon lab`: runs published experiments on this host.
+//! `suimon-lab`, executed as `suimon lab`: runs published experiments on this host.
 //!
-//! A plan says what is set up, loaded and sampled. The lab does that with a suimond of its own,
-//! beside the one that may run here, in namespaces that it makes; records everything; and lays
-//! what came out beside what was published and what the simulator says.
+//! A plan defines setup, load and measures. The lab executes it with a daemon of its own,
+//! independent of one that may run on the host, in namespaces that it creates; records all values;
+//! and compares the results with the published and the simulated ones.
 //!
 //! ```text
 //! plan ── experiment ── parts (case × repetition) ── run.json ── report, compare, advise
@@ -10,11 +10,10 @@
 //!                                      sim ─────────────┘ the same format
 //! ```
 //!
-//! What it does not do: it changes nothing of the host's own Suimon, and sends nothing outside
-//! the machine.
+//! The program does not change the host's own Suimon and sends no data to other machines.
 //!
-//! Invariants: a part that was measured is on the disk before the next begins; whatever ends the
-//! program, what it started is ended by its other half or by the next run.
+//! Invariants: a measured part is on the disk before the next one begins. After any end of the
+//! program, its supervising process or the next run removes the processes and devices that it left.
 #![forbid(unsafe_code)]
 
 mod advise;

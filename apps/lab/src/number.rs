@@ -1,6 +1,6 @@
-//! Numbers for people.
+//! Formatting of numbers.
 
-/// Digits after the point that make three or four figures of a number.
+/// Returns the number of decimal places that results in three or four significant digits.
 pub(crate) fn digits(value: f64) -> Option<usize> {
     let size = value.abs();
     Some(match size {
@@ -11,8 +11,8 @@ pub(crate) fn digits(value: f64) -> Option<usize> {
     })
 }
 
-/// A number with so many digits after the point, or as many as fit its size. Thousands are set
-/// apart by narrow spaces; zeros at the end of a fraction are left out.
+/// Formats a number with the given decimal places, or as many as fit its magnitude. Thousands are
+/// separated by narrow spaces; trailing zeros of a fraction are omitted.
 pub(crate) fn number(value: f64, digits_wanted: Option<usize>) -> String {
     let digits = digits_wanted.or_else(|| digits(value)).unwrap_or(0);
     let text = format!("{value:.digits$}");

@@ -1,13 +1,13 @@
-//! Where the CPUs' time goes while something is measured, by module: `perf` samples all CPUs.
+//! Profile of CPU time by module during a measurement: `perf` samples all CPUs.
 //!
-//! A [`Profiler`] is for one part. It starts `perf` with the first [`Window`] that is opened, and
-//! counts only while one is open:
+//! A [`Profiler`] belongs to one part. It starts `perf` with the first [`Window`], and samples are
+//! taken only while a window is open:
 //!
 //! ```text
-//! new ──Window::open──▶ perf waits ──enable──▶ counts ──window dropped, disable──▶ perf waits ──end()──▶ Profile
+//! new ──Window::open──▶ waiting ──enable──▶ sampling ──disable──▶ waiting ──end()──▶ Profile
 //! ```
 //!
-//! What goes wrong with `perf` never spoils what is measured: it is told at the end.
+//! Failures of `perf` do not affect the measurement and are reported at the end.
 
 mod modules;
 
@@ -27,23 +27,23 @@ use suimon_rig::{Process, Rig, run_any};
 use crate::experiment::Need;
 use crate::record::Profile;
 
-/// What it takes.
+/// Requirement of profiles.
 pub(crate) const PERF: Need = Need::Program { name: "perf", package: "linux-perf" };
 
-/// Samples of each CPU in a second. Odd, so that it does not go along with timers.
+/// Samples per CPU and second. An odd number avoids synchronization with timers.
 const SAMPLES_PER_S: u32 = 499;
 
-/// What samples may take in the work folder.
+/// Largest size of samples in the work folder in MiB.
 const SAMPLES_MIB_MAX: u32 = 256;
 
-/// How long `perf` may take to answer, and to add samples up.
+/// Time limits for `perf` to respond, and to summarise samples.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 const REPORT_LIMIT: Duration = Duration::from_secs(120);
 
-/// What it says when it has done what it was told.
+/// Response of `perf` to an executed command.
 const DONE: &[u8] = b"ack\n";
 
-/// Samples what one part does.
+/// Profiler of one part.
 pub(crate) struct Profiler {
     folder: PathBuf,
     state: RefCell<State>,
@@ -56,22 +56,22 @@ struct State {
     failure: Option<anyhow::Error>,
 }
 
-/// Samples are taken until this is dropped; if none are wanted, nothing happens.
+/// Time in which samples are taken, until dropped. Without a profiler it has no effect.
 pub(crate) struct Window<'a> {
     profiler: Option<&'a Profiler>,
     began: Instant,
 }
 
 impl Profiler {
-    /// For a part; samples go to `folder` and are removed.
+    /// Returns a profiler for a part. Samples are stored in `folder` and removed.
     pub(crate) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), state: RefCell::default() }
     }
 
-    /// What the windows saw; none if there was no window.
+    /// Ends profiling and returns the profile; `None` if there was no window.
     ///
     /// # Errors
-    /// `perf` cannot be started or does not do what it is told.
+    /// `perf` does not start or does not execute a command.
     pub(crate) fn end(self) -> Result<Option<Profile>> {
         let state = self.state.into_inner();
         if let Some(failure) = state.failure {
@@ -84,7 +84,7 @@ impl Profiler {
         Ok(Some(Profile { seconds, modules }))
     }
 
-    /// Lets `perf` count, or stops it. After a failure nothing is tried any more.
+    /// Enables or disables sampling. Has no effect after a failure.
     fn switch(&self, word: &str) {
         let mut state = self.state.borrow_mut();
         if state.failure.is_some() {
@@ -107,7 +107,7 @@ impl State {
 }
 
 impl<'a> Window<'a> {
-    /// Begins to count, if anybody wants that.
+    /// Starts sampling if there is a profiler.
     pub(crate) fn open(profiler: Option<&'a Profiler>) -> Self {
         if let Some(profiler) = profiler {
             profiler.switch("enable");
@@ -124,7 +124,7 @@ impl Drop for Window<'_> {
     }
 }
 
-/// `perf record`, which waits to be told.
+/// Process of `perf record`, controlled through pipes.
 struct Perf {
     process: Process,
     control: File,
@@ -139,12 +139,12 @@ impl Perf {
             let mode = Mode::RUSR | Mode::WUSR;
             mknodat(CWD, rig.file(name), FileType::Fifo, mode, 0).context("a pipe for perf")?;
         }
-        // Opened both ways, so that neither waits for the other.
+        // Opened for reading and writing, so that opening does not block.
         let open = |name| OpenOptions::new().read(true).write(true).open(rig.file(name));
         let (control, answers) = (open("control")?, open("answers")?);
         let (rate, size) = (SAMPLES_PER_S.to_string(), format!("{SAMPLES_MIB_MAX}M"));
         let pipes = format!("fifo:{},{}", rig.path("control"), rig.path("answers"));
-        // CPUs that have nothing to do are not sampled: `I`.
+        // `I` excludes idle CPUs.
         let words = [
             "perf",
             "record",
@@ -181,14 +181,14 @@ impl Perf {
             if poll(&mut waiting, Some(&step))? > 0 {
                 let mut bytes = [0; 16];
                 let count = self.answers.read(&mut bytes)?;
-                // A zero ends each of its answers.
+                // A zero byte terminates each response.
                 answer.extend(bytes.iter().take(count).filter(|byte| **byte != 0));
             }
         }
         Ok(())
     }
 
-    /// Ends it; returns how often what was seen, as [`modules::sum_up`] reads it.
+    /// Ends sampling and returns the report in the format read by [`modules::sum_up`].
     fn end(mut self) -> Result<String> {
         self.process.stop()?;
         let samples = self.rig.path("samples");

@@ -1,10 +1,10 @@
-//! How far a run is: `progress.json` in its folder, for those who watch from outside.
+//! Progress of a run, written to `progress.json` in its folder for observers.
 
 use suimon_lab_run::folder::Progress;
 
 use crate::record::{Case, Run};
 
-/// A case begins; `repetition` is from 0.
+/// Returns the progress at the start of a case; `repetition` is counted from 0.
 pub(crate) fn progress(run: &Run, case: &Case, repetition: u32, seconds_left: f64) -> Progress {
     Progress {
         pid: std::process::id(),

@@ -1,8 +1,8 @@
-//! The folder of results: one folder for each run.
+//! Folder of results with one folder per run.
 //!
-//! `head.json` is written before the first part, a line is added to `parts.jsonl` after each,
-//! and `run.json` with everything is written at the end: whatever happens to the program, the
-//! parts that were done are there, and the run can be taken up again.
+//! `head.json` is written before the first part, a line is appended to `parts.jsonl` after each,
+//! and `run.json` with all data is written at the end. Whatever ends the program, completed parts
+//! are kept and the run can be resumed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -19,17 +19,17 @@ use suimon_lab_run::folder::{HEAD, PARTS, PROGRESS, Progress, WHOLE};
 use crate::plan::check_id;
 use crate::record::{FORMAT, Part, Run};
 
-/// How long it is waited for a folder that another program has, which may only look at it.
+/// Retries of locking a folder: another program may hold the lock briefly to read its state.
 const HOLD_TRIES: u32 = 20;
 const HOLD_EVERY: Duration = Duration::from_millis(50);
 
-/// The folder of results.
+/// Folder of results.
 #[derive(Clone, Debug)]
 pub(crate) struct Results {
     folder: PathBuf,
 }
 
-/// A run's folder.
+/// Folder of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct RunFolder {
     path: PathBuf,
@@ -40,7 +40,7 @@ impl Results {
         Self { folder }
     }
 
-    /// A folder for a run that begins now.
+    /// Creates a folder for a run that begins now.
     pub(crate) fn begin(&self, plan: &str) -> Result<RunFolder> {
         let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let now: String = now.chars().filter(|of| !matches!(of, ':' | '-')).collect();
@@ -57,11 +57,11 @@ impl Results {
         bail!("no name is free")
     }
 
-    /// The folder of a run: by its id, by its path, or `PLAN` for the last of that plan.
+    /// Returns the folder of a run, given by its id, by its path, or by a plan for its last run.
     pub(crate) fn find(&self, name: &str) -> Result<RunFolder> {
         if name.contains('/') {
             let path = Path::new(name);
-            // The file in it is as good.
+            // A path of a file in the folder is accepted too.
             let path = if path.is_file() { path.parent().unwrap_or(path) } else { path };
             return RunFolder::at(path.to_owned());
         }
@@ -83,7 +83,7 @@ impl Results {
         }
     }
 
-    /// All runs, by plan and time.
+    /// Returns the ids of all runs, by plan and time.
     pub(crate) fn ids(&self) -> Result<Vec<String>> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -120,23 +120,24 @@ impl RunFolder {
         &self.path
     }
 
-    /// The run's id.
+    /// Returns the id of the run.
     pub(crate) fn id(&self) -> String {
         self.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
-    /// Says that this program makes the run, until what is returned is dropped or the program ends.
+    /// Locks the folder while this program makes the run, until the result is dropped or the
+    /// program ends.
     pub(crate) fn hold(&self) -> Result<File> {
         let held = hold(&self.path)?;
         held.with_context(|| format!("{} is being made by another program", self.id()))
     }
 
-    /// Whether it came to its end.
+    /// Returns true if the run is complete.
     pub(crate) fn is_whole(&self) -> bool {
         self.path.join(WHOLE).is_file()
     }
 
-    /// What was recorded, whether the run came to its end or not.
+    /// Reads the record of a run, complete or not.
     pub(crate) fn load(&self) -> Result<Run> {
         let name = if self.is_whole() { WHOLE } else { HEAD };
         let path = self.path.join(name);
@@ -157,12 +158,12 @@ impl RunFolder {
         Ok(run)
     }
 
-    /// Writes what is known before the first part.
+    /// Writes the data known before the first part.
     pub(crate) fn write_head(&self, run: &Run) -> Result<()> {
         self.write(HEAD, &serde_json::to_vec(run)?)
     }
 
-    /// Adds a part, and waits until it is on the disk.
+    /// Appends a part and blocks until it is on the disk.
     pub(crate) fn add(&self, part: &Part) -> Result<()> {
         let path = self.path.join(PARTS);
         let mut line = serde_json::to_vec(part)?;
@@ -175,12 +176,12 @@ impl RunFolder {
         add().with_context(|| self.unwritten(PARTS))
     }
 
-    /// Writes everything.
+    /// Writes the complete record of the run.
     pub(crate) fn finish(&self, run: &Run) -> Result<()> {
         self.write(WHOLE, &serde_json::to_vec_pretty(run)?)
     }
 
-    /// Tells those who watch how far it is. It need not be on the disk.
+    /// Writes the progress for observers, without waiting for the disk.
     pub(crate) fn tell_progress(&self, progress: &Progress) -> Result<()> {
         let (path, unfinished) = (self.path.join(PROGRESS), self.path.join("progress.json.part"));
         let write = || -> std::io::Result<()> {
@@ -190,7 +191,7 @@ impl RunFolder {
         write().with_context(|| self.unwritten(PROGRESS))
     }
 
-    /// Writes a file whole or not at all.
+    /// Writes a file atomically.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let (path, unfinished) = (self.path.join(name), self.path.join(format!("{name}.part")));
         let write = || -> std::io::Result<()> {
@@ -202,7 +203,7 @@ impl RunFolder {
         write().with_context(|| self.unwritten(name))
     }
 
-    /// The parts that were added. A line that was cut off in the middle is not one.
+    /// Reads the completed parts. An incomplete last line is ignored.
     fn parts(&self) -> Result<Vec<Part>> {
         let path = self.path.join(PARTS);
         let Ok(file) = File::open(&path) else { return Ok(Vec::new()) };
@@ -226,7 +227,7 @@ impl RunFolder {
     }
 }
 
-/// An exclusive lock on a folder; none if another program has it.
+/// Acquires an exclusive lock on a folder; `None` if another program holds it.
 pub(crate) fn hold(folder: &Path) -> Result<Option<File>> {
     let file = File::open(folder).with_context(|| folder.display().to_string())?;
     for _ in 0..HOLD_TRIES {

@@ -1,4 +1,4 @@
-//! `suimon lab run`.
+//! Command `suimon lab run`.
 
 use std::path::PathBuf;
 use std::process;
@@ -21,34 +21,36 @@ use crate::runner::Runner;
 use crate::simulate;
 use crate::words::Words;
 
-/// What results of one run may need at most.
+/// Largest size of a run's results in MiB.
 const RESULTS_MIB: u64 = 64;
 
-/// What is run, and how.
+/// Arguments of `run`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunFlags {
-    /// Plans: names of shipped ones, or files.
+    /// Plans: names of shipped plans, or files.
     #[arg(required_unless_present = "resume", value_name = "PLAN")]
     plans: Vec<String>,
-    /// How large and how long.
+    /// Scale of the run.
     #[arg(long, value_enum, default_value_t)]
     scale: Scale,
-    /// Repeat each case so often, whatever the spread; else the plan says.
+    /// Number of repetitions of each case, independent of the spread; as the plan specifies if
+    /// absent.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: Option<u32>,
-    /// Say where CPU time goes, by module: perf samples all CPUs meanwhile, which takes a little
+    /// Profile CPU time by module: perf samples all CPUs during measurements, which takes some CPU
+    /// time
     #[arg(long, conflicts_with = "simulated")]
     profile: bool,
-    /// In the simulator, at the document's own scale, not on this host.
+    /// Run in the simulator at the document's own scale instead of on this host.
     #[arg(long, conflicts_with = "resume")]
     simulated: bool,
-    /// Go on with a run that was interrupted.
+    /// Resume an interrupted run.
     #[arg(long, value_name = "RUN", conflicts_with = "plans")]
     resume: Option<String>,
-    /// Where disks and other large files are made, and removed.
+    /// Folder for disks and other large files, which are removed afterwards.
     #[arg(long, value_name = "DIR", default_value = WORK_FOLDER)]
     work_folder: PathBuf,
-    /// Print the runs' ids as JSON at the end.
+    /// Print the ids of the runs as JSON at the end.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -61,7 +63,8 @@ impl RunFlags {
         if self.simulated {
             return self.simulate(&results);
         }
-        // All before the first is run: who comes back hours later finds no spelling mistake.
+        // All plans are checked before the first run, so that a mistake is reported at once instead
+        // of hours later.
         let plans: Vec<Plan> = self
             .plans
             .iter()
@@ -99,7 +102,7 @@ impl RunFlags {
         self.tell(&results, &ids)
     }
 
-    /// Makes a run's folder, once all is there that the plan needs.
+    /// Creates a run's folder after checking the plan's requirements.
     fn begin(&self, plan: &Plan, results: &Results) -> Result<RunFolder> {
         let experiment = plan.experiment(self.scale)?;
         self.check_needs(plan, experiment.as_ref(), self.profile)?;
@@ -130,7 +133,7 @@ impl RunFlags {
         Ok(folder)
     }
 
-    /// What repeats it.
+    /// Returns the command line that repeats the run.
     fn command(&self, plan: &Plan) -> String {
         let mut command =
             format!("suimon lab run {} --scale {}", self.name_of(plan), self.scale.name());
@@ -143,7 +146,7 @@ impl RunFlags {
         command
     }
 
-    /// As it was named on the command line.
+    /// Returns the plan's name as given on the command line.
     fn name_of(&self, plan: &Plan) -> String {
         let file =
             self.plans.iter().find(|name| Plan::find(name).is_ok_and(|of| of.text == plan.text));
@@ -201,7 +204,7 @@ impl RunFlags {
     }
 
     fn tell(&self, results: &Results, ids: &[String]) -> Result<()> {
-        // Who asks for JSON finds the report beside the run, too.
+        // The report is written beside the run with JSON output, too.
         let told: Vec<String> =
             ids.iter().map(|id| report::after(results, id)).collect::<Result<_>>()?;
         if self.json {

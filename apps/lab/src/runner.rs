@@ -1,7 +1,6 @@
-//! Runs a plan: cases in turn, again and again, until what was measured is narrow enough.
+//! Execution of a plan: cases in turn, repeated until the confidence intervals are narrow enough.
 //!
-//! Of two repetitions that follow one another the second has the cases in the opposite order, so
-//! that what drifts does not favour one of them.
+//! Every second repetition has the cases in reverse order, so that a drift does not favour a case.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,10 +20,10 @@ use crate::results::RunFolder;
 use crate::words::Words;
 use suimon_lab_run::Estimate;
 
-/// How often a case may fail before it is given up.
+/// Largest number of failures of a case before it is abandoned.
 const FAILURES_MOST: usize = 2;
 
-/// A run under way.
+/// Run in progress.
 pub(crate) struct Runner<'a> {
     pub(crate) experiment: Box<dyn Experiment>,
     pub(crate) repeat: Repeat,
@@ -34,8 +33,8 @@ pub(crate) struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Measures what `run` does not have yet. What was measured is in the folder even if this
-    /// fails; asked to stop, it says so in `run.cut_short`.
+    /// Measures the parts that `run` lacks. Measured parts are in the folder even after a failure.
+    /// After a stop request, `run.cut_short` contains the reason.
     pub(crate) fn run(&mut self, run: &mut Run) -> Result<()> {
         let bar = Bar::new(&run.id);
         run.cut_short = None;
@@ -99,14 +98,14 @@ impl Runner<'_> {
         part
     }
 
-    /// Whether every deciding measure of every case is known well enough.
+    /// Returns true if every deciding measure of every case is known precisely enough.
     fn is_narrow(&self, run: &Run) -> bool {
         let deciding: Vec<&str> =
             run.measures.iter().filter(|of| of.decides).map(|of| of.id.as_str()).collect();
         run.cases.iter().all(|case| {
             deciding.iter().all(|measure| {
                 let values = run.values(&case.id, measure);
-                // What a case does not have does not decide.
+                // Measures that a case lacks have no influence.
                 let Some(estimate) = Estimate::of(&values) else { return true };
                 let half = estimate.relative_half().unwrap_or(f64::INFINITY);
                 half * 100.0 <= self.repeat.narrow_percent
@@ -114,7 +113,8 @@ impl Runner<'_> {
         })
     }
 
-    /// About how long it takes, if no repetition is needed but the least.
+    /// Returns the estimated time to the end in seconds, assuming the smallest number of
+    /// repetitions.
     fn seconds_left(&self, run: &Run, repetition: u32) -> f64 {
         let least = self.repeat.least.max(repetition + 1);
         let mut took: BTreeMap<&str, f64> = BTreeMap::new();
@@ -143,7 +143,7 @@ fn failed_profile(error: &anyhow::Error) -> Words {
     )
 }
 
-/// The cases of a repetition, each second one backwards.
+/// Returns the cases of a repetition, in reverse order for every second one.
 fn in_turn(cases: &[Case], repetition: u32) -> Vec<Case> {
     let mut cases = cases.to_vec();
     if repetition % 2 == 1 {
@@ -157,7 +157,7 @@ fn is_given_up(run: &Run, case: &str) -> bool {
     failed.count() >= FAILURES_MOST
 }
 
-/// Progress on standard error; lines where it is no terminal.
+/// Progress on standard error: a bar on a terminal, else lines.
 struct Bar {
     bar: ProgressBar,
     is_terminal: bool,

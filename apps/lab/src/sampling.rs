@@ -1,5 +1,5 @@
-//! What the machine and a suimond do while a load runs: CPU time of each CPU, of the daemon by
-//! threads and by its processors' stages, and watts where the machine tells them.
+//! Sampling of the machine and a daemon during a load: CPU time of each CPU, of the daemon's
+//! threads and of its workers' stages, and power where the machine reports it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,35 +12,35 @@ use suimon_rig::Daemon;
 use crate::experiment::Desk;
 use crate::record::Series;
 
-/// How often it is looked, if a kind has no reason for anything else.
+/// Default interval of samples.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
-/// How the names of the threads begin that are processors.
+/// Prefix of the names of worker threads.
 const PROCESSORS: &str = "processor-";
-/// The end of the names of stages' times.
+/// Suffix of the names of stages' times.
 const NS: &str = "_ns";
 
-/// Looks at the machine and, if there is one, at a daemon.
+/// Sampler of the machine and, if given, a daemon.
 pub(crate) struct Sampler<'a> {
     daemon: Option<&'a Daemon>,
     began: Instant,
     looks: Vec<Look>,
 }
 
-/// How far everything had come at a time.
+/// Counters at a point in time.
 #[derive(Clone, Debug, Default)]
 struct Look {
-    /// Since the first look.
+    /// Time since the first sample.
     at: Duration,
     cpus: Vec<CpuTicks>,
-    /// Of the daemon.
+    /// CPU time of the daemon's workers and of its other threads.
     processors: Duration,
     control: Duration,
-    /// Of all processors, in ns.
+    /// Time of all workers by stage in ns.
     stages: BTreeMap<String, u64>,
     energy: Option<Energy>,
 }
 
-/// A CPU's clock ticks since the machine was started.
+/// Clock ticks of a CPU since the machine's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuTicks {
     busy: u64,
@@ -53,39 +53,39 @@ struct Energy {
     read_ns: u64,
 }
 
-/// What was used between the first look and the last.
+/// Resources used between the first and the last sample.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sums {
     pub(crate) span_s: f64,
-    /// Of all CPUs together, 0 to 100.
+    /// Utilisation of all CPUs together in percent, 0 to 100.
     pub(crate) cpu_percent: f64,
-    /// Of all CPUs together, whoever used them.
+    /// CPU time of all CPUs together in ns, of any process.
     pub(crate) cpu_ns: f64,
-    /// The daemon's threads that are processors.
+    /// CPU time of the daemon's workers.
     pub(crate) processors_ns: f64,
-    /// The daemon's other threads.
+    /// CPU time of the daemon's other threads.
     pub(crate) control_ns: f64,
-    /// By stage, of all processors together, `idle` included; empty without a daemon.
+    /// Time of all workers by stage, including `idle`; empty without a daemon.
     pub(crate) stages_ns: BTreeMap<String, f64>,
-    /// Of packages and memory; absent where the machine does not tell.
+    /// Power of packages and memory in W; absent if the machine does not report it.
     pub(crate) watts: Option<f64>,
 }
 
 impl<'a> Sampler<'a> {
-    /// Looks for the first time.
+    /// Takes the first sample.
     ///
     /// # Errors
-    /// The daemon does not answer.
+    /// The daemon does not respond.
     pub(crate) fn begin(daemon: Option<&'a Daemon>) -> Result<Self> {
         let mut sampler = Self { daemon, began: Instant::now(), looks: Vec::new() };
         sampler.look()?;
         Ok(sampler)
     }
 
-    /// Looks again.
+    /// Takes a sample.
     ///
     /// # Errors
-    /// The daemon does not answer.
+    /// The daemon does not respond.
     pub(crate) fn look(&mut self) -> Result<()> {
         let stat = fs::read_to_string("/proc/stat").context("/proc/stat")?;
         let mut look = Look { at: self.began.elapsed(), cpus: cpus_in(&stat)?, ..Look::default() };
@@ -100,10 +100,11 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// Looks once in every `period` while `time` passes; fails at once if it is time to stop.
+    /// Takes a sample at the end of every `period` for the given time. Fails immediately if a stop
+    /// is requested.
     ///
     /// # Errors
-    /// The daemon does not answer, or it is time to stop.
+    /// The daemon does not respond, or a stop was requested.
     pub(crate) fn watch(
         &mut self,
         desk: &Desk<'_>,
@@ -120,7 +121,7 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// What was used between the first look and the last.
+    /// Returns the resources used between the first and the last sample.
     pub(crate) fn sums(&self) -> Sums {
         match (self.looks.first(), self.looks.last()) {
             (Some(first), Some(last)) => between(first, last),
@@ -128,8 +129,8 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// What charts show: groups `cpu` (percent of each CPU), `suimond` (its threads) and `stage`
-    /// (of its processors), both in percent of one CPU, and `power`.
+    /// Returns the series of charts: groups `cpu` (percent of each CPU), `suimond` (its threads)
+    /// and `stage` (of its workers), both in percent of one CPU, and `power`.
     pub(crate) fn series(&self) -> Vec<Series> {
         let mut all: Vec<Series> = Vec::new();
         for pair in self.looks.windows(2) {
@@ -168,7 +169,7 @@ impl<'a> Sampler<'a> {
 }
 
 impl Sums {
-    /// What the processors did but waiting for work, by stage.
+    /// Returns the time of the workers by stage, except waiting for work.
     pub(crate) fn busy_stages(&self) -> impl Iterator<Item = (&str, f64)> {
         let stages = self.stages_ns.iter().map(|(stage, ns)| (stage.as_str(), *ns));
         stages.filter(|(stage, _)| !["idle", "poll"].contains(stage))
@@ -207,15 +208,15 @@ fn percent_busy(was: CpuTicks, is: CpuTicks) -> f64 {
     is.busy.saturating_sub(was.busy) as f64 * 100.0 / all.max(1) as f64
 }
 
-/// Microjoules over nanoseconds.
+/// Converts microjoules per nanosecond to W.
 fn watts(was: Energy, is: Energy) -> Option<f64> {
     let span = is.read_ns.checked_sub(was.read_ns).filter(|span| *span > 0)?;
     let used = is.microjoules.checked_sub(was.microjoules)?;
     Some(used as f64 * 1e3 / span as f64)
 }
 
-/// The CPUs of `/proc/stat` (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal;
-/// what guests take is in `user` already. Stolen time is neither busy nor idle here.
+/// Parses the CPUs in `/proc/stat` (proc(5)): user, nice, system, idle, iowait, irq, softirq,
+/// steal. `user` includes time of guests. Stolen time counts as neither busy nor idle.
 fn cpus_in(stat: &str) -> Result<Vec<CpuTicks>> {
     let lines = stat.lines().filter_map(|line| line.strip_prefix("cpu"));
     lines
@@ -233,7 +234,7 @@ fn cpus_in(stat: &str) -> Result<Vec<CpuTicks>> {
         .collect()
 }
 
-/// Time of all processors in an answer to `/1.0/top`, by stage.
+/// Returns the time of all workers by stage in a response of `/1.0/top`.
 fn stages_in(top: &Value) -> BTreeMap<String, u64> {
     let mut sum = BTreeMap::new();
     let processors = top["processors"].as_array().into_iter().flatten();
@@ -287,7 +288,7 @@ mod tests {
     fn sums_are_what_was_used_between_two_looks() {
         let sums = between(&look(1, BEFORE, 1000, 5_000_000), &look(3, AFTER, 4000, 65_000_000));
         assert!((sums.span_s - 2.0).abs() < 1e-9);
-        // 80 + 20 busy of 100 and 100 ticks; ten of CPU 1's were stolen.
+        // 80 and 20 busy ticks of 100 each; 10 ticks of CPU 1 were stolen.
         assert!((sums.cpu_percent - 55.0).abs() < 1e-9, "{sums:?}");
         let tick_ns = 1e9 / rustix::param::clock_ticks_per_second() as f64;
         assert!((sums.cpu_ns - 110.0 * tick_ns).abs() < 1.0, "{sums:?}");

@@ -1,4 +1,4 @@
-//! `suimon lab setup`.
+//! Command `suimon lab setup`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,13 +11,13 @@ use crate::cli::{WORK_FOLDER, print};
 use crate::plan::{Plan, SHIPPED, Scale};
 use crate::profile::PERF;
 
-/// For which plans.
+/// Arguments of `setup`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetupFlags {
-    /// Plans; without one all that are shipped.
+    /// Plans; all shipped plans if absent.
     #[arg(value_name = "PLAN")]
     plans: Vec<String>,
-    /// Say what would be installed, and do nothing.
+    /// Show what would be installed, without installing.
     #[arg(long)]
     dry_run: bool,
 }

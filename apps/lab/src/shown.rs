@@ -1,4 +1,4 @@
-//! `suimon lab list` and `suimon lab show`.
+//! Commands `suimon lab list` and `suimon lab show`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,40 +11,40 @@ use crate::plan::{Plan, SHIPPED, Scale};
 use crate::record::{Origin, Run};
 use crate::words::{Language, Words};
 
-/// What is listed.
+/// Arguments of `list`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ListFlags {
-    /// Runs that were made, not plans.
+    /// List runs instead of plans.
     #[arg(long)]
     runs: bool,
-    /// The scale whose time and needs are told; JSON tells of all.
+    /// Scale whose duration and requirements are shown; JSON contains all scales.
     #[arg(long, value_enum, default_value_t)]
     scale: Scale,
-    /// Where disks and other large files would be made.
+    /// Folder for disks and other large files, checked for free space.
     #[arg(long, value_name = "DIR", default_value = WORK_FOLDER)]
     work_folder: PathBuf,
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
-    /// The language.
+    /// Language of the output.
     #[arg(long, value_name = "en|ja", default_value = "en")]
     language: Language,
     #[command(flatten)]
     results: ResultsFlags,
 }
 
-/// Which plan.
+/// Arguments of `show`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShowFlags {
-    /// A shipped plan's name, or a file.
+    /// Name of a shipped plan, or a file.
     plan: String,
-    /// The scale of what is set up.
+    /// Scale whose setup is shown.
     #[arg(long, value_enum, default_value_t)]
     scale: Scale,
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
-    /// The language.
+    /// Language of the output.
     #[arg(long, value_name = "en|ja", default_value = "en")]
     language: Language,
 }
@@ -106,7 +106,7 @@ impl ListFlags {
     }
 }
 
-/// All shipped plans, with what of them is missing on this machine.
+/// Returns all shipped plans with the requirements that this machine does not meet.
 pub(crate) fn plans(work_folder: &Path) -> Result<Value> {
     let mut values: Vec<Value> = Vec::new();
     for (id, text) in SHIPPED {
@@ -123,7 +123,7 @@ pub(crate) fn plans(work_folder: &Path) -> Result<Value> {
     Ok(Value::Array(values))
 }
 
-/// About how long a plan takes at a scale, and what is not here that it needs.
+/// Returns the estimated duration of a plan at a scale, and its missing requirements.
 fn at_scale(plan: &Plan, scale: Scale, work_folder: &Path) -> Result<Value> {
     let experiment = plan.experiment(scale)?;
     let once: f64 = experiment.cases().iter().map(|case| case.seconds).sum();
@@ -133,7 +133,7 @@ fn at_scale(plan: &Plan, scale: Scale, work_folder: &Path) -> Result<Value> {
     Ok(json!({ "scale": scale.name(), "seconds": seconds, "missing": missing }))
 }
 
-/// A run in a list.
+/// Returns the entry of a run in a list.
 fn summary(run: &Run, is_whole: bool) -> Value {
     let origin = if run.origin == Origin::Real { "real" } else { "simulated" };
     json!({

@@ -1,4 +1,4 @@
-//! The simulator's runs of the same plans, in the same format.
+//! Runs of plans in the simulator, in the same format.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::record::{Better, Case, FORMAT, Measure, Origin, Part, Run, SimulatedFigure};
 use crate::words::Words;
 
-/// The scenarios that come with the program.
+/// Scenarios included in the program.
 const SCENARIOS: &[(&str, &str)] = &[
     ("vmq-teaming", include_str!("../../sim/scenarios/vmq-teaming.toml")),
     ("vmq-max-processors", include_str!("../../sim/scenarios/vmq-max-processors.toml")),
@@ -25,7 +25,8 @@ const SCENARIOS: &[(&str, &str)] = &[
     ("power-plan", include_str!("../../sim/scenarios/power-plan.toml")),
 ];
 
-/// The figures of a plan's scenario; none if it has none, or the simulator is not here.
+/// Returns the figures of a plan's scenario; empty if there is none, or if the simulator is not
+/// installed.
 pub(crate) fn figures(plan: &Plan) -> Vec<SimulatedFigure> {
     if plan.head.simulation.is_none() {
         return Vec::new();
@@ -39,7 +40,7 @@ pub(crate) fn figures(plan: &Plan) -> Vec<SimulatedFigure> {
     }
 }
 
-/// A run of the plan's scenario.
+/// Runs the plan's scenario and returns its record.
 pub(crate) fn run(plan: &Plan, id: String, began: String) -> Result<Run> {
     let Some(scenario) = plan.head.simulation.clone() else {
         bail!("{}: the simulator has no scenario of it", plan.head.id);
@@ -113,7 +114,8 @@ fn figures_of(outcome: &Value) -> Result<Vec<SimulatedFigure>> {
     Ok(serde_json::from_value(outcome["figures"].clone())?)
 }
 
-/// A step of a scenario is a case with one repetition: every number that it tells is a value.
+/// Converts a step of a scenario to a case with one repetition. Each number in its output becomes a
+/// value.
 fn part(at: usize, step: &Value) -> Part {
     let mut part = Part { case: format!("step-{}", at + 1), ..Part::default() };
     let mut add = |name: String, value: f64| {
@@ -129,8 +131,8 @@ fn name_of(step: &Value) -> String {
     text("combination").map_or(name.clone(), |combination| format!("{combination}: {name}"))
 }
 
-/// Calls `add` for every number in a value, with the path to it. What has a name is called by it,
-/// not by its place.
+/// Calls `add` for every number in a value, with the path to it. Elements with a name are
+/// identified by it instead of their position.
 fn numbers(path: &str, value: &Value, add: &mut impl FnMut(String, f64)) {
     let join =
         |key: &str| if path.is_empty() { plain(key) } else { format!("{path}.{}", plain(key)) };
@@ -149,7 +151,7 @@ fn numbers(path: &str, value: &Value, add: &mut impl FnMut(String, f64)) {
     }
 }
 
-/// Made up of what ids are made up of.
+/// Replaces characters that ids cannot contain.
 fn plain(key: &str) -> String {
     key.chars().map(|of| if of.is_ascii_alphanumeric() || of == '+' { of } else { '-' }).collect()
 }

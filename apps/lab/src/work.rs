@@ -1,17 +1,18 @@
-//! `suimon lab work`: does what was asked for through the API.
+//! Command `suimon lab work`: carries out requests made through the API.
 //!
-//! The daemon may start nothing. Who asks it for a run has a file put into the folder of results,
-//! and this, which runs beside the daemon with the rights that experiments need, takes it:
+//! The confined daemon cannot start programs. For a requested run it writes a file into the folder
+//! of results. This process, which runs beside the daemon with the privileges that experiments
+//! need, carries it out:
 //!
 //! ```text
 //! requests/ID.json  {"plan": "web", "scale": "quick"}   by the daemon
-//! requests/ID.stop                                       by the daemon: the run is to end
-//! requests/ID.done  {"run": "web-…"} or {"error": "…"}   by this, in place of both
-//! plans.json        what can be asked for                by this, again and again
-//! worker.json       {"pid": …, "at_ms": …}               by this, every two seconds
+//! requests/ID.stop                                       by the daemon: cancels the run
+//! requests/ID.done  {"run": "web-…"} or {"error": "…"}   by the worker, replaces both
+//! plans.json        plans that can be requested          by the worker, repeatedly
+//! worker.json       {"pid": …, "at_ms": …}               by the worker, every two seconds
 //! ```
 //!
-//! What these files hold is in `formats/lab`. There is one worker at a time for a folder.
+//! `formats/lab` defines the contents of these files. One worker at a time uses a folder.
 
 mod job;
 mod stop;
@@ -34,32 +35,32 @@ use crate::shown::plans;
 use job::{Job, Wanted};
 pub(crate) use stop::StopFlags;
 
-/// How often it is looked for requests.
+/// Interval of checks for requests.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
-/// How often it is told that this is there.
+/// Interval of heartbeats in `worker.json`.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 
-/// How often it is looked what plans lack, while there is nothing else to do.
+/// Interval of checks of the plans' requirements while idle.
 const PLANS_EVERY: Duration = Duration::from_secs(10);
 
-/// A request that is longer was not written by the daemon.
+/// Largest accepted request file in bytes.
 const REQUEST_BYTES_MAX: u64 = 4096;
 
-/// How many requests that have ended are remembered.
+/// Number of ended requests that are kept.
 const ENDED_KEPT: usize = 16;
 
-/// Whose requests.
+/// Arguments of `work`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WorkFlags {
     #[command(flatten)]
     results: ResultsFlags,
-    /// Where disks and other large files are made, and removed.
+    /// Folder for disks and other large files, which are removed afterwards.
     #[arg(long, value_name = "DIR", default_value = WORK_FOLDER)]
     work_folder: PathBuf,
 }
 
-/// Who does them.
+/// State of the worker between requests.
 struct Doer<'w> {
     flags: &'w WorkFlags,
     requests: PathBuf,
@@ -89,7 +90,7 @@ impl WorkFlags {
         Ok(())
     }
 
-    /// What is asked for, if it makes sense.
+    /// Reads and checks a request.
     fn read(&self, path: &Path) -> Result<Wanted> {
         let bytes = fs::metadata(path)?.len();
         ensure!(bytes <= REQUEST_BYTES_MAX, "a request of {bytes} bytes");
@@ -105,7 +106,7 @@ impl WorkFlags {
 }
 
 impl Doer<'_> {
-    /// Does one request, whatever is in it.
+    /// Carries out one request, valid or not.
     fn serve(&mut self, path: &Path) -> Result<()> {
         let done = match self.flags.read(path) {
             Ok(wanted) => self.make(path, wanted)?,
@@ -115,7 +116,7 @@ impl Doer<'_> {
         forget_old(&self.requests)
     }
 
-    /// Makes a run; ends it if that is asked for.
+    /// Makes a run, and cancels it on request.
     fn make(&mut self, path: &Path, wanted: Wanted) -> Result<Done> {
         let (results, work_folder) = (&self.flags.results, &self.flags.work_folder);
         let mut job = match Job::start(results, work_folder, wanted) {
@@ -139,7 +140,7 @@ impl Doer<'_> {
         Ok(job.done())
     }
 
-    /// Ends requests that nobody wants any more, but for one.
+    /// Ends withdrawn requests, except one.
     fn withdraw_all(&self, but: Option<&Path>) -> Result<()> {
         for path in with_extension(&self.requests, "stop")? {
             let request = path.with_extension("json");
@@ -164,7 +165,7 @@ impl Doer<'_> {
         write(&self.flags.results.path().join(PLANS), &plans(&self.flags.work_folder)?)
     }
 
-    /// Says that this is there, and which request and run it is at.
+    /// Writes the heartbeat with the current request and run.
     fn tell(&mut self, at: Option<(Option<&str>, Option<&str>)>) -> Result<()> {
         if self.told.is_some_and(|at| at.elapsed() < TELL_EVERY) {
             return Ok(());
@@ -187,14 +188,15 @@ fn failed(error: &anyhow::Error) -> Done {
     Done { run: None, error: Some(format!("{error:#}")) }
 }
 
-/// Says what became of a request. Whoever looks sees it done before it is gone.
+/// Writes the result of a request, then removes the request, so that observers always see one of
+/// them.
 fn end(request: &Path, done: &Done) -> Result<()> {
     write(&request.with_extension("done"), done)?;
     remove(&request.with_extension("stop"))?;
     remove(request)
 }
 
-/// Those that ended longest ago are not told of any more.
+/// Removes the oldest ended requests.
 fn forget_old(requests: &Path) -> Result<()> {
     let ended = with_extension(requests, "done")?;
     for path in ended.iter().take(ended.len().saturating_sub(ENDED_KEPT)) {
@@ -203,13 +205,13 @@ fn forget_old(requests: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The oldest request.
+/// Returns the oldest request.
 fn next(requests: &Path) -> Result<Option<PathBuf>> {
     // Ids are times.
     Ok(with_extension(requests, "json")?.into_iter().next())
 }
 
-/// Files of one kind, oldest first.
+/// Returns the files with an extension, oldest first.
 fn with_extension(requests: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(requests).with_context(|| requests.display().to_string())? {
@@ -222,7 +224,7 @@ fn with_extension(requests: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A file that is gone already is as good.
+/// Removes a file. A missing file is not an error.
 fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -232,7 +234,7 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Whole or not at all.
+/// Writes a file atomically.
 fn write(path: &Path, value: &impl Serialize) -> Result<()> {
     let unfinished = path.with_extension("part");
     let write = || -> std::io::Result<()> {

@@ -19,14 +19,14 @@ use clap_complete::Shell;
 /// Width in columns to which help is wrapped on a reference page.
 const COLUMNS: usize = 96;
 
-/// The shell whose completions are wanted.
+/// Arguments of the verb `completions`.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct CompletionsFlags {
-    /// The shell.
+    /// Shell for which completions are printed.
     shell: Shell,
 }
 
-/// Where to write manual pages.
+/// Arguments of the verb `man`.
 #[derive(Clone, Debug, Args)]
 pub struct ManFlags {
     /// Write the pages of all commands into this directory.
@@ -34,10 +34,10 @@ pub struct ManFlags {
     dir: Option<PathBuf>,
 }
 
-/// Where to write the reference pages.
+/// Arguments of the verb `docs`.
 #[derive(Clone, Debug, Args)]
 pub struct DocsFlags {
-    /// The directory.
+    /// Directory for the reference pages.
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of the simulator.
 
 use std::fs;
 use std::io::{self, Write};
@@ -18,13 +18,13 @@ use crate::scenario::{Refused, Scenario};
 use crate::storage;
 use crate::swarm;
 
-/// From which commit the program was built.
+/// Commit from which the program was built.
 pub(crate) const COMMIT: &str = env!("SUIMON_COMMIT");
 
 /// Runs the policies of Suimon in virtual time, on models of hosts.
 ///
-/// Exit status: 0 if all held; 1 if a checker complained, a replayed decision differs, or something else failed; 2 for a
-/// wrong command line; 3 if the scenario is refused.
+/// Exit status: 0 if every check passed; 1 if a check failed, a replayed decision differs, or
+/// another failure occurred; 2 for an invalid command line; 3 if the scenario is rejected.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "sim", version, bin_name = "sim")]
 struct Arguments {
@@ -34,63 +34,63 @@ struct Arguments {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Verb {
-    /// Run a scenario once
+    /// Run a scenario once with one seed
     Run(RunFlags),
     /// Run a scenario with random changes and faults, with many seeds
     Swarm(swarm::Flags),
-    /// Find the value of the parameter that a scenario says is to be calibrated
+    /// Find the value of the parameter that a scenario selects for calibration
     Calibrate(CalibrateFlags),
-    /// Run scenarios and print their published figures and ours as Markdown
+    /// Run scenarios and print their published and simulated figures as Markdown
     Tables(TablesFlags),
-    /// Drive the policies by a recording of a daemon again, and compare each decision
+    /// Replay a recording of a daemon, and compare each decision of the policies
     Replay(ReplayFlags),
-    /// Say what other settings would have done with what a daemon recorded
+    /// Replay a recording of a daemon with other settings
     WhatIf(WhatIfFlags),
-    /// Print completions for a shell
+    /// Print a completion script for a shell
     Completions(CompletionsFlags),
-    /// Print the manual page, or write all
+    /// Print the manual page, or write one page per command
     Man(ManFlags),
     /// Write the reference page of this command line
     #[command(hide = true)]
     Docs(DocsFlags),
 }
 
-/// One run.
+/// Arguments of `run`.
 #[derive(Clone, Debug, Args)]
 struct RunFlags {
-    /// The scenario (TOML).
+    /// File of the scenario (TOML).
     scenario: PathBuf,
-    /// The seed; without it the scenario's own.
+    /// Seed; that of the scenario if absent.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Random changes and faults instead of the scenario's steps, as `sim swarm` makes them.
+    /// Use random changes and faults instead of the scenario's steps, as in `sim swarm`.
     #[arg(long)]
     swarm: bool,
-    /// Write all that happened into this file, a line each: nanoseconds, word, figures.
+    /// Write every occurrence to this file, one per line: nanoseconds, word, figures.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Clone, Debug, Args)]
 struct CalibrateFlags {
-    /// The scenario (TOML).
+    /// File of the scenario (TOML).
     scenario: PathBuf,
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Clone, Debug, Args)]
 struct TablesFlags {
-    /// The scenarios (TOML).
+    /// Files of the scenarios (TOML).
     #[arg(required = true)]
     scenarios: Vec<PathBuf>,
 }
 
-/// The reference page.
+/// Returns the reference page as Markdown.
 fn reference() -> String {
     format!(
         "<!-- Made by `sim docs`. Change the source, not this page. -->\n\n# The command line \
@@ -99,12 +99,12 @@ fn reference() -> String {
     )
 }
 
-/// That pages were written is all that can be said of them.
+/// Converts the result of writing pages to that of a command.
 fn written(result: io::Result<()>) -> Result<bool> {
     Ok(result.map(|()| true)?)
 }
 
-/// Does what the command line says.
+/// Executes the command line and returns the exit code.
 pub(crate) fn run() -> ExitCode {
     let done = match Arguments::parse().verb {
         Verb::Run(flags) => flags.run(),
@@ -131,14 +131,14 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// Reads a scenario's file.
+/// Reads and validates a scenario's file.
 pub(crate) fn read(path: &Path) -> Result<Scenario> {
     let text = fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
     let told = || format!("{} is refused", path.display());
     Scenario::read(&text).with_context(told)
 }
 
-/// Writes to standard output.
+/// Writes a text to standard output.
 pub(crate) fn print(text: &str) -> Result<()> {
     Ok(io::stdout().lock().write_all(text.as_bytes())?)
 }
@@ -153,8 +153,8 @@ pub(crate) fn simulate(scenario: &Scenario, options: Options) -> Result<Outcome>
     }
 }
 
-/// What a failure of a run is told with: what did not hold, with which seed, of which commit, and
-/// how to see it again.
+/// Returns the report of a failed run: failed checks, seed, commit, and the command that reproduces
+/// it.
 pub(crate) fn failure(path: &Path, seed: u64, is_swarm: bool, outcome: &Outcome) -> String {
     let mut text = String::new();
     for complaint in &outcome.complaints {
@@ -219,7 +219,7 @@ impl TablesFlags {
         let mut all_held = true;
         for path in &self.scenarios {
             let scenario = read(path)?;
-            // Nothing is published of them.
+            // Fleet scenarios have no published figures.
             if matches!(scenario, Scenario::Fleet(_)) {
                 continue;
             }

@@ -1,21 +1,21 @@
-//! Published figures, and ours beside them.
+//! Published figures with the simulated results.
 
 use serde::{Deserialize, Serialize};
 
-/// What a published figure is used for.
+/// Use of a published figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Use {
-    /// A parameter of the model was chosen so that it comes out.
+    /// A parameter of the model was calibrated with the figure.
     Calibration,
-    /// No parameter was chosen by it.
+    /// No parameter was calibrated with the figure.
     HeldOut,
-    /// It is not published: it is what Suimon has to reach.
+    /// The figure is a target of Suimon instead of a published one.
     Bar,
 }
 
 impl Use {
-    /// In a table.
+    /// Returns the word shown in tables.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Calibration => "calibration",
@@ -25,20 +25,20 @@ impl Use {
     }
 }
 
-/// A published figure and ours.
+/// Published figure with the simulated result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Figure {
-    /// The scenario's step.
+    /// Step or case of the scenario.
     pub(crate) step: String,
-    /// Of what.
+    /// Subject of the figure, such as a rate.
     pub(crate) of: String,
-    /// In the document's words.
+    /// Published value as stated in the document.
     pub(crate) published: String,
-    /// What came out of the model.
+    /// Value that the model computed.
     pub(crate) ours: String,
-    /// Whether they agree, within what the scenario allows.
+    /// True if the result is within the tolerance of the scenario.
     pub(crate) agrees: bool,
-    /// What it is used for.
+    /// Use of the figure: calibration, held-out or bar.
     #[serde(rename = "use")]
     pub(crate) used: Use,
 }

@@ -1,11 +1,11 @@
-//! `sim`: the policies of Suimon in virtual time.
+//! `sim`: policies of Suimon in virtual time.
 //!
-//! A scenario describes a host and what happens to it; models stand for its hardware, and the
-//! very policies that run in production decide. The same scenario with the same seed gives the
-//! same run, bit for bit. Checkers hold what happens against what was promised.
+//! A scenario describes a host and events. Models represent its hardware, and the production
+//! policies make the decisions. The same scenario with the same seed results in the same run, bit
+//! for bit. Checkers compare facts with guarantees.
 //!
-//! What it does not do: it touches no host, reads no clock, and opens nothing but the files that
-//! it is given. Threads exist between runs (`swarm`), never in one.
+//! The program accesses no host resources and no clock, and opens only the files given to it.
+//! Threads are used between runs (`swarm`), never within one.
 #![forbid(unsafe_code)]
 
 mod cli;

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! Results of a run of a scenario.
 
 use std::fmt::Write;
 
@@ -8,49 +8,49 @@ use serde_json::Value;
 use crate::figure::Figure;
 use crate::kernel::Complaint;
 
-/// How a scenario is run.
+/// Options of a run of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
     pub(crate) seed: u64,
-    /// Random changes and faults instead of the steps.
+    /// True for random changes and faults instead of the steps.
     pub(crate) is_swarm: bool,
-    /// The trace's lines are kept.
+    /// True if lines of the trace are kept.
     pub(crate) keeps_lines: bool,
 }
 
-/// What came of a run.
+/// Results of a run of a scenario.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Outcome {
-    /// Events that happened.
+    /// Number of events processed in the run.
     pub(crate) events: u64,
-    /// Seconds of virtual time.
+    /// Length of the run in virtual time, in s.
     pub(crate) virtual_s: u64,
-    /// Facts in the trace.
+    /// Number of facts in the trace.
     pub(crate) facts: u64,
-    /// A number that differs if anything in the trace differs.
+    /// Hash of the trace, which differs if any fact differs.
     pub(crate) trace: String,
     #[serde(skip)]
     pub(crate) lines: String,
-    /// What did not hold; the first ones.
+    /// First violations of guarantees.
     pub(crate) complaints: Vec<Complaint>,
     pub(crate) complaints_count: u64,
-    /// How many times a promise was judged that needs an undisturbed while.
+    /// Number of evaluations of guarantees that require an undisturbed period.
     pub(crate) judged: u64,
-    /// What is to be known of the run.
+    /// Information about the run.
     pub(crate) about: Vec<String>,
-    /// What each step brought, by kind of scenario.
+    /// Results of each step, by kind of scenario.
     pub(crate) steps: Value,
-    /// The same for people.
+    /// Results of each step as text.
     #[serde(skip)]
     pub(crate) table: Vec<Vec<String>>,
-    /// Published figures and ours.
+    /// Published figures with the simulated results.
     pub(crate) figures: Vec<Figure>,
-    /// What the operator was told.
+    /// Notices of policies to the operator.
     pub(crate) told: Vec<String>,
 }
 
 impl Outcome {
-    /// For people.
+    /// Returns the results as text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for line in &self.about {
@@ -71,7 +71,7 @@ impl Outcome {
         text
     }
 
-    /// The table of figures in Markdown.
+    /// Returns the table of figures in Markdown.
     pub(crate) fn markdown(&self) -> String {
         let mut text =
             String::from("| step | of | published | ours | | use |\n|---|---|---|---|---|---|\n");
@@ -92,7 +92,7 @@ fn row(figure: &Figure) -> Vec<String> {
     [step, of, published, ours, agrees, used.word()].map(ToOwned::to_owned).to_vec()
 }
 
-/// Columns as wide as what is in them.
+/// Formats rows with aligned columns.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {

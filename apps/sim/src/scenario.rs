@@ -1,7 +1,7 @@
 //! Scenario files.
 //!
-//! TOML; `kind` says which models a scenario is about. A key that is not known is refused, and
-//! so is a value that makes no sense, with the key's name and what would be accepted.
+//! Files are in TOML; `kind` selects the models. Unknown keys and invalid values are rejected with
+//! the key's name and the accepted values.
 
 use std::fmt;
 
@@ -13,25 +13,25 @@ use crate::host::HostScenario;
 use crate::network::NetworkScenario;
 use crate::storage::StorageScenario;
 
-/// A scenario of any kind.
+/// Validated scenario of any kind.
 #[derive(Clone, Debug)]
 pub(crate) enum Scenario {
-    /// Disks on an array.
+    /// Disks on an array with Storage QoS.
     Storage(Box<StorageScenario>),
-    /// Processors, a team of NICs, and VMs.
+    /// Workers, a team of NICs, and VMs.
     Network(Box<NetworkScenario>),
     /// Many nodes that share many stores.
     Fleet(Box<FleetScenario>),
-    /// A host's processors, its VMs and what is asked of them.
+    /// CPUs of a host, its VMs and their load.
     Host(Box<HostScenario>),
 }
 
-/// A key whose value makes no sense.
+/// Key with an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
-    /// As in the file: `array.pairs`, `step 2.set 1.disks`.
+    /// Key as in the file: `array.pairs`, `step 2.set 1.disks`.
     pub(crate) key: String,
-    /// What is wrong, and what would be accepted.
+    /// Reason, and accepted values.
     pub(crate) why: String,
 }
 
@@ -41,18 +41,18 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Why a scenario is not run.
+/// Reason for rejecting a scenario.
 #[derive(Debug, Error)]
 pub(crate) enum Refused {
-    /// It is not TOML, a key is missing or not known, or a value is of another kind.
+    /// Invalid TOML, a missing or unknown key, or a value of the wrong type.
     #[error("{0}")]
     Text(#[from] toml::de::Error),
-    /// There is no such kind.
+    /// The kind of the scenario is unknown.
     #[error(
         "kind: there is no \"{0}\"; there are \"storage\", \"network\", \"fleet\" and \"host\""
     )]
     Kind(String),
-    /// Values that make no sense.
+    /// Some values are invalid.
     #[error("{}", .0.iter().map(Wrong::to_string).collect::<Vec<_>>().join("\n"))]
     Values(Vec<Wrong>),
 }
@@ -63,10 +63,10 @@ struct Kind {
 }
 
 impl Scenario {
-    /// Reads a scenario's text.
+    /// Parses and validates a scenario.
     ///
     /// # Errors
-    /// Everything that is wrong with it, by key.
+    /// Every fault, by key.
     pub(crate) fn read(text: &str) -> Result<Self, Refused> {
         let Kind { kind } = toml::from_str(text)?;
         match kind.as_str() {
@@ -102,7 +102,7 @@ impl Scenario {
         }
     }
 
-    /// What it is called.
+    /// Returns the name of the scenario.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Storage(of) => &of.name,
@@ -112,7 +112,7 @@ impl Scenario {
         }
     }
 
-    /// The seed that it is run with unless another is named.
+    /// Returns the seed of the scenario, the default.
     pub(crate) fn seed(&self) -> u64 {
         match self {
             Self::Storage(of) => of.seed,
@@ -122,7 +122,7 @@ impl Scenario {
         }
     }
 
-    /// Whether it says what a swarm may do.
+    /// Returns true if the scenario defines swarm runs.
     pub(crate) fn has_swarm(&self) -> bool {
         match self {
             Self::Storage(of) => of.swarm.is_some(),
@@ -133,17 +133,17 @@ impl Scenario {
     }
 }
 
-/// Collects what is wrong.
+/// Collection of invalid values.
 #[derive(Debug, Default)]
 pub(crate) struct Wrongs(Vec<Wrong>);
 
 impl Wrongs {
-    /// Something is wrong with a key.
+    /// Reports a key with an invalid value.
     pub(crate) fn add(&mut self, key: impl Into<String>, why: impl Into<String>) {
         self.0.push(Wrong { key: key.into(), why: why.into() });
     }
 
-    /// Wants a number from `low` to `high`.
+    /// Reports a number outside of the range from `low` to `high`.
     pub(crate) fn within(&mut self, key: impl Into<String>, of: u64, low: u64, high: u64) {
         if of < low || of > high {
             self.add(key, format!("{of} is not from {low} to {high}"));

@@ -1,7 +1,7 @@
-//! Many runs of a scenario, each with random changes and faults of its own.
+//! Swarms: many runs of a scenario, each with its own random changes and faults.
 //!
-//! Runs share nothing: each is one thread's from beginning to end, and gives what it would give
-//! alone. Only how long all take depends on how many are run at a time.
+//! Runs share no state: each is executed by one thread and has the same result as alone. Only the
+//! total time depends on the number of parallel runs.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,24 +13,24 @@ use clap::Args;
 use crate::cli::{COMMIT, failure, print, read, simulate};
 use crate::outcome::{Options, Outcome};
 
-/// Failures that are shown.
+/// Largest number of failures shown.
 const SHOWN_MAX: usize = 5;
 
-/// A swarm.
+/// Arguments of `swarm`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Flags {
-    /// The scenario (TOML); its `[swarm]` says what may happen.
+    /// Scenario (TOML) with a table `[swarm]`, which defines the events.
     scenario: PathBuf,
-    /// How many runs.
+    /// Number of runs, each with its own seed.
     #[arg(long, value_name = "N", default_value_t = 500)]
     seeds: u64,
-    /// The first seed; the others follow.
+    /// First seed; the others are consecutive.
     #[arg(long, value_name = "N", default_value_t = 1)]
     first: u64,
-    /// Runs at a time; without it one for each CPU.
+    /// Number of parallel runs; one per CPU if absent.
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
 }

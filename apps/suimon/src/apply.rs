@@ -1,4 +1,4 @@
-//! `apply`, `check` and `export`: host files.
+//! Commands `apply`, `check` and `export` for host files.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,23 +12,23 @@ use crate::exit::Failure;
 use crate::output::{Context, print, print_json};
 use crate::progress::finish;
 
-/// A host file to apply.
+/// Arguments of `apply`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ApplyFlags {
-    /// The host file; - is standard input.
+    /// Host file; - is standard input.
     #[arg(short, long, value_name = "FILE")]
     file: String,
-    /// Promise more minimums than stores can keep.
+    /// Accept minimums that exceed the capacity of stores.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
     change: ChangeFlags,
 }
 
-/// A host file to check.
+/// Arguments of `check`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CheckFlags {
-    /// The host file; - is standard input.
+    /// Host file; - is standard input.
     #[arg(short, long, value_name = "FILE")]
     file: String,
 }
@@ -36,7 +36,7 @@ pub(crate) struct CheckFlags {
 impl ApplyFlags {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         let (text, name) = read(&self.file)?;
-        // What is wrong with the file itself needs no daemon to be told.
+        // Errors of the file itself are reported without a daemon.
         parse_toml(&text, Some(&name)).map_err(Failure::Refused)?;
         let request =
             ApplyRequest { toml: Some(text.clone()), file: Some(name.clone()), config: None };
@@ -49,7 +49,7 @@ impl ApplyFlags {
     }
 }
 
-/// The failure with the lines of what the daemon found wrong on the host.
+/// Adds lines of the file to errors that the daemon found on the host.
 fn located(mut failure: Failure, text: &str, name: &str) -> Failure {
     match &mut failure {
         Failure::Client(ClientError::Refused { errors, .. }) => {
@@ -86,7 +86,7 @@ impl CheckFlags {
     }
 }
 
-/// Prints desired state.
+/// Prints the desired state.
 pub(crate) async fn export(context: &Context) -> Result<(), Failure> {
     if context.json {
         return Ok(print_json(&context.client.config().await?)?);
@@ -94,8 +94,8 @@ pub(crate) async fn export(context: &Context) -> Result<(), Failure> {
     Ok(print(&context.client.config_toml().await?)?)
 }
 
-/// The text of a file and what to call the file in errors. Reads no more than
-/// one byte beyond what a host file may have.
+/// Reads a file and returns its text and its name for errors. Reads at most one byte more than the
+/// largest host file.
 fn read(path: &str) -> Result<(String, String), Failure> {
     let name = if path == "-" { "<stdin>" } else { path };
     let told = |source| Failure::File { path: name.to_owned(), source };

@@ -1,4 +1,4 @@
-//! `nic capture` and `uplink capture`: frames to a pcapng file.
+//! Commands `nic capture` and `uplink capture`: capture frames to a pcapng file.
 
 use core::marker::PhantomData;
 use std::fs::OpenOptions;
@@ -14,33 +14,33 @@ use crate::exit::Failure;
 use crate::output::{Context, is_terminal};
 use crate::units;
 
-/// How long the daemon may take to notice that nobody reads any more.
+/// Time limit for the daemon to end a capture whose connection is closed.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What to capture and where to.
+/// Arguments of `capture`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CaptureFlags<R> {
     #[arg(skip)]
     of: PhantomData<fn() -> R>,
-    /// Whose frames.
+    /// Name of the NIC or uplink.
     name: Name,
     /// File to write; - is standard output.
     #[arg(short = 'w', long = "write", value_name = "FILE")]
     file: String,
-    /// Bytes kept of each frame.
+    /// Bytes captured of each frame.
     #[arg(long, value_name = "BYTES")]
     snaplen: Option<u32>,
-    /// Stop after so many frames.
+    /// Stop after this number of frames.
     #[arg(long, value_name = "FRAMES")]
     count: Option<u64>,
-    /// Stop after so many bytes.
+    /// Stop after this number of bytes.
     #[arg(long, value_name = "BYTES")]
     max_bytes: Option<u64>,
 }
 
 impl<R: Captured> CaptureFlags<R> {
-    /// Captures until a bound is reached, the user interrupts, the operation is
-    /// cancelled or whoever reads the frames has gone.
+    /// Captures until a limit is reached, the user interrupts, the operation is cancelled, or the
+    /// reader of standard output closes it.
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         if self.file == "-" && is_terminal() {
             let hint = "a capture is binary; write it to a file, or pipe it into a program";
@@ -67,7 +67,8 @@ impl<R: Captured> CaptureFlags<R> {
             }
             written = written.saturating_add(chunk.len() as u64);
         }
-        // When we are gone the capture is over, and the next one can begin.
+        // Waits for the end of the capture after closing the connection, so that the next capture
+        // can start.
         if let Some(operation) = capture.operation() {
             drop(capture);
             let _ = context.client.wait_operation(operation, END_TIMEOUT).await;
@@ -77,7 +78,7 @@ impl<R: Captured> CaptureFlags<R> {
     }
 }
 
-/// Frames are other people's data: a new file is its owner's only.
+/// Opens the output. A new file is accessible to its owner only, since frames contain private data.
 fn open(path: &str) -> Result<Box<dyn Write + Send>, Failure> {
     if path == "-" {
         return Ok(Box::new(io::stdout()));

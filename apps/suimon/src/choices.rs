@@ -1,10 +1,10 @@
-//! Flags whose values are a few words of the contract.
+//! Parsers of flags with a fixed set of values defined in the contract.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Reads one of these words as the contract writes it.
+/// Returns a parser that accepts one of `words`, as serialized by the API.
 pub(crate) fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     words: &'static [&'static str],
 ) -> ValueParser {

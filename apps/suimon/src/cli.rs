@@ -1,4 +1,4 @@
-//! The command line: what it is made of, and how it is read.
+//! Definition and parsing of the command line.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -32,14 +32,14 @@ use crate::vf::VfVerb;
 use crate::vm::VmVerb;
 use crate::vmq::VmqVerb;
 
-/// Look at and change the I/O side of a virtualization host.
+/// Show and change the I/O side of a virtualization host.
 ///
-/// Every command that changes something changes the same desired state that a
-/// host file describes, and waits until the host is as desired.
+/// Commands that make changes modify the desired state, which a host file also describes, and wait
+/// until the host is in this state.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "suimon", version, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
-    /// Socket of the daemon.
+    /// Unix socket of the daemon.
     #[arg(
         long,
         value_name = "PATH",
@@ -59,87 +59,87 @@ pub(crate) struct Cli {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Noun {
-    /// The host and its daemon.
+    /// Host and its daemon.
     #[command(subcommand)]
     Host(HostVerb),
-    /// Switches: who can reach whom.
+    /// Virtual switches.
     #[command(subcommand)]
     Switch(SwitchVerb),
-    /// Uplinks: the way to the outside world.
+    /// Uplinks: connections to the physical network.
     #[command(subcommand)]
     Uplink(UplinkVerb),
-    /// Teams: several uplinks that a switch uses as one.
+    /// Teams: groups of uplinks used as one.
     #[command(subcommand)]
     Team(Box<TeamVerb>),
     /// Virtual NICs.
     #[command(subcommand)]
     Nic(Box<NicVerb>),
-    /// Offloads: what ports leave to whom.
+    /// Checksum, segmentation and coalescing offloads per port.
     #[command(subcommand)]
     Offload(OffloadVerb),
-    /// VMQ: which processors work off the queues of a team or uplink, and why.
+    /// VMQ: assignment of the queues of a team or uplink to workers, with reasons.
     #[command(subcommand)]
     Vmq(VmqVerb),
-    /// Stores: where disks are.
+    /// Backing stores of disks.
     #[command(subcommand)]
     Store(Box<StoreVerb>),
     /// Virtual disks.
     #[command(subcommand)]
     Disk(Box<DiskVerb>),
-    /// Image files: described, checked, repaired, and linked to their parents.
+    /// Image files: describe, check, repair, and relink to a parent.
     #[command(subcommand)]
     Image(ImageVerb),
-    /// Storage QoS: minimums and maximums of disks, and what they get.
+    /// Storage QoS: minimums, maximums and delivered rates of disks.
     #[command(subcommand)]
     Qos(Box<QosVerb>),
-    /// VMs: started, stopped, and what they have.
+    /// VMs: start, stop, migrate, and show state.
     #[command(subcommand)]
     Vm(Box<VmVerb>),
-    /// The host's power plan, what of it is in effect, and energy.
+    /// Power plan of the host, settings in effect, and energy.
     #[command(subcommand)]
     Power(PowerVerb),
-    /// Adapters with SR-IOV: how they and their VFs are to be.
+    /// SR-IOV adapters: desired state of adapters and VFs.
     #[command(subcommand)]
     Pf(Box<PfVerb>),
-    /// VFs: what adapters with SR-IOV have, who uses it, and how it is set up.
+    /// VFs of SR-IOV adapters: use and settings.
     #[command(subcommand)]
     Vf(Box<VfVerb>),
-    /// Other nodes, to which VMs can go.
+    /// Other nodes, as destinations of live migration.
     #[command(subcommand)]
     Node(Box<NodeVerb>),
-    /// The cluster whose nodes share stores, and what this host may do of them.
+    /// Cluster with shared stores, and the limits of this host on them.
     #[command(subcommand)]
     Cluster(ClusterVerb),
     /// The web console.
     #[command(subcommand)]
     Console(ConsoleVerb),
-    /// The lab: runs published experiments on this host, writes reports, compares.
+    /// Lab: run published experiments on this host, create reports, compare runs.
     Lab(LabFlags),
-    /// Queues and the processors that own them.
+    /// Queues and the workers that own them.
     #[command(subcommand)]
     Queue(QueueVerb),
-    /// Processors: the CPUs that move frames.
+    /// Workers (data-plane threads).
     #[command(subcommand)]
     Processor(ProcessorVerb),
-    /// Events: what has happened.
+    /// Log of events.
     #[command(subcommand)]
     Event(EventVerb),
-    /// Operations: changes under way.
+    /// Operations: asynchronous changes.
     #[command(subcommand)]
     Operation(OperationVerb),
-    /// Make the host be as a file describes.
+    /// Change the host to the state described in a file.
     Apply(ApplyFlags),
-    /// Print desired state as a host file.
+    /// Print the desired state as a host file.
     Export,
     /// Check a host file without a daemon.
     Check(CheckFlags),
-    /// Show live rates of NICs, uplinks, disks and processors, watts and work per watt.
+    /// Show live rates of NICs, uplinks, disks and workers, power, and work per watt.
     Top(TopFlags),
-    /// Print the daemon's metrics in Prometheus' text format, as `GET /metrics` has them.
+    /// Print the daemon's metrics in Prometheus text format, as returned by `GET /metrics`.
     Metrics,
     /// Print a completion script for a shell.
     Completions(CompletionsFlags),
-    /// Print the manual page, or write one per command.
+    /// Print the manual page, or write one page per command.
     Man(ManFlags),
     /// Print the daemon's OpenAPI document.
     Openapi,
@@ -148,31 +148,31 @@ enum Noun {
     Docs(DocsFlags),
 }
 
-/// Flags of everything that changes desired state.
+/// Flags common to commands that change the desired state.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ChangeFlags {
-    /// Show what would happen and change nothing.
+    /// Show the plan and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Do not wait until it is done.
+    /// Return without waiting for the end of the operation.
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) no_wait: bool,
 }
 
 impl ChangeFlags {
-    /// The flags as the daemon is told them.
+    /// Returns the flags as options of the request.
     pub(crate) fn options(self) -> ChangeOptions {
         ChangeOptions { dry_run: self.dry_run, ..ChangeOptions::default() }
     }
 }
 
 impl Cli {
-    /// Whether JSON is asked for.
+    /// Returns true if JSON output is requested.
     pub(crate) fn json(&self) -> bool {
         self.json
     }
 
-    /// Does what the command line says.
+    /// Executes the command.
     pub(crate) async fn run(self) -> Result<(), Failure> {
         if let Noun::Lab(flags) = self.noun {
             return flags.run(&self.socket, self.json);
@@ -224,14 +224,14 @@ impl Cli {
     }
 }
 
-/// Reads the command line; ends the process if it is wrong or asks for help.
+/// Parses the command line. Exits if it is invalid or requests help.
 pub(crate) fn parse() -> Cli {
     parse_from(std::env::args_os()).unwrap_or_else(|error| {
         if !error.use_stderr() {
             error.exit();
         }
         let words: Vec<OsString> = std::env::args_os().collect();
-        // Where the command line is wrong, nothing is known of its flags.
+        // With an invalid command line, parsed flags are not available.
         if words.iter().any(|word| word == "--json") {
             eprintln!("{}", wrong_usage(error.render().to_string().trim_end().to_owned()));
         } else {
@@ -242,15 +242,15 @@ pub(crate) fn parse() -> Cli {
     })
 }
 
-/// Returns true for `image check` and `image repair`: the exit code of other wrong command lines is
-/// that of a damaged image there.
+/// Returns true for `image check` and `image repair`, where the usual exit code of an invalid
+/// command line means a damaged image.
 fn is_image_check(words: &[OsString]) -> bool {
     let mut words = words.iter().skip_while(|word| *word != "image").skip(1);
     let verb = words.find(|word| !word.as_encoded_bytes().starts_with(b"-"));
     verb.is_some_and(|verb| verb == "check" || verb == "repair")
 }
 
-/// Reads a command line.
+/// Parses a command line.
 pub(crate) fn parse_from<I, T>(args: I) -> Result<Cli, clap::Error>
 where
     I: IntoIterator<Item = T>,
@@ -259,7 +259,7 @@ where
     let mut matches = socket_everywhere(command()).try_get_matches_from(args)?;
     let late_socket = late_socket(&matches).cloned();
     let is_written = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
-    // What is written counts more than what the environment says.
+    // Flags take precedence over environment variables.
     let wants_socket = (late_socket.is_some() || is_written("socket")) && !is_written("node");
     let mut cli = Cli::from_arg_matches_mut(&mut matches)?;
     if wants_socket {
@@ -271,7 +271,7 @@ where
     Ok(cli)
 }
 
-/// The command line as help, completions and manual pages show it.
+/// Returns the command line as shown in help, completions and manual pages.
 pub(crate) fn command() -> Command {
     let codes: String =
         CODES.iter().map(|(code, meaning)| format!("  {code:<4} {meaning}\n")).collect();
@@ -280,8 +280,8 @@ pub(crate) fn command() -> Command {
 
 const LATE_SOCKET: &str = "late-socket";
 
-/// Takes `--socket` after the verb too, except where the verb has a `--socket` of
-/// its own: the one of a NIC.
+/// Accepts `--socket` after the verb too, unless the verb has a flag `--socket` of its own (the
+/// socket of a NIC).
 fn socket_everywhere(command: Command) -> Command {
     command.mut_subcommands(|sub| {
         let sub = socket_everywhere(sub);
@@ -298,7 +298,7 @@ fn socket_everywhere(command: Command) -> Command {
     })
 }
 
-/// The `--socket` that was given farthest to the right, after a noun.
+/// Returns the rightmost `--socket` after a noun.
 fn late_socket(matches: &ArgMatches) -> Option<&PathBuf> {
     let (_, sub) = matches.subcommand()?;
     late_socket(sub).or_else(|| {

@@ -93,7 +93,7 @@ fn what_does_not_fit_is_refused_before_anything_is_asked() {
     assert!(message.contains("not a file in a store"), "{message}");
     wrong(&["disk", "convert", "web", "x", "--format", "pass-through"]);
     wrong(&["qos", "flows", "--interval", "1000"]);
-    // What means nothing is no flag.
+    // Flags without a meaning for the command do not exist.
     wrong(&["nic", "delete", "web", "--with-file"]);
     wrong(&["nic", "set", "web", "--vlan", "1", "--force"]);
     wrong(&["disk", "delete", "web", "--force"]);

@@ -1,4 +1,4 @@
-//! `cluster`: the cluster that the host is a node of.
+//! Commands of `cluster`: membership of the host in a cluster.
 
 use std::path::PathBuf;
 
@@ -14,27 +14,27 @@ use crate::output::Context;
 use crate::progress::finish;
 use crate::settings::{self, Setting};
 
-/// Keys that say which node of which cluster the host is.
+/// Keys that identify the host and its cluster.
 const IDENTITY: [&str; 2] = ["name", "node"];
 
 /// Verbs of `cluster`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ClusterVerb {
-    /// Show the cluster's nodes, who divides which shared store, and what this host may do of each.
+    /// Show the nodes of the cluster, the leader of each shared store, and the limits of this host.
     Status,
-    /// Make a cluster, and be its first node. One that is there is refused.
+    /// Create a cluster with this host as first node; fails if it exists.
     Init(Box<MembershipFlags>),
-    /// Be a node of a cluster: stores with `shared` are held to what it gives this host of them.
-    /// The first node that joins makes the cluster.
+    /// Join a cluster: stores with `shared` are limited to the share granted to this host. The
+    /// first node that joins creates the cluster.
     Join(Box<JoinFlags>),
-    /// Change how etcd is reached, while the host stays a node.
+    /// Change the connection to etcd without leaving the cluster.
     Set(ClusterSetFlags),
-    /// Give back what is reserved for this host, and be by itself.
+    /// Release this host's reservations and leave the cluster.
     Leave(LeaveFlags),
-    /// Take a node out of the cluster that is gone for good, so that what is reserved for it is
-    /// free. One that lives is not taken out.
+    /// Remove a permanently failed node from the cluster and release its reservations; fails for a
+    /// live node.
     Remove {
-        /// Its name in the cluster.
+        /// Name of the node in the cluster.
         node: Name,
     },
 }
@@ -43,33 +43,33 @@ pub(crate) enum ClusterVerb {
 pub(crate) struct JoinFlags {
     #[command(flatten)]
     node: MembershipFlags,
-    /// Do not ask first whether etcd answers.
+    /// Join even if etcd does not respond.
     #[arg(long)]
     force: bool,
 }
 
-/// Which node of which cluster the host is to be.
+/// Identity of the host in the cluster, and connection to etcd.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MembershipFlags {
-    /// The cluster's name.
+    /// Name of the cluster.
     #[arg(value_name = "CLUSTER")]
     name: Name,
-    /// This host's name in it, which no other node has.
+    /// Name of this host in the cluster; unique among its nodes.
     #[arg(long = "as", value_name = "NODE")]
     node: Name,
     /// URLs of etcd's members.
     #[arg(long, value_name = "URL,…", value_delimiter = ',', required = true)]
     endpoints: Vec<String>,
-    /// Certificates in PEM, of which one has signed those of etcd's members; for https.
+    /// PEM file with the CA certificates of etcd's members; for https.
     #[arg(id = "etcd_authority", long = "authority", value_name = "PATH")]
     authority: Option<PathBuf>,
-    /// This node's certificate in PEM, if etcd wants one.
+    /// PEM file with this node's certificate, if etcd requires one.
     #[arg(long, value_name = "PATH", requires_all = ["etcd_authority", "key"])]
     certificate: Option<PathBuf>,
-    /// Private key of this node's certificate, in PEM.
+    /// PEM file with the private key of this node's certificate.
     #[arg(long, value_name = "PATH", requires = "certificate")]
     key: Option<PathBuf>,
-    /// The user of etcd that this node is.
+    /// User name for etcd.
     #[arg(long, value_name = "USER", requires = "password_file")]
     user: Option<String>,
     /// File whose first line is the user's password.
@@ -92,7 +92,7 @@ pub(crate) struct ClusterSetFlags {
     change: ChangeFlags,
 }
 
-/// A key of the cluster, or of its TLS.
+/// Setting of the cluster itself, or of its TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ClusterSetting {
     Own(Setting),
@@ -119,7 +119,7 @@ fn setting(text: &str) -> Result<ClusterSetting, String> {
     settings::parse(Kind::Cluster, text).map(ClusterSetting::Own)
 }
 
-/// The keys that can be changed.
+/// Returns the keys that can be changed.
 fn keys() -> String {
     let own = Kind::Cluster.keys().iter().map(|key| key.name);
     let own = own.filter(|name| !IDENTITY.contains(name) && *name != "tls");
@@ -135,7 +135,7 @@ fn settings_help() -> String {
     )
 }
 
-/// The merge patch that the settings describe.
+/// Returns the merge patch with the given settings.
 fn patch(settings: Vec<ClusterSetting>) -> Result<Value, Failure> {
     let (mut own, mut tls) = (Vec::new(), Vec::new());
     for setting in settings {
@@ -157,7 +157,7 @@ fn patch(settings: Vec<ClusterSetting>) -> Result<Value, Failure> {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LeaveFlags {
-    /// Although disks would load shared stores without limit from then on, or etcd does not answer.
+    /// Leave even if disks would then use shared stores without limit, or if etcd does not respond.
     #[arg(long)]
     force: bool,
     #[command(flatten)]

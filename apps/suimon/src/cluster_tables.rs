@@ -1,4 +1,4 @@
-//! The cluster as text.
+//! Text output of the cluster's state.
 
 use suimon_contract::{
     ClusterDisk, ClusterMember, ClusterShare, ClusterStatus, ClusterStore, Kind,
@@ -9,7 +9,7 @@ use crate::lines::{Lines, health};
 use crate::table::{Table, or_dash};
 use crate::units;
 
-/// All of it.
+/// Returns the complete state of the cluster.
 pub(crate) fn details(cluster: &ClusterStatus) -> String {
     let mut lines = Lines::default();
     match &cluster.config {
@@ -80,7 +80,7 @@ fn shares(all: &[ClusterStore]) -> Table {
     table
 }
 
-/// Who was seen on stores themselves.
+/// Returns the nodes whose heartbeats were read on stores.
 fn seen(all: &[ClusterStore]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_SEEN);
     for store in all {
@@ -99,7 +99,7 @@ fn seen(all: &[ClusterStore]) -> Table {
     table
 }
 
-/// What disks of all nodes get, a line each. Rates are normalised operations per second.
+/// Returns a table with one row per disk of any node. Rates are normalised operations per second.
 pub(crate) fn flow_table(disks: &[ClusterDisk]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_FLOWS);
     for disk in disks {

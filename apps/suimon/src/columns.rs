@@ -1,5 +1,5 @@
-//! Columns of the tables that `suimon` prints: title, JSON field, unit and meaning of each. The tables
-//! are printed by these definitions, and `docs/reference/status.md` is generated from them.
+//! Columns of the tables that `suimon` prints: title, JSON field, unit and meaning of each. The
+//! tables are printed by these definitions, and `docs/reference/status.md` is generated from them.
 
 mod cluster;
 mod column;

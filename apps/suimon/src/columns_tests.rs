@@ -6,7 +6,7 @@ use super::*;
 
 const DOCUMENT: &str = include_str!("../../../contract/openapi.json");
 
-/// Schema that a reference names, or the schema itself.
+/// Returns the schema that a reference names, or the schema itself.
 fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let of_option = schema["oneOf"].as_array().or_else(|| schema["allOf"].as_array());
     let schema =
@@ -19,7 +19,7 @@ fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     }
 }
 
-/// Whether a value of the schema has a field at this path.
+/// Returns true if a value of the schema has a field at this path.
 fn has_field(document: &Value, schema: &Value, path: &str) -> bool {
     let schema = resolved(document, schema);
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
@@ -68,7 +68,7 @@ fn fields_of_top_are_in_its_json() {
         };
         assert!(row.is_object(), "{}: {rates}", columns.path);
         for field in columns.all.iter().flat_map(|column| column.fields.split(", ")) {
-            // There is a reason only while power is unknown.
+            // The reason is present only while power is unknown.
             if field == "lacking" {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! `console`: the web console.
+//! Commands of `console`: the web console.
 
 use clap::Subcommand;
 
@@ -8,8 +8,8 @@ use crate::output::Context;
 /// Verbs of `console`.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub(crate) enum ConsoleVerb {
-    /// Print an address that logs a browser on the host in to the console, once and within a minute.
-    /// From another machine: `ssh -L 7446:127.0.0.1:7446 HOST` first.
+    /// Print a single-use address that logs a browser on the host in to the console, valid for one
+    /// minute. From another machine, open a tunnel first: `ssh -L 7446:127.0.0.1:7446 HOST`.
     Login,
 }
 

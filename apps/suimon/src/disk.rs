@@ -1,4 +1,4 @@
-//! `disk`: what can be done to a disk and its file.
+//! Commands of `disk`: operations on a disk and its file.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -18,30 +18,30 @@ use crate::resource::{OwnVerb, ResourceVerb};
 /// Verbs of `disk`.
 pub(crate) type DiskVerb = ResourceVerb<DiskConfig, OwnDiskVerb>;
 
-/// What only disks can do.
+/// Verbs that only disks have.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OwnDiskVerb {
-    /// Show how a disk is offered and who uses it, or change how NBD clients find it.
+    /// Show the NBD export of a disk and its clients, or change the export.
     Export(ExportFlags),
-    /// Make a disk larger while it is in use.
+    /// Enlarge a disk while it is in use.
     Resize(ResizeFlags),
-    /// Look whether a disk's file is sound.
+    /// Check the file of a disk.
     Check(WorkFlags),
-    /// Give space that a disk's file does not need back to its store.
+    /// Release unused space of a disk's file to its store.
     Compact(WorkFlags),
     /// Copy a disk to a file of another format or kind in the same store.
     Convert(ConvertFlags),
-    /// Keep what a disk has now: what is written from now on goes to a new differencing file.
+    /// Create a snapshot: later writes go to a new differencing file.
     Snapshot(SnapshotFlags),
-    /// Write what is in the differencing file of a disk into its parent.
+    /// Merge the differencing file of a disk into its parent.
     Merge(WorkFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ResizeFlags {
-    /// The disk.
+    /// Name of the disk.
     name: Name,
-    /// Its new size, like "20 GiB"; a disk never shrinks.
+    /// New size, such as "20 GiB"; a disk cannot shrink.
     size: ByteSize,
     #[command(flatten)]
     change: ChangeFlags,
@@ -49,9 +49,9 @@ pub(crate) struct ResizeFlags {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WorkFlags {
-    /// The disk.
+    /// Name of the disk.
     pub(crate) name: Name,
-    /// Do not wait until it is done.
+    /// Return without waiting for the end of the operation.
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
@@ -60,12 +60,12 @@ pub(crate) struct WorkFlags {
 pub(crate) struct ConvertFlags {
     #[command(flatten)]
     work: WorkFlags,
-    /// The new file, relative to the store's path.
+    /// New file, relative to the store's path.
     file: StoreFile,
-    /// Its format.
+    /// Image format of the new file.
     #[arg(long, value_name = "KIND", value_parser = one_of::<DiskFormat>(&["raw", "vhd", "vhdx"]))]
     format: DiskFormat,
-    /// Its kind; fixed if absent for raw, else dynamic.
+    /// Kind of the new file; fixed if absent for raw, else dynamic.
     #[arg(long, value_name = "KIND", value_parser = one_of::<DiskKind>(&["fixed", "dynamic"]))]
     kind: Option<DiskKind>,
 }

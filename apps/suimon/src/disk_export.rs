@@ -1,4 +1,4 @@
-//! `disk export`: how a disk is offered, and to whom.
+//! Command `disk export`: NBD export of a disk, and its clients.
 
 use clap::Args;
 use serde_json::json;
@@ -12,10 +12,10 @@ use crate::output::Context;
 use crate::progress::finish;
 use crate::settings::{self, Setting};
 
-/// How a disk is offered.
+/// Arguments of `disk export`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ExportFlags {
-    /// The disk.
+    /// Name of the disk.
     name: Name,
     #[arg(
         value_name = "KEY=VALUE",
@@ -23,7 +23,7 @@ pub(crate) struct ExportFlags {
         help = keys_help()
     )]
     settings: Vec<Setting>,
-    /// Offer it to NBD clients no more; those that use it are cut off.
+    /// Remove the NBD export; connected clients are disconnected.
     #[arg(long, conflicts_with = "settings")]
     none: bool,
     #[command(flatten)]
@@ -51,7 +51,7 @@ impl ExportFlags {
     }
 }
 
-/// The tables of what offers it, where NBD clients find it, and who is there.
+/// Returns the export's settings, its URIs and the connected clients.
 fn details(disk: &DiskStatus) -> String {
     let mut lines = Lines::default();
     lines.add("disk", &disk.config.name);
@@ -70,7 +70,7 @@ fn details(disk: &DiskStatus) -> String {
     lines.text()
 }
 
-/// What libnbd, QEMU and fio are told (`doc/uri.md` of the protocol).
+/// Returns the URIs for libnbd, QEMU and fio (`doc/uri.md` of the protocol).
 fn uris(disk: &DiskConfig) -> Vec<String> {
     let Some(nbd) = &disk.nbd else { return Vec::new() };
     let name = &disk.name;

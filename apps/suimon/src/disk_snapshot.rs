@@ -1,4 +1,4 @@
-//! `disk snapshot`: what a disk has now is kept, as its guest would want to find it.
+//! Command `disk snapshot`: snapshots, optionally with frozen file systems.
 
 use clap::Args;
 use suimon_contract::{
@@ -15,14 +15,13 @@ use crate::progress::{await_end, watch};
 pub(crate) struct SnapshotFlags {
     #[command(flatten)]
     work: WorkFlags,
-    /// The new file, relative to the store's path.
+    /// New file, relative to the store's path.
     file: StoreFile,
-    /// Have the agent in the guest of the VM that has the disk write what waits, and hold writes
-    /// until the snapshot is taken: it is then what the guest's file systems are, not what they
-    /// would be after a loss of power.
+    /// Freeze the file systems of the disk's VM through the guest agent until the snapshot is
+    /// taken. This creates a file-system-consistent instead of a crash-consistent snapshot.
     #[arg(long, conflicts_with = "no_wait")]
     freeze: bool,
-    /// With `--freeze`: after how long the guest goes on if nobody told it to.
+    /// With `--freeze`: time after which the file systems are thawed automatically.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -72,7 +71,7 @@ impl SnapshotFlags {
         await_end(context, operation, self.work.no_wait).await
     }
 
-    /// The VM that has the disk now.
+    /// Returns the VM that the disk belongs to.
     async fn vm(&self, context: &Context) -> Result<Name, Failure> {
         let vms = context.client.list::<VmConfig>().await?;
         let vm = vms.into_iter().find(|vm| vm.disks.contains(&self.work.name));

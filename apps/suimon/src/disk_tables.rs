@@ -1,4 +1,4 @@
-//! Stores and disks as tables and in detail.
+//! Text output of stores and disks.
 
 use suimon_contract::{
     CapabilitySource, DiskConfig, DiskCounters, DiskKind, DiskRequestCounters, DiskStatus, NbdWay,
@@ -99,7 +99,7 @@ fn add_measured(lines: &mut Lines, measured: &StoreMeasurement) {
     }
 }
 
-/// `2.0 TiB (150 %)`: the disks' size in sum, and how much of the store's bytes that is.
+/// Formats the sum of the disks' sizes and its ratio to the store's size: `2.0 TiB (150 %)`.
 fn virtual_size(store: &StoreStatus) -> String {
     let size = units::size(store.virtual_bytes);
     match store.overcommit_percent {
@@ -108,7 +108,8 @@ fn virtual_size(store: &StoreStatus) -> String {
     }
 }
 
-/// `4500 (90 %)`, with the number as `shown` makes it.
+/// Formats the sum of minimums and its ratio to the capacity: `4500 (90 %)`. `shown` formats the
+/// number.
 fn promised(store: &StoreStatus, shown: fn(u64) -> String) -> String {
     let iops = shown(store.promised_iops);
     match store.promised_percent {
@@ -179,24 +180,24 @@ impl Shown for DiskConfig {
     }
 }
 
-/// `vhdx`, or with its kind where that is not the usual one: `vhdx, fixed`.
+/// Formats the image format, with the kind unless it is the default: `vhdx, fixed`.
 fn format(disk: &DiskStatus) -> String {
     let format = word(&disk.config.format);
     let is_usual = kind(disk) == disk.config.format.default_kind();
     if is_usual { format } else { format!("{format}, {}", word(&kind(disk))) }
 }
 
-/// Kind of the image, or while it is not open the desired one.
+/// Returns the kind of the image; the desired one while the disk is not open.
 fn kind(disk: &DiskStatus) -> DiskKind {
     disk.kind.unwrap_or_else(|| disk.config.effective_kind())
 }
 
-/// The policy, or the limits of the disk's own.
+/// Formats the policy, or the disk's own limits.
 fn qos(disk: &DiskConfig) -> String {
     disk.qos_policy.as_ref().map_or_else(|| limits_in_short(&disk.qos), ToString::to_string)
 }
 
-/// `3, 2 of them parents`.
+/// Formats the number of files: `3, 2 of them parents`.
 fn layers(count: u32) -> String {
     match count {
         0 | 1 => count.to_string(),
@@ -205,7 +206,7 @@ fn layers(count: u32) -> String {
     }
 }
 
-/// Whether a crash of the host would take something of the image.
+/// Formats whether a crash of the host would lose image metadata.
 fn metadata(uncommitted_bytes: u64) -> String {
     match uncommitted_bytes {
         0 => "clean".to_owned(),
@@ -213,7 +214,7 @@ fn metadata(uncommitted_bytes: u64) -> String {
     }
 }
 
-/// `VM, 2 NBD clients`.
+/// Formats the users of a disk: `VM, 2 NBD clients`.
 pub(crate) fn used_by(disk: &DiskStatus) -> String {
     let vm = disk.vhost_user.as_ref().filter(|vhost_user| vhost_user.connected);
     let clients = disk.nbd.as_ref().map_or(0, |nbd| nbd.clients);
@@ -226,7 +227,7 @@ pub(crate) fn used_by(disk: &DiskStatus) -> String {
     if users.is_empty() { "–".to_owned() } else { users.join(", ") }
 }
 
-/// Who uses it over NBD, a line each.
+/// Adds a line for each NBD client.
 pub(crate) fn add_clients(lines: &mut Lines, disk: &DiskStatus) {
     for client in disk.nbd.iter().flat_map(|nbd| &nbd.connections) {
         lines.add("NBD client", format!("{}, {}", client.peer, way(client.way)));

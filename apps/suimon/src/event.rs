@@ -1,4 +1,4 @@
-//! `event`: what has happened.
+//! Commands of `event`: the event log.
 
 use clap::{Args, Subcommand, ValueEnum};
 use suimon_client::EventQuery;
@@ -13,16 +13,16 @@ use crate::units;
 pub(crate) enum EventVerb {
     /// List events, oldest first.
     List(ListFlags),
-    /// Print events as they happen, until interrupted.
+    /// Print events as they occur, until interrupted.
     Follow(FollowFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ListFlags {
-    /// Only events after this sequence number; the last ones if absent.
+    /// Only events after this sequence number; the latest ones if absent.
     #[arg(long, value_name = "SEQUENCE")]
     after: Option<u64>,
-    /// At most so many; 100 if absent.
+    /// Largest number of events; 100 if absent.
     #[arg(long, value_name = "NUMBER")]
     limit: Option<usize>,
     #[command(flatten)]
@@ -31,23 +31,25 @@ pub(crate) struct ListFlags {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FollowFlags {
-    /// Begin with the events after this sequence number instead of the next one.
+    /// Begin after this sequence number; with the next event if absent.
     #[arg(long, value_name = "SEQUENCE")]
     after: Option<u64>,
     #[command(flatten)]
     filter: FilterFlags,
 }
 
-/// Which events.
+/// Flags that select events by severity, subject and kind.
 #[derive(Clone, Debug, Args)]
 struct FilterFlags {
-    /// Only events that matter at least so much.
+    /// Only events of at least this severity.
     #[arg(long)]
     severity: Option<SeverityFlag>,
-    /// Only events about this subject, like `disk/web`, or about all of a kind, like `disk`.
+    /// Only events about this subject, such as `disk/web`, or about this kind of subject, such as
+    /// `disk`.
     #[arg(long, value_name = "SUBJECT")]
     subject: Option<String>,
-    /// Only events of this kind, like 6108; `docs/reference/events.md` lists them.
+    /// Only events of the kind with this number, such as 6108; `docs/reference/events.md` lists the
+    /// kinds.
     #[arg(long, value_name = "NUMBER")]
     id: Option<u32>,
 }
@@ -113,7 +115,8 @@ async fn follow(context: &Context, flags: FollowFlags) -> Result<(), Failure> {
     }
 }
 
-/// `2026-03-01T12:30:05.123Z  4711  3004 info     nic/web: connected (features=0x1)`.
+/// Formats an event as one line: `2026-03-01T12:30:05.123Z  4711  3004 info     nic/web: connected
+/// (features=0x1)`.
 fn line(event: &Event) -> String {
     let mut line = format!(
         "{}  {:>6}  {} {:7}  {}: {}",
@@ -132,7 +135,7 @@ fn line(event: &Event) -> String {
     line
 }
 
-/// Returns true if a text has a value as a word, or as several.
+/// Returns true if the text contains the value as one or more whole words.
 fn states(text: &str, value: &str) -> bool {
     let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
     text.match_indices(value).any(|(at, found)| {
@@ -157,7 +160,7 @@ mod tests {
             text: "a VM connected".to_owned(),
             fields: [("socket".to_owned(), "/run/web.sock".to_owned())].into(),
         };
-        // A field that the text states already is left out; `--json` has it.
+        // A field repeated in the text is omitted; `--json` contains it.
         let repeated = Event {
             text: "The file a.vhdx was made, 10 MiB.".to_owned(),
             fields: [("file", "a.vhdx"), ("disks", "1"), ("size", "10"), ("made", "")]

@@ -1,4 +1,4 @@
-//! How a command can fail, and the exit codes that say so.
+//! Failures of commands, and the exit codes that report them.
 
 use std::io;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use suimon_client::ClientError;
 use suimon_contract::{ApiError, ErrorCode, Operation, OperationState};
 use thiserror::Error;
 
-/// The exit codes, as `--help` and the reference show them.
+/// Exit codes, as listed in `--help` and the reference.
 pub(crate) const CODES: &[(u8, &str)] = &[
     (0, "done"),
     (1, "the operation failed; everything is as before"),
@@ -21,55 +21,55 @@ pub(crate) const CODES: &[(u8, &str)] = &[
     (130, "interrupted while waiting; the operation goes on"),
 ];
 
-/// Why a command did not do what it was asked.
+/// Failure of a command, which determines its exit code.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
-    /// The daemon, or the way to it.
+    /// Error from the daemon, or from the connection to it.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// Refused here, before the daemon was asked: the configuration is wrong, or names
-    /// what is not there.
+    /// Rejected without the daemon: the configuration is invalid, or names something that does not
+    /// exist.
     #[error("refused")]
     Refused(Vec<ApiError>),
-    /// An operation ended, but not well.
+    /// The operation failed or was cancelled.
     #[error("{} of {} {}", .0.kind, .0.subject, ending(.0))]
     Operation(Box<Operation>),
-    /// Interrupted while an operation was under way.
+    /// Interrupted while an operation was in progress.
     #[error(
         "operation {id} goes on; `suimon operation watch {id}` waits for it, \
          `suimon operation cancel {id}` stops it"
     )]
     Interrupted {
-        /// The operation.
+        /// Number of the operation.
         id: u64,
     },
-    /// A file.
+    /// File cannot be read or written.
     #[error("{path}: {source}")]
     File {
-        /// Which.
+        /// Path or name of the file.
         path: String,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Standard input or output, or the terminal.
+    /// Error of standard input or output, or of the terminal.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// An image was not checked, whatever the reason.
+    /// The image was not checked, for any reason.
     #[error(transparent)]
     NotChecked(Box<Self>),
-    /// An image file cannot be opened.
+    /// The image file cannot be opened.
     #[error("{message}")]
     Image {
-        /// Why, as the tool reports it.
+        /// Reason as reported by the tool.
         message: String,
     },
-    /// A report that was shown is not good.
+    /// The printed report contains errors.
     #[error("exit code {code}")]
     Verdict {
-        /// The exit code that says so.
+        /// Exit code of the report.
         code: u8,
     },
-    /// Arguments that do not go together.
+    /// Invalid combination of arguments.
     #[error("{0}")]
     Usage(String),
 }
@@ -82,30 +82,31 @@ fn ending(operation: &Operation) -> String {
     }
 }
 
-/// An error as `--json` shows it, in an object like the API's `ErrorBody`.
+/// Error as printed by `--json`, in an object like the API's `ErrorBody`.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Told<'e> {
-    /// What the daemon said, or would have said of a host file.
+    /// Error of the daemon, or of the validation of a host file.
     Api(&'e ApiError),
-    /// What only a client can say.
+    /// Error that only a client can have.
     Own { code: &'static str, message: String },
 }
 
-/// A line of JSON with these errors.
+/// Returns one line of JSON with these errors.
 fn json_line(errors: &[Told<'_>]) -> String {
     serde_json::json!({ "errors": errors }).to_string()
 }
 
-/// What `--json` says of a command line that is wrong.
+/// Returns the `--json` error of an invalid command line.
 pub(crate) fn wrong_usage(message: String) -> String {
     json_line(&[Told::Own { code: "usage", message }])
 }
 
 impl Failure {
-    /// What was named is not there: what it would have been, and all there is.
+    /// Returns the error for a name that does not exist, with the names that do. `what` is the kind
+    /// of object.
     pub(crate) fn no_such(what: &str, mut known: Vec<String>) -> Self {
-        /// Names that are shown at most.
+        /// Largest number of names shown.
         const SHOWN_MAX: usize = 16;
         let more = known.len().saturating_sub(SHOWN_MAX);
         known.truncate(SHOWN_MAX);
@@ -117,12 +118,12 @@ impl Failure {
         Self::not_found(format!("there is no {what}; {there}"))
     }
 
-    /// What was asked for is not there.
+    /// Returns the error for an object that does not exist.
     pub(crate) fn not_found(message: String) -> Self {
         Self::Refused(vec![ApiError::new(ErrorCode::NotFound, message)])
     }
 
-    /// Reports what is wrong on standard error and returns the exit code.
+    /// Reports the failure on standard error and returns the exit code.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         if let Self::NotChecked(of) = self {
             of.report(json);
@@ -164,7 +165,7 @@ impl Failure {
         }
     }
 
-    /// The exit code.
+    /// Returns the exit code of the program.
     pub(crate) fn code(&self) -> u8 {
         let of_errors = |errors: &[ApiError]| errors.first().map_or(1, |error| code_of(error.code));
         match self {
@@ -173,8 +174,8 @@ impl Failure {
             }
             Self::Client(_) => 5,
             Self::Operation(operation) if operation.state == OperationState::Cancelled => 7,
-            // What was found wrong only when its turn came has the code that it has
-            // when it is refused at once.
+            // An error that occurs during the operation has the same exit code as one that prevents
+            // it.
             Self::Operation(operation) => {
                 operation.error.as_ref().map_or(1, |error| code_of(error.code))
             }

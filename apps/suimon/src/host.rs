@@ -1,4 +1,4 @@
-//! `host`: the host and its daemon.
+//! Commands of `host`: the host and its daemon.
 
 use clap::Subcommand;
 use suimon_contract::{ConfinementStatus, HostStatus};
@@ -11,7 +11,7 @@ use crate::units;
 /// Verbs of `host`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum HostVerb {
-    /// Show the host.
+    /// Show the state of the host.
     Show,
 }
 

@@ -1,4 +1,5 @@
-//! `image`: image files, in a store through its daemon, elsewhere with the caller's rights.
+//! Commands of `image`: image files in a store through its daemon, and elsewhere with the caller's
+//! permissions.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -16,7 +17,7 @@ use crate::image_tables::{changes_text, check_text, info_text};
 use crate::lines::word;
 use crate::output::Context;
 
-/// Program that opens image files; beside this one, or in `PATH`.
+/// Program that opens image files, in the directory of this program or in `PATH`.
 const TOOL: &str = "suimond";
 
 /// Verbs of `image`.
@@ -24,25 +25,25 @@ const TOOL: &str = "suimond";
 pub(crate) enum ImageVerb {
     /// Show format, size, identity and parent of an image file.
     Info(ImageFlags),
-    /// Check the metadata of an image file. Exit codes as of `qemu-img check`: 0 no errors, 1 not
-    /// checked, 2 errors, 3 only leaked space, 63 no metadata to check.
+    /// Check the metadata of an image file. Exit codes as in `qemu-img check`: 0 no errors, 1 not
+    /// checked, 2 errors, 3 leaked space only, 63 no metadata to check.
     Check(ImageFlags),
-    /// Repair metadata of which there is a copy, replay the log, and give leaked space back.
-    /// Payload is not written, and the former metadata is kept in a file beside the image. Exit
-    /// codes as of `check`, of the image afterwards; 1 if there is no report.
+    /// Repair metadata that has a copy, replay the log, and release leaked space. Payload is not
+    /// written, and the previous metadata is kept in a file beside the image. Exit codes as of
+    /// `check` after the repair; 1 without a report.
     Repair(RepairFlags),
-    /// Record where the parent of a differencing image is. It has to be the parent that the image
-    /// was made over, unchanged.
+    /// Record the location of the parent of a differencing image. The parent must be the unchanged
+    /// one that the image was created for.
     Relink(RelinkFlags),
 }
 
-/// An image file.
+/// Arguments that select an image file.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ImageFlags {
-    /// The image: a path, or with --store a file of the store.
+    /// Image: a path, or with --store a file of the store.
     file: String,
-    /// Store of the image. Without it, the file is opened by this program's user and no daemon is
-    /// needed.
+    /// Store of the image. Without it, the file is opened with the caller's permissions and no
+    /// daemon is needed.
     #[arg(long, value_name = "NAME")]
     store: Option<Name>,
     /// Image format; detected if absent.
@@ -54,10 +55,10 @@ pub(crate) struct ImageFlags {
 pub(crate) struct RepairFlags {
     #[command(flatten)]
     image: ImageFlags,
-    /// Show what would change, and write nothing.
+    /// Show the changes without writing.
     #[arg(long)]
     dry_run: bool,
-    /// Write back the metadata that a backup has, if the image was not written to since.
+    /// Restore the metadata of a backup, provided that the image was not written to since.
     #[arg(long, value_name = "BACKUP")]
     undo: Option<String>,
 }
@@ -66,9 +67,9 @@ pub(crate) struct RepairFlags {
 pub(crate) struct RelinkFlags {
     #[command(flatten)]
     image: ImageFlags,
-    /// The parent: a path, or with --store a file of the store.
+    /// Parent: a path, or with --store a file of the store.
     parent: String,
-    /// Show what would change, and write nothing.
+    /// Show the changes without writing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -103,7 +104,7 @@ impl ImageVerb {
     }
 }
 
-/// What is to be changed.
+/// Requested change of an image.
 #[derive(Clone, Debug, Default)]
 struct Change {
     dry_run: bool,
@@ -112,7 +113,7 @@ struct Change {
 }
 
 impl ImageFlags {
-    /// Has the daemon or the tool do what `verb` says, and returns the report.
+    /// Carries out `verb` through the daemon or the tool, and returns the report.
     async fn ask<T: Serialize + DeserializeOwned>(
         &self,
         context: &Context,
@@ -133,7 +134,7 @@ impl ImageFlags {
         Ok(context.client.image(store, verb, &request).await?)
     }
 
-    /// Executes the tool with this program's rights.
+    /// Executes the tool with the caller's permissions.
     fn run_tool<T: DeserializeOwned>(
         &self,
         context: &Context,
@@ -169,19 +170,18 @@ impl ImageFlags {
     }
 }
 
-/// A failure without a report, with the exit code of `qemu-img check` for that: the others are those
-/// of reports.
+/// Marks a failure as one without a report, which has an exit code of its own in `qemu-img check`.
 fn not_checked(failure: Failure) -> Failure {
     Failure::NotChecked(Box::new(failure))
 }
 
-/// Why the tool has printed no report.
+/// Returns the reason why the tool printed no report.
 fn without_report(tool: &Path, output: &Output, error: &serde_json::Error) -> String {
     let message = String::from_utf8_lossy(&output.stderr);
     let message = message.trim_end();
     let tool = tool.display();
     match (output.status.code(), message) {
-        // Its own error.
+        // The tool reported the error itself.
         (Some(1), message) if !message.is_empty() => message.to_owned(),
         (Some(0 | 2 | 3 | 63), "") => format!(
             "{tool} printed a report that is not understood ({error}): install suimon and suimond \
@@ -197,7 +197,7 @@ fn tool() -> PathBuf {
     beside.filter(|program| program.is_file()).unwrap_or_else(|| PathBuf::from(TOOL))
 }
 
-/// The exit code of a report that was shown.
+/// Returns the failure for the exit code of a printed report; success for 0.
 const fn ended(code: u8) -> Result<(), Failure> {
     if code == 0 { Ok(()) } else { Err(Failure::Verdict { code }) }
 }

@@ -1,4 +1,4 @@
-//! Reports of image files as text.
+//! Text output of reports about image files.
 
 use suimon_contract::{ImageChanges, ImageCheck, ImageInfo, ImageSeverity, ImageVerdict};
 

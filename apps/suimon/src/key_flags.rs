@@ -1,5 +1,5 @@
-//! Flags for the keys of resources, made from the table of keys: what the host
-//! file can say, the command line can say too.
+//! Flags for the keys of resources, generated from the table of keys, so that the command line
+//! supports every key of the host file.
 
 use core::marker::PhantomData;
 
@@ -9,15 +9,15 @@ use clap::{Arg, ArgMatches, Command};
 use serde_json::{Map, Value};
 use suimon_contract::{Form, Key, Kind, Resource, meaning_of};
 
-/// The keys given as flags, for a new resource (`ADDING`) or a change of one.
+/// Keys given as flags, for a new resource (`ADDING`) or a change of one.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyFlags<R, const ADDING: bool> {
-    /// As a JSON object, ready to be a body.
+    /// Values as a JSON object for a request body.
     pub(crate) values: Map<String, Value>,
     of: PhantomData<fn() -> R>,
 }
 
-/// A key with the table it is in, if it is not the resource's own.
+/// Key of a resource, or of a table inside it.
 struct Flag {
     table: Option<&'static str>,
     kind: Kind,
@@ -40,7 +40,7 @@ impl Flag {
             .help(help.trim_end_matches('.').to_owned())
             .value_name(value_name(self.key.form))
             .value_parser(value_parser(self.key.form))
-            // A table that need not be there needs none of its keys either.
+            // An optional table's required keys are optional flags.
             .required(adding && self.key.required && self.table.is_none());
         match self.key.form {
             Form::Flag => arg
@@ -53,7 +53,7 @@ impl Flag {
     }
 }
 
-/// The flags of a kind of resource. Its name is an argument of its own.
+/// Returns the flags of a kind of resource. The name is a positional argument instead.
 fn flags(kind: Kind) -> Vec<Flag> {
     let mut flags = Vec::new();
     for key in kind.keys().iter().filter(|key| key.name != "name") {
@@ -63,7 +63,7 @@ fn flags(kind: Kind) -> Vec<Flag> {
                 kind: inner,
                 key: inner_key,
             })),
-            // Several tables have a verb of their own.
+            // Arrays of tables have verbs of their own.
             Form::Tables(_) => {}
             _ => flags.push(Flag { table: None, kind, key }),
         }
@@ -71,7 +71,7 @@ fn flags(kind: Kind) -> Vec<Flag> {
     flags
 }
 
-/// The names that `--unset` takes: all keys and tables that need not be there.
+/// Returns the names accepted by `--unset`: all optional keys and tables.
 pub(crate) fn unsettable(kind: Kind) -> Vec<String> {
     let is_table = |key: &&Key| matches!(key.form, Form::Table(_)) && !key.required;
     let tables = kind.keys().iter().filter(is_table).map(|key| key.name.to_owned());
@@ -144,7 +144,7 @@ fn value_parser(form: Form) -> ValueParser {
     }
 }
 
-/// The text as the type of value that the form has.
+/// Converts a text to a value of the form's type.
 pub(crate) fn read(form: Form, text: &str) -> Value {
     let number_or_text =
         |text: &str| text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from);

@@ -1,4 +1,4 @@
-//! `lab`: a program of its own, which this one becomes.
+//! Command `lab`: executes the separate program of the lab.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -12,17 +12,17 @@ use crate::exit::Failure;
 
 const PROGRAM: &str = "suimon-lab";
 
-/// What the lab is told: `suimon lab --help` shows it.
+/// Arguments of `lab`, passed to the lab's program; see `suimon lab --help`.
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct LabFlags {
-    /// A verb of the lab and its flags; without them the lab's help.
+    /// Verb of the lab and its flags; shows the lab's help if absent.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "VERB")]
     arguments: Vec<OsString>,
 }
 
 impl LabFlags {
-    /// Comes back only if there is no such program.
+    /// Replaces this process by the lab's program. Returns only on failure.
     pub(crate) fn run(self, socket: &Path, json: bool) -> Result<(), Failure> {
         let path = beside().unwrap_or_else(|| PathBuf::from(PROGRAM));
         let is_told = self.arguments.iter().any(|of| of == "--json");
@@ -36,7 +36,8 @@ impl LabFlags {
     }
 }
 
-/// The program in the folder of this one, if it is there; else the shell's folders have it.
+/// Returns the path of the program in the directory of this one; `None` if it is not there and
+/// `PATH` has to be searched.
 fn beside() -> Option<PathBuf> {
     let path = std::env::current_exe().ok()?.parent()?.join(PROGRAM);
     path.is_file().then_some(path)

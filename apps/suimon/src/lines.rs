@@ -1,4 +1,4 @@
-//! What `show` prints of one thing: a line for each key and figure.
+//! Text output of `show`: one line per key and value.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,14 +11,14 @@ use crate::offload::offload_table;
 use crate::table::Table;
 use crate::units;
 
-/// `key  value` lines, and tables below them.
+/// Lines of `key  value`, with tables below them.
 #[derive(Default)]
 pub(crate) struct Lines(String);
 
 impl Lines {
     const KEY_WIDTH: usize = 22;
 
-    /// The keys of a resource as they are desired, and how it is.
+    /// Returns the desired keys of a resource and its condition.
     pub(crate) fn of<R: Resource>(config: &R, condition: &Condition) -> Self {
         let mut lines = Self::default();
         lines.keys(R::KIND, config);
@@ -26,7 +26,7 @@ impl Lines {
         lines
     }
 
-    /// The keys of a table as they are desired.
+    /// Adds the desired keys of a table.
     pub(crate) fn keys<T: Serialize>(&mut self, kind: Kind, table: &T) {
         let table = serde_json::to_value(table).unwrap_or_default();
         for key in kind.keys().iter().filter(|key| !matches!(key.form, Form::Tables(_))) {
@@ -36,7 +36,7 @@ impl Lines {
         }
     }
 
-    /// The keys of a table within a resource, under its name.
+    /// Adds the desired keys of a table inside a resource, prefixed by the table's name.
     pub(crate) fn keys_within<T: Serialize>(&mut self, kind: Kind, name: &str, table: &T) {
         let table = serde_json::to_value(table).unwrap_or_default();
         for key in kind.keys() {
@@ -46,7 +46,7 @@ impl Lines {
         }
     }
 
-    /// All that was added.
+    /// Returns the text of all lines and tables.
     pub(crate) fn text(self) -> String {
         self.0
     }
@@ -110,7 +110,7 @@ impl Lines {
         }
     }
 
-    /// A table of its own below the lines.
+    /// Adds a table below the lines.
     pub(crate) fn table(&mut self, table: &Table) {
         self.0.push('\n');
         self.0.push_str(&table.render());
@@ -132,12 +132,12 @@ fn traffic(frames: u64, bytes: u64) -> String {
     format!("{} frames, {}", units::count(frames), units::bytes(bytes))
 }
 
-/// A single value as a user would write it.
+/// Formats a single value in the user's notation.
 fn item(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// All frames dropped at a port.
+/// Returns the number of frames dropped at a port.
 pub(crate) fn drops(counters: &PortCounters) -> u64 {
     counters
         .rx_dropped
@@ -146,7 +146,7 @@ pub(crate) fn drops(counters: &PortCounters) -> u64 {
         .fold(0, |sum, drop| sum.saturating_add(drop.frames))
 }
 
-/// A value as the API writes it.
+/// Returns a value as serialized by the API.
 pub(crate) fn word<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word,
@@ -154,7 +154,7 @@ pub(crate) fn word<T: Serialize>(value: &T) -> String {
     }
 }
 
-/// `ready`, or `failed: why`.
+/// Formats a state: `ready`, or `failed: REASON`.
 pub(crate) fn storage_state(state: StorageState, reason: Option<&String>) -> String {
     let state = word(&state);
     reason.map_or_else(|| state.clone(), |reason| format!("{state}: {reason}"))

@@ -1,11 +1,10 @@
-//! `suimon`: the command line, a client of the daemon's REST API.
+//! `suimon`: command-line client of the daemon's REST API.
 //!
-//! What it does not do: it never touches the host. Everything it shows the daemon
-//! has told it, and everything it changes the daemon changes; `check`, which
-//! reads a host file, and the generated pages need no daemon.
+//! The program does not access the host itself. It shows data from the daemon and changes the host
+//! through the daemon. `check`, which reads a host file, and generated pages need no daemon.
 //!
-//! Data goes to standard output, messages to standard error, and the exit code
-//! says how it went (see [`exit`]).
+//! Data goes to standard output, messages go to standard error, and the exit code reports the
+//! result (see [`exit`]).
 #![forbid(unsafe_code)]
 
 mod apply;
@@ -70,8 +69,8 @@ fn main() -> ExitCode {
             Err(error) => return exit::Failure::from(error).report(json),
         };
     let result = runtime.block_on(cli.run());
-    // A thread that reads the terminal cannot be told to stop, and would keep the program until
-    // somebody types.
+    // The thread that reads the terminal cannot be interrupted and would delay the exit until the
+    // next key press.
     runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,

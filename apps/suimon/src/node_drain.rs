@@ -1,4 +1,4 @@
-//! `node drain` and `undrain`.
+//! Commands `node drain` and `node undrain`.
 
 use clap::{Args, Subcommand};
 use suimon_contract::{ByteSize, DrainPlan, DrainRequest, Name};
@@ -10,32 +10,32 @@ use crate::progress::await_end;
 use crate::resource::OwnVerb;
 use crate::vm::downtime_ms;
 
-/// What can be done with a node as a whole.
+/// Verbs that only nodes have.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OwnNodeVerb {
-    /// Have no VM come to a node any more, and those that run there go to others.
+    /// Drain a node: its running VMs migrate to other nodes, and no VM may arrive.
     Drain(DrainFlags),
-    /// Have VMs come to a node again; those that left it stay where they are.
+    /// End the drain of a node; VMs that have left stay where they are.
     Undrain {
-        /// The daemon's own host, or a node as `suimon node list` shows it.
+        /// Name of the daemon's own host, or of a node listed by `suimon node list`.
         node: String,
     },
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DrainFlags {
-    /// The daemon's own host, or a node as `suimon node list` shows it.
+    /// Name of the daemon's own host, or of a node listed by `suimon node list`.
     node: String,
-    /// Nodes that VMs may go to, as that host knows them; all that it knows if absent.
+    /// Permitted destinations, by their names on the drained host; all of its nodes if absent.
     #[arg(long, value_name = "NODE,…", value_delimiter = ',')]
     to: Vec<Name>,
-    /// For how long each may stand still at the end, like 300ms or 2s.
+    /// Longest downtime of each VM at the end of its migration, such as 300ms or 2s.
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = downtime_ms)]
     downtime: u32,
-    /// Memory sent in a second at most, like 100MiB; as much as the connection carries if absent.
+    /// Limit of memory transfer per second, such as 100MiB; none if absent.
     #[arg(long, value_name = "SIZE")]
     bandwidth: Option<ByteSize>,
-    /// Delete the files of their disks there once they run elsewhere.
+    /// Delete the files of a VM's disks on the drained node after the migration.
     #[arg(long)]
     with_files: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `--node`: the daemon of another host, over TCP with TLS.
+//! Flag `--node`: connection to the daemon of another host over TCP with TLS.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,11 @@ use suimon_contract::{ApiError, ErrorCode, Form, NodeConfig};
 
 use crate::exit::Failure;
 
-/// How a daemon is reached over TCP.
+/// Flags of a connection over TCP.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct NodeFlags {
-    /// Ask the daemon at this address over TCP with TLS, in place of a socket; before the noun.
+    /// Connect to the daemon at this address over TCP with TLS instead of a socket; before the
+    /// noun.
     #[arg(
         id = "node",
         long,
@@ -22,7 +23,8 @@ pub(crate) struct NodeFlags {
         requires_all = ["node_authority", "node_token_file"]
     )]
     node: Option<String>,
-    /// Certificates in PEM, of which one has signed that daemon's own, or is it.
+    /// PEM file with CA certificates that sign the daemon's certificate, or with the certificate
+    /// itself.
     #[arg(
         id = "node_authority",
         long = "authority",
@@ -31,7 +33,7 @@ pub(crate) struct NodeFlags {
         hide_env_values = true
     )]
     authority: Option<PathBuf>,
-    /// File whose first line is the token of its API.
+    /// File whose first line is the token of the daemon's API.
     #[arg(
         id = "node_token_file",
         long = "token-file",
@@ -40,7 +42,7 @@ pub(crate) struct NodeFlags {
         hide_env_values = true
     )]
     token_file: Option<PathBuf>,
-    /// The name that its certificate is for; that in its address if absent.
+    /// Name that the daemon's certificate must contain; the host in its address if absent.
     #[arg(
         id = "node_server_name",
         long = "server-name",
@@ -59,7 +61,7 @@ fn address(text: &str) -> Result<String, String> {
 }
 
 impl NodeFlags {
-    /// The client that they describe, if they do.
+    /// Returns the client for the flags; `None` if they are absent.
     pub(crate) fn client(&self) -> Option<Result<Client, Failure>> {
         let address = self.node.as_ref()?;
         let reach = TlsReach {

@@ -1,4 +1,4 @@
-//! Other nodes as a table and in detail.
+//! Text output of other nodes.
 
 use suimon_contract::{DrainStatus, NodeConfig, NodeStatus};
 
@@ -39,7 +39,7 @@ impl Shown for NodeConfig {
     }
 }
 
-/// How far it is drained.
+/// Formats the progress of a drain.
 pub(crate) const fn drained(drain: &DrainStatus) -> &'static str {
     match (drain.is_empty, drain.operation) {
         (true, _) => "empty",

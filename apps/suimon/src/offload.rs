@@ -1,4 +1,5 @@
-//! `offload`: which offloads ports use, who does the work, and why; and their switches.
+//! Commands of `offload`: state of offloads per port, the component that performs each, and
+//! settings.
 
 use core::fmt;
 use core::str::FromStr;
@@ -22,25 +23,25 @@ use crate::table::{Table, or_dash};
 /// Verbs of `offload`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OffloadVerb {
-    /// Show what each port offloads: what the other side could, what is switched on, what is
-    /// used, who does it and why.
+    /// Show offloads per port: support, setting, use, the component that performs each, and the
+    /// reason.
     Show(ShowFlags),
-    /// Switch offloads of a NIC, an uplink, or the host NIC of an internal switch.
+    /// Enable or disable offloads of a NIC, an uplink, or the host NIC of an internal switch.
     Set(SetFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShowFlags {
-    /// NICs, uplinks and internal switches (for their host NICs), like web, or like
-    /// uplink:wan or switch:lab if others have the same name; all if none is given.
+    /// NICs, uplinks and internal switches (for their host NICs), such as web; uplink:wan or
+    /// switch:lab if the name is ambiguous; all ports if absent.
     #[arg(value_name = "PORT")]
     ports: Vec<PortName>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetFlags {
-    /// A NIC, an uplink, or an internal switch (for its host NIC), like web, or like
-    /// uplink:wan or switch:lab if others have the same name.
+    /// NIC, uplink, or internal switch (for its host NIC), such as web; uplink:wan or switch:lab if
+    /// the name is ambiguous.
     #[arg(value_name = "PORT")]
     port: PortName,
     #[arg(
@@ -54,13 +55,13 @@ pub(crate) struct SetFlags {
     change: ChangeFlags,
 }
 
-/// What has offloads.
+/// Kind of port with offloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum PortKind {
     Nic,
     Uplink,
-    /// The host NIC of an internal switch, which goes by the switch's name.
+    /// Host NIC of an internal switch, denoted by the switch's name.
     Switch,
 }
 
@@ -75,7 +76,7 @@ impl PortKind {
         }
     }
 
-    /// The key of its resource that has the switches.
+    /// Returns the key of the resource that contains the offload settings.
     const fn switches_key(self) -> &'static str {
         match self {
             Self::Nic | Self::Uplink => "offload",
@@ -84,10 +85,10 @@ impl PortKind {
     }
 }
 
-/// A port as users name it.
+/// Port as named by the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PortName {
-    /// Not said where the name is enough.
+    /// Kind; `None` if the user gave the name only.
     kind: Option<PortKind>,
     name: Name,
 }
@@ -128,13 +129,13 @@ fn switches_help() -> String {
     )
 }
 
-/// The offloads of one port, as `--json` has them.
+/// Offloads of one port, as printed by `--json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct PortOffloads {
     kind: PortKind,
     name: Name,
     offloads: Vec<OffloadStatus>,
-    /// What an uplink's device does itself.
+    /// Offload features of an uplink's device.
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<DeviceFeaturesStatus>,
 }
@@ -169,7 +170,7 @@ impl OffloadVerb {
     }
 }
 
-/// All ports that have offloads: NICs, then uplinks, then host NICs.
+/// Returns all ports with offloads: NICs, then uplinks, then host NICs.
 async fn ports(context: &Context) -> Result<Vec<PortOffloads>, Failure> {
     let nics = context.client.list::<NicConfig>().await?.into_iter().map(|nic| PortOffloads {
         kind: PortKind::Nic,
@@ -196,7 +197,7 @@ async fn ports(context: &Context) -> Result<Vec<PortOffloads>, Failure> {
     Ok(ports)
 }
 
-/// Those that are named, in the order of the names; all if none is.
+/// Returns the named ports in the order of the names; all ports without names.
 fn chosen(ports: Vec<PortOffloads>, names: &[PortName]) -> Result<Vec<PortOffloads>, Failure> {
     if names.is_empty() {
         return Ok(ports);
@@ -226,7 +227,7 @@ fn no_such_port(wanted: &PortName, ports: &[PortOffloads]) -> Failure {
     Failure::no_such(&format!("NIC, uplink or host NIC `{wanted}`"), labels(ports))
 }
 
-/// What to call each port: its name alone where that is enough.
+/// Returns the label of each port: the name only, unless it is ambiguous.
 fn labels(ports: &[PortOffloads]) -> Vec<String> {
     let (mut seen, mut twice) = (BTreeSet::new(), BTreeSet::new());
     for port in ports {
@@ -250,7 +251,7 @@ fn text(ports: &[PortOffloads]) -> String {
     table.render()
 }
 
-/// The offloads of one port as a table.
+/// Returns a table with the offloads of one port.
 pub(crate) fn offload_table(offloads: &[OffloadStatus]) -> Table {
     let mut table = Table::new(&columns::OFFLOADS);
     for offload in offloads {

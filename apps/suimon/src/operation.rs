@@ -1,4 +1,4 @@
-//! `operation`: changes under way.
+//! Commands of `operation`: asynchronous operations.
 
 use clap::{Args, Subcommand};
 use suimon_contract::{Operation, OperationState};
@@ -13,19 +13,19 @@ use crate::units;
 /// Verbs of `operation`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OperationVerb {
-    /// List the operations that the daemon remembers.
+    /// List running operations and those that ended recently.
     List,
     /// Show one operation.
     Show(Id),
-    /// Stop an operation; what it has done is taken back.
+    /// Cancel an operation and restore the previous state.
     Cancel(Id),
-    /// Wait until an operation has ended.
+    /// Wait for the end of an operation.
     Watch(Id),
 }
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Id {
-    /// Its number.
+    /// Number of the operation.
     id: u64,
 }
 

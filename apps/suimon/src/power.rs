@@ -1,4 +1,4 @@
-//! `power`: the host's power plan, what of it is in effect, and energy.
+//! Commands of `power`: power plan of the host, settings in effect, and energy.
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
@@ -14,11 +14,11 @@ use crate::settings::{self, Setting};
 /// Verbs of `power`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum PowerVerb {
-    /// Show what is wanted of CPUs, what of it is so and why not, and what energy is used.
+    /// Show the desired CPU settings, their state with reasons, and energy.
     Show,
-    /// Want a power plan, or change keys of the one that is wanted.
+    /// Set a power plan, or change keys of the current one.
     Set(SetFlags),
-    /// Want none: CPUs are as they were before it.
+    /// Remove the power plan and restore the previous CPU settings.
     Unset(ChangeFlags),
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct SetFlags {
     change: ChangeFlags,
 }
 
-/// A plan is written without its key.
+/// Parses `KEY=VALUE`, or a plan's name without its key.
 fn setting_or_plan(text: &str) -> Result<Setting, String> {
     let parse = |text: &str| settings::parse(Kind::Power, text);
     if text.contains('=') {
@@ -84,7 +84,7 @@ impl SetFlags {
     }
 }
 
-/// The whole plan, if one is named.
+/// Returns the whole power configuration if the settings name a plan.
 fn whole(table: &Map<String, Value>) -> Result<Option<PowerConfig>, Failure> {
     if table.get("plan").is_none_or(Value::is_null) {
         return Ok(None);

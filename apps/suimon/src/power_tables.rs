@@ -1,4 +1,4 @@
-//! Power as text.
+//! Text output of power management.
 
 use suimon_contract::{
     Kind, PowerChangedStatus, PowerCpuStatus, PowerEnergyStatus, PowerSettingStatus, PowerStatus,
@@ -9,7 +9,7 @@ use crate::lines::Lines;
 use crate::table::{Table, or_dash};
 use crate::units;
 
-/// All of it.
+/// Returns the complete state of power management.
 pub(crate) fn details(power: &PowerStatus) -> String {
     let mut lines = Lines::default();
     match &power.config {
@@ -33,7 +33,7 @@ pub(crate) fn details(power: &PowerStatus) -> String {
     lines.text()
 }
 
-/// What is used, by zone.
+/// Formats energy and power by zone.
 pub(crate) fn energy(energy: &PowerEnergyStatus) -> String {
     if let Some(lacking) = &energy.lacking {
         return lacking.clone();
@@ -102,7 +102,7 @@ fn changed(all: &[PowerChangedStatus]) -> Table {
     table
 }
 
-/// Rows that say the same of several CPUs are one, in the order of the first.
+/// Merges rows that are equal for several CPUs, in the order of the first.
 fn grouped<'a, T, K: PartialEq>(
     all: &'a [T],
     cpus: impl Fn(&'a T) -> &'a Vec<u16>,
@@ -125,7 +125,7 @@ fn grouped<'a, T, K: PartialEq>(
     groups
 }
 
-/// Ascending numbers as a list like `0-3,8`.
+/// Formats ascending numbers as a list such as `0-3,8`.
 fn list(cpus: &[u16]) -> String {
     let mut ranges: Vec<(u16, u16)> = Vec::new();
     for cpu in cpus {

@@ -1,4 +1,4 @@
-//! Waiting for operations.
+//! Waiting for operations, with display of progress.
 
 use std::io::{self, IsTerminal};
 
@@ -10,8 +10,7 @@ use crate::cli::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::Context;
 
-/// Shows what a change does: its plan if it was a dry run, else its progress and
-/// its end.
+/// Shows the result of a change: the plan of a dry run, else the operation's progress and end.
 pub(crate) async fn finish(
     context: &Context,
     outcome: Outcome,
@@ -28,7 +27,7 @@ pub(crate) async fn finish(
     }
 }
 
-/// Waits for an operation, unless the user does not want to, and shows it.
+/// Waits for an operation unless `--no-wait` is given, and shows it.
 pub(crate) async fn await_end(
     context: &Context,
     operation: Operation,
@@ -51,7 +50,7 @@ pub(crate) async fn await_end(
     Ok(show_report(context, &operation)?)
 }
 
-/// What an operation has found; as JSON, all of it.
+/// Shows the report of an operation; with JSON, the whole operation.
 fn show_report(context: &Context, operation: &Operation) -> io::Result<()> {
     if context.json {
         return crate::output::print_json(operation);
@@ -60,8 +59,8 @@ fn show_report(context: &Context, operation: &Operation) -> io::Result<()> {
     crate::output::print(&report)
 }
 
-/// Follows an operation until it has ended. A spinner shows its progress, or a bar if it
-/// has many steps, if somebody is watching.
+/// Follows an operation until it ended. On a terminal, shows progress as a spinner, or as a bar for
+/// operations with many steps.
 pub(crate) async fn watch(context: &Context, operation: Operation) -> Result<Operation, Failure> {
     if operation.state != OperationState::Running {
         return Ok(operation);
@@ -77,7 +76,7 @@ pub(crate) async fn watch(context: &Context, operation: Operation) -> Result<Ope
                 return Ok(operation);
             }
         }
-        // The stream may end a moment before its last line would have come.
+        // The stream may end before its last line arrives.
         Ok::<_, Failure>(context.client.operation(id).await?)
     };
     tokio::select! {
@@ -89,7 +88,7 @@ pub(crate) async fn watch(context: &Context, operation: Operation) -> Result<Ope
     }
 }
 
-/// The steps of a plan, one per line.
+/// Formats the steps of a plan, one per line.
 pub(crate) fn plan_text(plan: &Plan) -> String {
     if plan.is_empty() {
         return "nothing to change\n".to_owned();
@@ -97,7 +96,7 @@ pub(crate) fn plan_text(plan: &Plan) -> String {
     plan.steps.iter().map(|step| format!("{step}\n")).collect()
 }
 
-/// From so many steps on, a bar says more than their number.
+/// Smallest number of steps shown as a bar.
 const BAR_STEPS_MIN: usize = 10;
 
 struct Spinner(Option<ProgressBar>);

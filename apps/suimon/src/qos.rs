@@ -1,4 +1,4 @@
-//! `qos`: policies, what disks get, and what could be promised.
+//! Commands of `qos`: policies, delivered rates, and what-if calculation.
 
 use core::convert::Infallible;
 use core::time::Duration;
@@ -13,41 +13,42 @@ use crate::qos_tables::flow_table;
 use crate::qos_what_if::WhatIfFlags;
 use crate::resource::{Named, ResourceVerb};
 
-/// Verbs of `qos policy`, which has none of its own.
+/// Verbs of `qos policy`, without specific ones.
 pub(crate) type PolicyVerb = ResourceVerb<QosPolicyConfig, Infallible>;
 
 /// Verbs of `qos`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum QosVerb {
-    /// QoS policies: limits that several disks have.
+    /// QoS policies: limits for several disks.
     #[command(subcommand)]
     Policy(PolicyVerb),
-    /// Show the limits of a disk and what it gets.
+    /// Show the limits and rates of a disk.
     Show(Named),
     /// Change the limits of a disk while it is in use.
     Set(SetFlags),
-    /// Show what disks are entitled to, want and get, and what their requests wait for.
+    /// Show guaranteed, demanded and delivered rates of disks, and the time their requests are
+    /// queued by cause.
     Flows(FlowFlags),
-    /// Say whether stores could keep what they would promise, and change nothing.
+    /// Compute whether stores can guarantee proposed minimums, without changes.
     WhatIf(WhatIfFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FlowFlags {
-    /// Disks; all of them if none is given.
+    /// Names of disks; all disks if absent.
     #[arg(value_name = "DISK")]
     disks: Vec<Name>,
-    /// Disks on shared stores of all nodes of the cluster, as far as nodes name them: those that get
-    /// most, and those that do not get their minimum, with who displaces them.
+    /// Show disks on shared stores of all nodes of the cluster, as reported by the nodes: those
+    /// with the highest rates, and those below their minimum with the disks that displace them.
     #[arg(long)]
     cluster: bool,
     /// Only disks in this store.
     #[arg(long, value_name = "STORE")]
     store: Option<Name>,
-    /// Show it again and again, until interrupted.
+    /// Repeat the output until interrupted.
     #[arg(long)]
     watch: bool,
-    /// Milliseconds from one time to the next, 100 to 60000.
+    /// Interval in milliseconds, 100 to 60000.
     #[arg(
         long,
         value_name = "MS",
@@ -70,15 +71,16 @@ impl QosVerb {
     }
 }
 
-/// A table in the place of the one before.
+/// Prints a table in place of the previous one.
 fn show_again(table: &str) -> std::io::Result<()> {
-    // Home, and clear to the end; a file gets one table below the other.
+    // Moves the cursor home and clears the screen on a terminal; a file gets the tables one after
+    // the other.
     let head = if is_terminal() { "\x1b[H\x1b[2J" } else { "" };
     let tail = if is_terminal() { "" } else { "\n" };
     print(&format!("{head}{table}{tail}"))
 }
 
-/// The flow of one disk, in detail.
+/// Shows the details of one disk's flow.
 async fn show(context: &Context, disk: Name) -> Result<(), Failure> {
     let flags =
         FlowFlags { disks: vec![disk], cluster: false, store: None, watch: false, interval: 1000 };
@@ -137,7 +139,7 @@ impl FlowFlags {
         }
     }
 
-    /// The flows that were asked for. A disk without one is not open, or is not there.
+    /// Returns the requested flows. A disk without a flow is not open or does not exist.
     async fn flows(&self, context: &Context) -> Result<Vec<QosFlowStatus>, Failure> {
         let mut flows = context.client.qos_flows().await?;
         for disk in &self.disks {

@@ -1,4 +1,4 @@
-//! `qos show` and `qos set`: the limits of one disk.
+//! Commands `qos show` and `qos set`: limits of one disk.
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -13,10 +13,10 @@ use crate::progress::finish;
 use crate::qos_tables::{add_flow, delivery_table};
 use crate::settings::{self, Setting};
 
-/// New limits of a disk.
+/// Arguments of `qos set`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetFlags {
-    /// The disk.
+    /// Name of the disk.
     disk: Name,
     #[arg(
         value_name = "KEY=VALUE",
@@ -25,10 +25,10 @@ pub(crate) struct SetFlags {
         help = keys_help()
     )]
     settings: Vec<Setting>,
-    /// Give it the limits of this policy in place of its own.
+    /// Use the limits of this policy instead of limits of the disk itself.
     #[arg(long, value_name = "NAME", conflicts_with = "settings")]
     policy: Option<Name>,
-    /// Promise more minimums than the store can keep.
+    /// Accept minimums that exceed the capacity of the store.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -48,7 +48,7 @@ impl SetFlags {
         finish(context, outcome, self.change).await
     }
 
-    /// A disk has either limits of its own or a policy's.
+    /// Returns the merge patch. A disk has either limits of its own or a policy.
     fn patch(&self) -> Result<Map<String, Value>, Failure> {
         let (policy, limits) = match &self.policy {
             Some(policy) => (Value::from(policy.as_str()), Value::Null),
@@ -59,7 +59,7 @@ impl SetFlags {
     }
 }
 
-/// What a disk is held to and gets.
+/// Returns limits and rates of a disk.
 pub(crate) fn details(flow: &QosFlowStatus) -> String {
     let mut lines = Lines::default();
     lines.add("disk", &flow.disk);

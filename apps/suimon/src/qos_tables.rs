@@ -1,4 +1,4 @@
-//! Storage QoS as tables and in detail: policies, and what each disk gets.
+//! Text output of Storage QoS: policies, and rates of disks.
 
 use suimon_contract::{
     DiskQos, QosDelivery, QosFlowStatus, QosPolicyConfig, QosPolicyPart, QosPolicyStatus,
@@ -51,7 +51,7 @@ impl Shown for QosPolicyConfig {
     }
 }
 
-/// What this host has of a policy that spans nodes.
+/// Returns a table of this host's parts of a policy that spans nodes.
 fn parts(all: &[QosPolicyPart]) -> Table {
     let mut table = Table::new(&columns::QOS_POLICY_PARTS);
     for QosPolicyPart { store, min_iops, max } in all {
@@ -67,24 +67,24 @@ fn parts(all: &[QosPolicyPart]) -> Table {
     table
 }
 
-/// `aggregated, shared`.
+/// Formats the scope of a policy: `aggregated, shared`.
 fn kind(policy: &QosPolicyConfig) -> String {
     let kind = word(&policy.kind);
     if policy.shared { format!("{kind}, shared") } else { kind }
 }
 
-/// `100 MiB/s`.
+/// Formats the maximum throughput: `100 MiB/s`.
 fn max_bytes(limits: &DiskQos) -> Option<String> {
     limits.max_bytes_per_s.map(|bytes| format!("{}/s", units::size(bytes.bytes())))
 }
 
-/// `20.0 k for 60 s`.
+/// Formats the burst: `20.0 k for 60 s`.
 fn burst(limits: &DiskQos) -> Option<String> {
     let (iops, seconds) = limits.burst_iops.zip(limits.burst_s)?;
     Some(format!("{} for {seconds} s", units::count(iops)))
 }
 
-/// `min 500, max 1000 and 8.00 MiB/s, weight 200`; `–` without any.
+/// Formats limits: `min 500, max 1000 and 8.00 MiB/s, weight 200`; `–` without limits.
 pub(crate) fn limits_in_short(limits: &DiskQos) -> String {
     let iops = limits.max_iops.map(units::count);
     let max: Vec<String> = iops.into_iter().chain(max_bytes(limits)).collect();
@@ -98,7 +98,7 @@ pub(crate) fn limits_in_short(limits: &DiskQos) -> String {
     if parts.is_empty() { "–".to_owned() } else { parts.join(", ") }
 }
 
-/// What disks get, a line each. Rates are normalised operations per second over 5 s.
+/// Returns a table with one row per disk. Rates are normalised operations per second over 5 s.
 pub(crate) fn flow_table(flows: &[QosFlowStatus]) -> Table {
     let mut table = Table::new(&columns::QOS_FLOWS);
     for flow in flows {
@@ -136,7 +136,7 @@ fn percent(ppm: u32) -> String {
     }
 }
 
-/// What a disk is held to.
+/// Adds the limits of a disk and its current requests.
 pub(crate) fn add_flow(lines: &mut Lines, flow: &QosFlowStatus) {
     let limits = limits_in_short(&flow.limits);
     lines.add("limits in effect", format!("{limits} (of {})", flow.holder));
@@ -144,7 +144,7 @@ pub(crate) fn add_flow(lines: &mut Lines, flow: &QosFlowStatus) {
     lines.add("requests in device", flow.in_flight);
 }
 
-/// What a disk is entitled to, wants and gets, and where its requests spent their time.
+/// Returns a table of guaranteed, demanded and delivered rates, and the times of requests by cause.
 pub(crate) fn delivery_table(flow: &QosFlowStatus) -> Table {
     let mut table = Table::new(&columns::QOS_DELIVERY);
     for (over, delivery) in [("5 s", &flow.last_5_s), ("5 min", &flow.last_5_min)] {
@@ -181,7 +181,7 @@ fn limits_in_order(delivery: &QosDelivery) -> String {
     if all.is_empty() { "–".to_owned() } else { all.join(", ") }
 }
 
-/// What stores promise or would promise, a line each.
+/// Returns a table of the reservations of stores, actual or proposed.
 pub(crate) fn promise_table(stores: &[StorePromises]) -> Table {
     let mut table = Table::new(&columns::WHAT_IF_STORES);
     for store in stores {

@@ -1,4 +1,4 @@
-//! `qos what-if`: what stores would promise if disks, policies or stores were different.
+//! Command `qos what-if`: reservations of stores under proposed changes.
 
 use clap::Args;
 use serde::Serialize;
@@ -14,25 +14,25 @@ use crate::output::Context;
 use crate::qos_tables::promise_table;
 use crate::settings;
 
-/// What could be different.
+/// Arguments of `qos what-if`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WhatIfFlags {
-    /// What would be different: disk/NAME, qos_policy/NAME or store/NAME, each with the keys
-    /// that would have another value behind it, like `disk/web min_iops=500 store=fast`.
-    /// What is not named stays as it is. A disk that is not there yet needs a store.
+    /// Proposed changes: disk/NAME, qos_policy/NAME or store/NAME, each followed by keys with their
+    /// new values, such as `disk/web min_iops=500 store=fast`. Other keys are unchanged. A new disk
+    /// requires a store.
     #[arg(value_name = "RESOURCE|KEY=VALUE", required_unless_present = "without")]
     words: Vec<String>,
-    /// A disk that would not be there; may be given more than once.
+    /// Disk to remove; may be given more than once.
     #[arg(long, value_name = "DISK")]
     without: Vec<Name>,
 }
 
-/// The keys of one resource that would have another value.
+/// Proposed keys of one resource.
 #[derive(Clone, Debug, PartialEq)]
 struct Different {
     kind: Kind,
     name: Name,
-    /// As a merge patch has them.
+    /// Limits in the form of a merge patch.
     limits: Map<String, Value>,
     others: Map<String, Value>,
 }
@@ -50,7 +50,7 @@ impl WhatIfFlags {
     }
 }
 
-/// What the daemon would say if the change were made.
+/// Returns the error that the daemon would report for the change.
 fn refusal(answer: &WhatIfAnswer) -> Failure {
     let too_much = answer.stores.iter().filter(|store| !store.fits);
     let errors = too_much.map(|store| {
@@ -74,7 +74,7 @@ fn read(words: &[String]) -> Result<Vec<Different>, Failure> {
         }
     }
     let empty = all.iter().find(|one| one.limits.is_empty() && one.others.is_empty());
-    // A disk may be there to be added as it is; a policy or store without keys says nothing.
+    // A new disk may be proposed without limits; a policy or store without keys proposes nothing.
     match empty.filter(|one| one.kind != Kind::Disk) {
         Some(one) => Err(Failure::Usage(format!(
             "nothing of {}/{} would be different; name a key, one of {}",
@@ -100,7 +100,7 @@ impl Different {
         Ok(Self { kind, name, limits: Map::new(), others: Map::new() })
     }
 
-    /// The keys beside the limits that QoS reads.
+    /// Returns the keys other than limits that affect QoS.
     const fn other_keys(&self) -> &'static [&'static str] {
         match self.kind {
             Kind::Disk => &["store", "qos_policy"],
@@ -109,7 +109,7 @@ impl Different {
         }
     }
 
-    /// The key of limits of this name, of what has limits.
+    /// Returns the limit with this name, for resources with limits.
     fn limit(&self, name: &str) -> Option<&'static Key> {
         Kind::DiskQos.key(name).filter(|_| self.kind != Kind::Store)
     }
@@ -143,7 +143,7 @@ impl Different {
         }
     }
 
-    /// The proposal, with what was not named as it is in desired state.
+    /// Returns the proposal. Keys that are not given have their current values.
     fn proposal(self, config: &HostConfig) -> Result<QosProposal, Failure> {
         let Self { kind, name, limits, others } = self;
         Ok(match kind {
@@ -156,8 +156,8 @@ impl Different {
                     qos: DiskQos::NONE,
                 };
                 let mut disk: DiskProposal = merged(&before, &others)?;
-                // Limits come from one place: a policy that is named takes the place of the
-                // disk's own, and limits that are named that of a policy.
+                // A disk has one source of limits: a given policy replaces the disk's own limits,
+                // and given limits replace a policy.
                 let names_policy = others.get("qos_policy").is_some_and(|name| !name.is_null());
                 let own = known.map_or(DiskQos::NONE, |disk| disk.qos);
                 let before = if names_policy { DiskQos::NONE } else { own };
@@ -191,7 +191,7 @@ impl Different {
     }
 }
 
-/// `before` with the keys of `patch`.
+/// Returns `before` with the keys of `patch` applied.
 fn merged<T: Serialize + DeserializeOwned>(
     before: &T,
     patch: &Map<String, Value>,

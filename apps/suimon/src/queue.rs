@@ -1,4 +1,4 @@
-//! `queue` and `processor`: who moves which frames.
+//! Commands of `queue` and `processor`: queues and the workers that own them.
 
 use clap::{Args, Subcommand};
 use suimon_contract::{ProcessorStatus, QueueStatus};
@@ -13,21 +13,21 @@ use crate::units;
 /// Verbs of `queue`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum QueueVerb {
-    /// List all queues.
+    /// List all queues and the workers that own them.
     List,
-    /// Hand a queue over to another processor; no frame is lost or reordered.
+    /// Move a queue to another worker; no frame is lost or reordered.
     Move(MoveFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MoveFlags {
-    /// The queue, as `queue list` shows it, like web/rx/0.
+    /// Id of the queue as shown by `queue list`, such as web/rx/0.
     #[arg(value_parser = queue_id)]
     id: String,
-    /// The processor that is to own it.
+    /// Number of the new owning worker.
     #[arg(long, value_name = "PROCESSOR")]
     to: u16,
-    /// Do not wait until it is done.
+    /// Return without waiting for the end of the operation.
     #[arg(long)]
     no_wait: bool,
 }
@@ -35,7 +35,7 @@ pub(crate) struct MoveFlags {
 /// Verbs of `processor`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ProcessorVerb {
-    /// List all processors.
+    /// List all workers (data-plane threads).
     List,
 }
 

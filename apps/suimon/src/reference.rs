@@ -1,5 +1,4 @@
-//! The reference pages as Markdown: the command line, the host file, errors, events and the tables
-//! of status.
+//! Reference pages in Markdown: command line, host file, errors, events and tables of status.
 
 mod status;
 
@@ -10,7 +9,7 @@ use crate::exit::CODES;
 
 const GENERATED: &str = "<!-- Made by `suimon docs`. Change the source, not this page. -->\n\n";
 
-/// The pages: name and text.
+/// Returns the pages: name and text.
 pub(crate) fn pages() -> [(&'static str, String); 5] {
     [
         ("cli.md", command_line()),
@@ -64,12 +63,12 @@ fn host_file() -> String {
     text
 }
 
-/// Whether the key has a table, or several, of its own on the page.
+/// Returns true if the key has a table or several of its own on the page.
 const fn is_table(key: &Key) -> bool {
     matches!(key.form, Form::Table(_) | Form::Tables(_))
 }
 
-/// One table of the host file. A table inside another changes as the key that it is.
+/// Appends one table of the host file. A change of a nested table has the effect of its key.
 fn keys(text: &mut String, header: &str, kind: Kind, of_table: Option<Effect>) {
     text.push_str(&format!("## `{header}`\n\n"));
     text.push_str("| key | value | default | change | meaning |\n|---|---|---|---|---|\n");
@@ -136,7 +135,7 @@ fn events() -> String {
     text
 }
 
-/// Returns text as the cell of a table.
+/// Escapes text for use in a cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

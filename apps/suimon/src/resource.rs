@@ -1,4 +1,4 @@
-//! `switch`, `nic`, `disk` and others: the verbs that every kind of resource has.
+//! Commands of `switch`, `nic`, `disk` and other resources: verbs common to every kind.
 
 use core::convert::Infallible;
 
@@ -23,7 +23,7 @@ use crate::storage_flags::{DeleteFlag, ForceFlag};
 use crate::table::{Table, or_dash};
 use crate::units;
 
-/// The verbs that every kind of resource has, and those of its own.
+/// Verbs common to every kind of resource, and verbs specific to one.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ResourceVerb<R: Shown, Own: Subcommand> {
     #[command(about = format!("List all {}", R::PLURAL))]
@@ -40,9 +40,9 @@ pub(crate) enum ResourceVerb<R: Shown, Own: Subcommand> {
     Own(Own),
 }
 
-/// Verbs that one kind of resource has and others have not.
+/// Verbs specific to one kind of resource.
 pub(crate) trait OwnVerb: Subcommand {
-    /// Does what the command line says.
+    /// Executes the verb with its arguments.
     async fn run(self, context: &Context) -> Result<(), Failure>;
 }
 
@@ -50,23 +50,23 @@ pub(crate) trait OwnVerb: Subcommand {
 pub(crate) type SwitchVerb = ResourceVerb<SwitchConfig, OwnSwitchVerb>;
 /// Verbs of `uplink`.
 pub(crate) type UplinkVerb = ResourceVerb<UplinkConfig, CaptureVerb<UplinkConfig>>;
-/// Verbs of `team`, which has none of its own.
+/// Verbs of `team`, without specific ones.
 pub(crate) type TeamVerb = ResourceVerb<TeamConfig, Infallible>;
-/// Verbs of `pf`, which has none of its own: what changes VFs is in `vf`.
+/// Verbs of `pf`, without specific ones. `vf` changes virtual functions.
 pub(crate) type PfVerb = ResourceVerb<PfConfig, Infallible>;
 /// Verbs of `node`.
 pub(crate) type NodeVerb = ResourceVerb<NodeConfig, OwnNodeVerb>;
 /// Verbs of `nic`.
 pub(crate) type NicVerb = ResourceVerb<NicConfig, CaptureVerb<NicConfig>>;
 
-/// What only switches can do.
+/// Verbs that only switches have.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OwnSwitchVerb {
-    /// List the addresses that a switch knows.
+    /// List the MAC addresses in the forwarding table of a switch.
     Addresses(Named),
 }
 
-/// What ports can do.
+/// Verbs that only ports (NICs and uplinks) have.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum CaptureVerb<R: Shown> {
     #[command(about = format!(
@@ -76,17 +76,17 @@ pub(crate) enum CaptureVerb<R: Shown> {
     Capture(CaptureFlags<R>),
 }
 
-/// One resource.
+/// Argument that names a resource.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Named {
-    /// Its name.
+    /// Name of the resource.
     pub(crate) name: Name,
 }
 
-/// A new resource.
+/// Arguments of `add`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Add<R: Resource> {
-    /// Its name.
+    /// Name of the resource.
     name: Name,
     #[command(flatten)]
     keys: KeyFlags<R, true>,
@@ -96,14 +96,14 @@ pub(crate) struct Add<R: Resource> {
     change: ChangeFlags,
 }
 
-/// A change of a resource.
+/// Arguments of `set`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Set<R: Resource> {
-    /// Its name.
+    /// Name of the resource.
     name: Name,
     #[command(flatten)]
     keys: KeyFlags<R, false>,
-    /// Take a key back to its default; may be given more than once.
+    /// Reset a key to its default; may be given more than once.
     #[arg(long, value_name = "KEY", value_parser = unsettable(R::KIND))]
     unset: Vec<String>,
     #[command(flatten)]
@@ -112,10 +112,10 @@ pub(crate) struct Set<R: Resource> {
     change: ChangeFlags,
 }
 
-/// The end of a resource.
+/// Arguments of `delete`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Delete<R: Resource> {
-    /// Its name.
+    /// Name of the resource.
     name: Name,
     #[command(flatten)]
     with_file: DeleteFlag<R>,
@@ -157,7 +157,7 @@ impl<R: Shown + Captured> OwnVerb for CaptureVerb<R> {
     }
 }
 
-/// `a switch`, `an uplink`, `a NIC`.
+/// Returns a noun with its indefinite article: `a switch`, `an uplink`, `a NIC`.
 fn with_article(noun: &str) -> String {
     let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     format!("{article} {noun}")
@@ -174,7 +174,7 @@ async fn show<R: Shown>(context: &Context, name: &Name) -> Result<(), Failure> {
 }
 
 impl<R: Resource> Add<R> {
-    /// The resource that the flags describe.
+    /// Returns the resource described by the flags.
     fn resource(&self) -> Result<R, Failure> {
         let mut table = self.keys.values.clone();
         table.insert("name".to_owned(), Value::from(self.name.as_str()));
@@ -190,7 +190,7 @@ impl<R: Resource> Add<R> {
 }
 
 impl<R: Resource> Set<R> {
-    /// The merge patch that the flags describe.
+    /// Returns the merge patch described by the flags.
     fn patch(&self) -> Result<Map<String, Value>, Failure> {
         let mut patch = self.keys.values.clone();
         for key in &self.unset {

@@ -1,4 +1,4 @@
-//! What can be shown, and switches, uplinks and NICs as tables and in detail.
+//! Trait of resources with text output, and text output of switches, uplinks and NICs.
 
 use suimon_contract::{
     IovPath, NicBackend, NicConfig, NicStatus, Resource, SwitchConfig, SwitchStatus, UplinkConfig,
@@ -10,24 +10,24 @@ use crate::lines::{Lines, drops, health, word};
 use crate::table::{Table, or_dash};
 use crate::units;
 
-/// A kind of resource that can be shown.
+/// Kind of resource with text output.
 pub(crate) trait Shown: Resource + 'static {
-    /// What one is called in help texts, without an article.
+    /// Noun in help texts, without article.
     const NOUN: &'static str;
 
-    /// What several are called.
+    /// Plural of the noun in help texts.
     const PLURAL: &'static str;
 
-    /// What the verb `set` does.
+    /// Help text of the verb `set`.
     const ABOUT_SET: &'static str;
 
-    /// What the verb `delete` does.
+    /// Help text of the verb `delete`.
     const ABOUT_DELETE: &'static str;
 
-    /// All of them, a line each.
+    /// Returns a table with one row per resource.
     fn table(all: &[Self::Status]) -> Table;
 
-    /// Everything about one.
+    /// Returns the complete state of one resource.
     fn details(one: &Self::Status) -> String;
 }
 
@@ -166,7 +166,7 @@ fn backend(nic: &NicConfig) -> String {
     }
 }
 
-/// `VF 3 of 0000:03:00.0` or `synthetic`, of a NIC that is to have a VF.
+/// Formats the path of a NIC with `iov_weight`: `VF 3 of 0000:03:00.0` or `synthetic`.
 fn path(nic: &NicStatus) -> String {
     let path = nic.iov.as_ref().map(|iov| match iov.path {
         IovPath::Vf => iov.to_string(),
@@ -175,7 +175,7 @@ fn path(nic: &NicStatus) -> String {
     or_dash(path)
 }
 
-/// `10`, or `10 trunk 20,30-39`.
+/// Formats VLANs: `10`, or `10 trunk 20,30-39`.
 fn vlans(nic: &NicConfig) -> String {
     let native = nic.vlan.map(|vlan| vlan.to_string());
     let Some(trunk) = &nic.trunk else { return or_dash(native) };

@@ -1,4 +1,4 @@
-//! `KEY=VALUE` arguments for the keys of a table inside a resource, such as its offloads.
+//! Arguments `KEY=VALUE` for the keys of a table inside a resource, such as its offloads.
 
 use clap::builder::ValueParser;
 use serde_json::{Map, Value};
@@ -7,26 +7,26 @@ use suimon_contract::{Form, Key, Kind};
 use crate::exit::Failure;
 use crate::key_flags::read;
 
-/// One `KEY=VALUE` or `KEY=default`.
+/// Setting `KEY=VALUE` or `KEY=default`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     key: &'static str,
-    /// As a merge patch has it; `Null` is the default.
+    /// Value in a merge patch; `Null` for the default.
     value: Value,
 }
 
-/// What reads settings of a table of this kind.
+/// Returns a parser of settings for a table of this kind.
 pub(crate) fn parser(kind: Kind) -> ValueParser {
     ValueParser::new(move |text: &str| parse(kind, text))
 }
 
-/// The keys that there are, for help and errors.
+/// Returns the names of the keys, for help and errors.
 pub(crate) fn keys(kind: Kind) -> String {
     let keys: Vec<_> = kind.keys().iter().map(|key| key.name).collect();
     keys.join(", ")
 }
 
-/// The merge patch of the table that the settings describe.
+/// Returns the merge patch of the table with the given settings.
 pub(crate) fn table(settings: &[Setting]) -> Result<Map<String, Value>, Failure> {
     let mut table = Map::new();
     for Setting { key, value } in settings {
@@ -37,7 +37,7 @@ pub(crate) fn table(settings: &[Setting]) -> Result<Map<String, Value>, Failure>
     Ok(table)
 }
 
-/// Reads one.
+/// Parses one setting of a table of this kind.
 pub(crate) fn parse(kind: Kind, text: &str) -> Result<Setting, String> {
     let Some((name, word)) = text.split_once('=') else {
         let only_flags = kind.keys().iter().all(|key| key.form == Form::Flag);
@@ -50,7 +50,7 @@ pub(crate) fn parse(kind: Kind, text: &str) -> Result<Setting, String> {
     Ok(Setting { key: key.name, value: value(key, word)? })
 }
 
-/// The value that a word is of this key, `Null` for the default.
+/// Parses a value of a key; `Null` for the default.
 pub(crate) fn value(key: &Key, word: &str) -> Result<Value, String> {
     let value = match (key.form, word) {
         (_, "default") => return Ok(Value::Null),

@@ -1,19 +1,19 @@
-//! Flags that only changes of stores, disks and QoS policies have.
+//! Flags specific to changes of stores, disks and QoS policies.
 
 use core::marker::PhantomData;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use suimon_contract::{Kind, Resource};
 
-/// A flag that some kinds of resources have and others have not.
+/// Flag that applies to some kinds of resource only.
 pub(crate) trait KindFlag {
-    /// As it is written.
+    /// Long name of the flag.
     const LONG: &'static str;
 
-    /// What it does.
+    /// Help text of the flag.
     const HELP: &'static str;
 
-    /// Whether this kind has it.
+    /// Returns true if the flag applies to the kind.
     fn applies_to(kind: Kind) -> bool;
 }
 
@@ -43,20 +43,20 @@ impl KindFlag for WithFile {
     }
 }
 
-/// The flag of a kind of resource that has it, nothing for others.
+/// Flag for kinds of resource to which it applies; nothing for others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlagOf<R, F> {
     is_given: bool,
     of: PhantomData<fn() -> (R, F)>,
 }
 
-/// `--force`, where minimums are promised.
+/// Flag `--force`, for resources with minimums.
 pub(crate) type ForceFlag<R> = FlagOf<R, Force>;
-/// `--with-file`, where there is one.
+/// Flag `--with-file`, for resources with files.
 pub(crate) type DeleteFlag<R> = FlagOf<R, WithFile>;
 
 impl<R, F> FlagOf<R, F> {
-    /// Whether it stands on the command line.
+    /// Returns true if the flag was given.
     pub(crate) const fn is_given(&self) -> bool {
         self.is_given
     }

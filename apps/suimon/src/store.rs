@@ -1,4 +1,4 @@
-//! `store`: what can be found out of a store.
+//! Commands of `store`: measurement of stores.
 
 use clap::{Args, Subcommand};
 use suimon_contract::{
@@ -13,20 +13,20 @@ use crate::resource::{OwnVerb, ResourceVerb};
 /// Verbs of `store`.
 pub(crate) type StoreVerb = ResourceVerb<StoreConfig, OwnStoreVerb>;
 
-/// What only stores can do.
+/// Verbs that only stores have.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OwnStoreVerb {
-    /// Measure what a store can do, with a file of its own that is gone afterwards. A block
-    /// device is only read.
+    /// Measure the capacity of a store with a temporary file. A block device is measured with reads
+    /// only.
     Measure(MeasureFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MeasureFlags {
-    /// The store.
+    /// Name of the store.
     name: Name,
-    /// For how long reads, writes and both are measured, each after a third as long to warm
-    /// up.
+    /// Measuring time of each of reads, writes and both, in seconds. A warm-up of a third of it
+    /// precedes each.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -34,10 +34,11 @@ pub(crate) struct MeasureFlags {
         value_parser = clap::value_parser!(u64).range(1..=MEASURE_SECONDS_MAX)
     )]
     seconds: u64,
-    /// Measure although VMs or NBD clients use its disks; what is found is what they leave.
+    /// Measure while VMs or NBD clients use the store's disks; the result excludes the capacity
+    /// that they use.
     #[arg(long)]
     beside: bool,
-    /// Do not wait until it is done.
+    /// Return without waiting for the end of the operation.
     #[arg(long)]
     no_wait: bool,
 }

@@ -2,7 +2,7 @@
 
 use crate::columns::{Align, Column, Columns};
 
-/// A table: a header and rows of as many cells.
+/// Table: a header and rows with the same number of cells.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     header: Vec<(String, Align)>,
@@ -16,13 +16,13 @@ impl Table {
         Self { header: columns.all.iter().map(title).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row.
+    /// Adds a row with one cell per column.
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
         debug_assert_eq!(cells.len(), self.header.len());
         self.rows.push(cells.into());
     }
 
-    /// The table as text: two spaces between columns, none at the ends of lines.
+    /// Returns the table as text, with two spaces between columns and no trailing spaces.
     pub(crate) fn render(&self) -> String {
         let widths: Vec<usize> = (0..self.header.len())
             .map(|column| {
@@ -49,7 +49,7 @@ impl Table {
     }
 }
 
-/// `–` for what is not there.
+/// Formats a value, or `–` for `None`.
 pub(crate) fn or_dash<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| value.to_string())
 }

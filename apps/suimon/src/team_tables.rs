@@ -1,4 +1,4 @@
-//! Teams as tables and in detail: what each member does, and LACP on its link.
+//! Text output of teams: state of each member, and LACP on its link.
 
 use suimon_contract::{
     LacpMemberStatus, LacpPartnerStatus, LacpPortStatus, TeamConfig, TeamMemberState,
@@ -118,13 +118,13 @@ fn lacp_table(members: &[TeamMemberStatus]) -> Table {
     table
 }
 
-/// Whether somebody was heard on the link, or at least assumed.
+/// Returns true if the partner is known, from an LACPDU or by default.
 fn is_known(partner: &LacpPortStatus) -> bool {
     partner.system.octets() != [0; 6]
 }
 
-/// The bits of a state and the letters that switches show for them, from the lowest bit
-/// (IEEE 802.1AX-2014, 6.4.2.3).
+/// State bits and the letters that switches display for them, lowest bit first (IEEE 802.1AX-2014,
+/// 6.4.2.3).
 const STATE_BITS: [(&str, char); 8] = [
     ("activity", 'A'),
     ("short-timeout", 'T'),
@@ -138,7 +138,7 @@ const STATE_BITS: [(&str, char); 8] = [
 
 const SYNCHRONIZATION: &str = "synchronization";
 
-/// `A-GSCD--`.
+/// Formats state bits as letters: `A-GSCD--`.
 fn letters(end: &LacpPortStatus) -> String {
     STATE_BITS.iter().map(|(bit, letter)| if has(end, bit) { *letter } else { '-' }).collect()
 }
@@ -147,7 +147,7 @@ fn has(end: &LacpPortStatus, bit: &str) -> bool {
     end.state.iter().any(|set| set == bit)
 }
 
-/// Which ends of the link are in sync.
+/// Returns which ends of the link are synchronized.
 fn in_sync(lacp: &LacpMemberStatus) -> &'static str {
     match (has(&lacp.actor, SYNCHRONIZATION), has(&lacp.partner, SYNCHRONIZATION)) {
         (true, true) => "both ends",

@@ -1,4 +1,4 @@
-//! `top`: live rates of NICs, uplinks, disks and processors, and where processors' time goes.
+//! Command `top`: live rates of NICs, uplinks, disks and workers, and time of workers by stage.
 
 mod disk_rates;
 mod power_rates;
@@ -17,10 +17,10 @@ use rates::Rates;
 #[cfg(test)]
 pub(crate) use rates::tests::example;
 
-/// How `top` shows rates.
+/// Arguments of `top`.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct TopFlags {
-    /// Milliseconds over which rates are taken, 100 to 60000.
+    /// Interval of rates in milliseconds, 100 to 60000.
     #[arg(
         long,
         value_name = "MS",
@@ -28,10 +28,10 @@ pub(crate) struct TopFlags {
         value_parser = clap::value_parser!(u32).range(100..=60_000)
     )]
     interval: u32,
-    /// Print the rates of one interval and end.
+    /// Print the rates of one interval and exit.
     #[arg(long)]
     once: bool,
-    /// Show where each processor's time goes, in percent of its time.
+    /// Show the time of each worker by stage, in percent.
     #[arg(long)]
     stages: bool,
 }
@@ -51,7 +51,7 @@ impl TopFlags {
     }
 }
 
-/// The rates of one interval that begins now.
+/// Measures the rates of one interval that begins now.
 async fn one(context: &Context, interval: Duration) -> Result<Rates, Failure> {
     let before = context.client.top().await?;
     tokio::time::sleep(interval).await;

@@ -1,61 +1,61 @@
-//! Numbers with units that people can read.
+//! Formatting of numbers with units.
 
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// `1.2 Gbit/s`, from bits per second.
+/// Formats bits per second: `1.2 Gbit/s`.
 pub(crate) fn bit_rate(bits_per_s: u64) -> String {
     scaled(bits_per_s, "bit/s")
 }
 
-/// `1.2 Mfps`, from frames per second.
+/// Formats frames per second: `1.2 Mfps`.
 pub(crate) fn frame_rate(frames_per_s: u64) -> String {
     scaled(frames_per_s, "fps")
 }
 
-/// `1.2 MB`, from bytes; decimal, as network people count.
+/// Formats bytes with decimal prefixes, as usual for traffic: `1.2 MB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     scaled(bytes, "B")
 }
 
-/// `1.20 GiB`, from bytes; binary, as disks are sized.
+/// Formats bytes with binary prefixes, as usual for disks: `1.20 GiB`.
 pub(crate) fn size(bytes: u64) -> String {
     scaled_by(bytes, 1024, &["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])
 }
 
-/// `85.0 µs`, from nanoseconds.
+/// Formats nanoseconds: `85.0 µs`.
 pub(crate) fn latency(ns: u64) -> String {
     scaled_by(ns, 1000, &["ns", "µs", "ms", "s"])
 }
 
-/// `12.3 k IOPS`, from operations per second.
+/// Formats operations per second: `12.3 k IOPS`.
 pub(crate) fn iops(per_s: u64) -> String {
     format!("{} IOPS", count(per_s))
 }
 
-/// `1.2 M`, from a number of things; exact below ten thousand.
+/// Formats a count: `1.2 M`; exact below 10 000.
 pub(crate) fn count(number: u64) -> String {
     if number < 10_000 { number.to_string() } else { scaled(number, "").trim_end().to_owned() }
 }
 
-/// `12.3 %`, from parts per million.
+/// Formats parts per million: `12.3 %`.
 pub(crate) fn percent(ppm: u32) -> String {
     let tenths = (u64::from(ppm) + 500) / 1000;
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// `42.3 W`, from milliwatts.
+/// Formats milliwatts: `42.3 W`.
 pub(crate) fn watts(milliwatts: u64) -> String {
     let tenths = milliwatts.saturating_add(50) / 100;
     format!("{}.{} W", tenths / 10, tenths % 10)
 }
 
-/// `10.0 Gbit/s`, from megabits per second.
+/// Formats megabits per second: `10.0 Gbit/s`.
 pub(crate) fn speed(mbps: u64) -> String {
     bit_rate(mbps.saturating_mul(1_000_000))
 }
 
-/// `2 h 05 min`, from seconds.
+/// Formats seconds: `2 h 05 min`.
 pub(crate) fn age(seconds: u64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     match seconds {
@@ -66,26 +66,26 @@ pub(crate) fn age(seconds: u64) -> String {
     }
 }
 
-/// `2026-03-01T12:30:05.123Z`, from milliseconds since 1970.
+/// Formats milliseconds since 1970-01-01 UTC: `2026-03-01T12:30:05.123Z`.
 pub(crate) fn timestamp(unix_ms: u64) -> String {
-    // Later than year 9999 is no time that a daemon wrote down.
+    // End of the year 9999, the last that RFC 3339 can express.
     const LAST_MS: u64 = 253_402_300_799_999;
     let time: SystemTime = UNIX_EPOCH + Duration::from_millis(unix_ms.min(LAST_MS));
     humantime::format_rfc3339_millis(time).to_string()
 }
 
-/// Three significant digits and a decimal prefix.
+/// Formats three significant digits with a decimal prefix.
 fn scaled(value: u64, unit: &str) -> String {
     let units = ["", "k", "M", "G", "T", "P", "E"].map(|prefix| format!("{prefix}{unit}"));
     scaled_by(value, 1000, &units.each_ref().map(String::as_str))
 }
 
-/// Three significant digits and a unit, each of which is `step` times the one before.
+/// Formats three significant digits with a unit. Each unit is `step` times the previous one.
 fn scaled_by(value: u64, step: u64, units: &[&str]) -> String {
     let mut divisor = 1u64;
     let mut units = units.iter();
     let mut unit = units.next();
-    // Rounded to three digits, 999 500 is a million.
+    // Rounded to three digits, 999 500 is one million.
     while value >= divisor.saturating_mul(2 * step - 1) / 2 && value >= step {
         match (divisor.checked_mul(step), units.next()) {
             (Some(larger), Some(next)) => {
@@ -101,7 +101,7 @@ fn scaled_by(value: u64, step: u64, units: &[&str]) -> String {
     }
     let value = u128::from(value);
     let divisor = u128::from(divisor);
-    // Hundredths, rounded to as many digits as are shown.
+    // Hundredths, rounded to the number of digits shown.
     let (digits, scale) = match value * 100 / divisor {
         0..=999 => (2, 100),
         1000..=9999 => (1, 10),

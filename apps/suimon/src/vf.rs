@@ -1,7 +1,7 @@
-//! `vf`: what adapters with SR-IOV have, and how it is changed.
+//! Commands of `vf`: virtual functions of SR-IOV adapters.
 //!
-//! What changes is desired state, that of the adapter's `[[pf]]`; an adapter that has none is
-//! given one by the first change.
+//! Changes apply to the desired state in the adapter's `[[pf]]`, which the first change creates if
+//! it does not exist.
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -17,29 +17,29 @@ use crate::vf_tables::{adapter_details, adapter_table, vf_details};
 /// Verbs of `vf`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum VfVerb {
-    /// List the adapters that have SR-IOV, and their VFs.
+    /// List the SR-IOV adapters and their VFs.
     List,
     /// Show an adapter and its VFs, or one VF.
     Show(ShowFlags),
-    /// Give an adapter another number of VFs; all that it has go before that.
+    /// Set the number of VFs of an adapter; existing ones are removed first.
     Enable(EnableFlags),
-    /// Change how a VF is set up while it is used.
+    /// Change the settings of a VF while it is in use.
     Set(SetFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShowFlags {
-    /// The adapter: its network device, PCI address, or the name of its `[[pf]]`.
+    /// Adapter: network device, PCI address, or name of its `[[pf]]`.
     pf: String,
-    /// The number of a VF.
+    /// Number of a VF.
     index: Option<u16>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct EnableFlags {
-    /// The adapter: its network device, PCI address, or the name of its `[[pf]]`.
+    /// Adapter: network device, PCI address, or name of its `[[pf]]`.
     pf: String,
-    /// How many; 0 takes all away.
+    /// Number of VFs; 0 removes all.
     #[arg(long, value_name = "NUMBER")]
     count: u16,
     #[command(flatten)]
@@ -48,9 +48,9 @@ pub(crate) struct EnableFlags {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetFlags {
-    /// The adapter: its network device, PCI address, or the name of its `[[pf]]`.
+    /// Adapter: network device, PCI address, or name of its `[[pf]]`.
     pf: String,
-    /// The number of the VF.
+    /// Number of the VF.
     index: u16,
     #[arg(
         value_name = "KEY=VALUE|default",
@@ -102,7 +102,7 @@ impl VfVerb {
     }
 }
 
-/// What is desired of an adapter, if anything is.
+/// Returns the desired state of an adapter, if configured.
 async fn desired(context: &Context, adapter: &SriovAdapter) -> Result<Option<PfConfig>, Failure> {
     Ok(match &adapter.pf {
         Some(name) => Some(context.client.show::<PfConfig>(name).await?.config),
@@ -117,7 +117,7 @@ impl EnableFlags {
         let outcome = match desired(context, &adapter).await? {
             None => client.create(&new_pf(&adapter, self.count)?, options).await,
             Some(config) => {
-                // What is said of VFs that are no more would be refused.
+                // Settings of removed VFs would be rejected.
                 let kept = config.vf.into_iter().filter(|vf| vf.index < self.count);
                 let patch = json!({"vfs": self.count, "vf": kept.collect::<Vec<_>>()});
                 client.patch::<PfConfig>(&config.name, &patch, options).await
@@ -127,11 +127,11 @@ impl EnableFlags {
     }
 }
 
-/// What is desired of an adapter of which nothing was.
+/// Returns the initial desired state of an unconfigured adapter.
 fn new_pf(adapter: &SriovAdapter, vfs: u16) -> Result<PfConfig, Failure> {
     let named = adapter.device.as_ref().filter(|_| adapter.netns.is_none());
     let device = named.unwrap_or(&adapter.address);
-    // An address has colons, which names have not.
+    // A PCI address contains colons, which names may not.
     let fallback = adapter.address.replace(':', "-");
     let is_name = Form::Name.accepts(&Value::from(device.as_str()));
     let name = if is_name { device } else { &fallback };
@@ -161,7 +161,7 @@ impl SetFlags {
     }
 }
 
-/// The adapter with these keys of one of its VFs; null takes one out.
+/// Returns the adapter with changed keys of one VF. Null removes a key.
 fn with_vf(
     mut pf: PfConfig,
     index: u16,

@@ -1,4 +1,4 @@
-//! Adapters with SR-IOV and their VFs as tables and in detail.
+//! Text output of SR-IOV adapters and their VFs.
 
 use suimon_contract::{Kind, PfConfig, PfStatus, SriovAdapter, VfStatus};
 
@@ -42,7 +42,7 @@ impl Shown for PfConfig {
     }
 }
 
-/// All adapters, and below them the VFs of those that have some.
+/// Returns a table of all adapters, followed by the VFs of each adapter with VFs.
 pub(crate) fn adapter_table(all: &[SriovAdapter]) -> String {
     let mut table = Table::new(&columns::ADAPTERS);
     for adapter in all {
@@ -69,7 +69,7 @@ pub(crate) fn adapter_table(all: &[SriovAdapter]) -> String {
     text
 }
 
-/// One adapter.
+/// Returns the state of one adapter.
 pub(crate) fn adapter_details(adapter: &SriovAdapter) -> String {
     let mut lines = Lines::default();
     lines.add("described by", or_dash(adapter.pf.as_ref().map(|pf| format!("pf/{pf}"))));
@@ -77,7 +77,7 @@ pub(crate) fn adapter_details(adapter: &SriovAdapter) -> String {
     lines.text()
 }
 
-/// One VF.
+/// Returns the state of one VF.
 pub(crate) fn vf_details(vf: &VfStatus) -> String {
     let mut lines = Lines::default();
     lines.add("index", vf.index);
@@ -133,7 +133,7 @@ fn vf_table(adapter: &SriovAdapter) -> Table {
     table
 }
 
-/// How a VF is set up, by key.
+/// Returns the settings of a VF by key.
 fn settings(vf: &VfStatus) -> [(&'static str, String); 7] {
     let flag = |flag: Option<bool>| or_dash(flag.map(|on| if on { "on" } else { "off" }));
     [
@@ -147,7 +147,7 @@ fn settings(vf: &VfStatus) -> [(&'static str, String); 7] {
     ]
 }
 
-/// `100 Mbit/s`.
+/// Formats a rate: `100 Mbit/s`.
 fn rate(bps: u64) -> String {
     format!("{} Mbit/s", bps / 1_000_000)
 }
@@ -159,7 +159,7 @@ fn name(adapter: &SriovAdapter) -> String {
     }
 }
 
-/// `eth3`, or `eth3 in blue`.
+/// Formats a device with its namespace: `eth3`, or `eth3 in blue`.
 fn placed(device: Option<&String>, netns: Option<&String>) -> String {
     match (device, netns) {
         (Some(device), Some(netns)) => format!("{device} in {netns}"),

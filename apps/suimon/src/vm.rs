@@ -1,4 +1,4 @@
-//! `vm`: what can be done with a VM.
+//! Commands of `vm`: actions on a VM.
 
 use clap::{Args, Subcommand};
 use suimon_client::Outcome;
@@ -19,41 +19,40 @@ use crate::vm_tables::guest_text;
 /// Verbs of `vm`.
 pub(crate) type VmVerb = ResourceVerb<VmConfig, OwnVmVerb>;
 
-/// What only VMs can do.
+/// Verbs that only VMs have.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OwnVmVerb {
     /// Start a VM.
     Start(TellFlags),
-    /// Ask a VM's guest to turn itself off, through its agent or by its power button, and wait
-    /// until it has.
+    /// Request a shutdown of the guest, through its agent or the power button, and wait for it.
     Stop(StopFlags),
-    /// End a VM at once, as if its plug was pulled.
+    /// Terminate a VM at once, like a loss of power.
     Kill(TellFlags),
-    /// Stop a VM's CPUs.
+    /// Pause a VM's CPUs.
     Pause(TellFlags),
-    /// Let a VM's CPUs run again.
+    /// Resume a VM's CPUs.
     Resume(TellFlags),
-    /// Start a VM anew, as a reset button does.
+    /// Reset a VM, as a reset button does.
     Reset(TellFlags),
-    /// Have the agent in a VM's guest write what waits and hold writes to file systems.
+    /// Freeze the file systems of a VM's guest through its agent.
     Freeze(FreezeFlags),
-    /// Have it let file systems be written again.
+    /// Thaw the file systems of a VM's guest through its agent.
     Thaw(TellFlags),
-    /// Move a VM to another node while it runs.
+    /// Migrate a running VM to another node.
     Migrate(MigrateFlags),
-    /// Show what the agent in a VM's guest tells: its system, name and addresses.
+    /// Show information from the guest agent: operating system, name and addresses.
     Guest(Named),
-    /// Use a VM's serial console in this terminal; Ctrl-] leaves it.
+    /// Connect this terminal to a VM's serial console; Ctrl-] disconnects.
     Console(Named),
-    /// Print the elements of a libvirt domain that has a VM's NICs and disks.
+    /// Print the elements of a libvirt domain with a VM's NICs and disks.
     Xml(Named),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TellFlags {
-    /// The VM.
+    /// Name of the VM.
     name: Name,
-    /// Do not wait until it is done.
+    /// Return without waiting for the end of the operation.
     #[arg(long)]
     no_wait: bool,
 }
@@ -62,7 +61,7 @@ pub(crate) struct TellFlags {
 pub(crate) struct StopFlags {
     #[command(flatten)]
     tell: TellFlags,
-    /// How long the guest is given.
+    /// Time for the guest to shut down.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -70,11 +69,10 @@ pub(crate) struct StopFlags {
         value_parser = clap::value_parser!(u64).range(1..=STOP_SECONDS_MAX)
     )]
     seconds: u64,
-    /// End the VM if its guest has not turned itself off by then.
+    /// Terminate the VM if the guest has not shut down by then.
     #[arg(long)]
     force: bool,
-    /// How the guest is asked: through its agent if it has one, else by its power button; or in
-    /// this way only.
+    /// Method of the request: auto uses the guest agent if available, else the power button.
     #[arg(long, value_name = "WAY", default_value = "auto",
         value_parser = one_of::<StopBy>(&["auto", "power-button", "agent"]))]
     by: StopBy,
@@ -84,7 +82,7 @@ pub(crate) struct StopFlags {
 pub(crate) struct FreezeFlags {
     #[command(flatten)]
     tell: TellFlags,
-    /// After how long they are thawed if nobody did.
+    /// Time after which the file systems are thawed automatically.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -96,19 +94,18 @@ pub(crate) struct FreezeFlags {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MigrateFlags {
-    /// The VM.
+    /// Name of the VM.
     name: Name,
-    /// The node, as `suimon node list` shows it.
+    /// Destination, as shown by `suimon node list`.
     #[arg(long, value_name = "NODE")]
     to: Name,
-    /// For how long it may stand still at the end, like 300ms or 2s: the last of its memory is
-    /// sent then.
+    /// Longest downtime at the end of the migration, such as 300ms or 2s.
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = downtime_ms)]
     downtime: u32,
-    /// Memory sent in a second at most, like 100MiB; as much as the connection carries if absent.
+    /// Limit of memory transfer per second, such as 100MiB; none if absent.
     #[arg(long, value_name = "SIZE")]
     bandwidth: Option<ByteSize>,
-    /// Delete the files of its disks here once it runs there.
+    /// Delete the files of the VM's disks on this node after the migration.
     #[arg(long)]
     with_files: bool,
     #[command(flatten)]

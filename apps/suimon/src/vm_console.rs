@@ -1,4 +1,4 @@
-//! `vm console`: a guest's serial console in this terminal.
+//! Command `vm console`: serial console of a guest in this terminal.
 
 use std::io::{IsTerminal, Write};
 
@@ -9,11 +9,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::exit::Failure;
 use crate::output::Context;
 
-/// Ctrl-], as telnet and virsh have it.
+/// Ctrl-], as in telnet and virsh.
 const LEAVE: u8 = 0x1d;
 
-/// Carries bytes between the terminal and the guest until either side ends, or the user types
-/// Ctrl-]. Without a terminal, standard input is carried to its end.
+/// Copies bytes between the terminal and the guest until either side ends, or the user types
+/// Ctrl-]. Without a terminal, copies standard input to its end.
 pub(crate) async fn run(context: &Context, vm: &Name) -> Result<(), Failure> {
     let console = context.client.vm_console(vm).await?;
     let raw = RawTerminal::enter()?;
@@ -42,7 +42,8 @@ async fn carry(
                 return Ok(());
             }
             if count == 0 {
-                // What the guest answers is read on; who asks from a script wants it.
+                // Output of the guest is still copied after the end of standard input, for use in
+                // scripts.
                 return std::future::pending::<std::io::Result<()>>().await;
             }
         }
@@ -65,11 +66,11 @@ async fn carry(
     }
 }
 
-/// A terminal that hands every key over as it is typed, until it is dropped.
+/// Terminal in raw mode, restored when dropped.
 struct RawTerminal(Termios);
 
 impl RawTerminal {
-    /// `None` if standard input is no terminal.
+    /// Enters raw mode; returns `None` if standard input is not a terminal.
     fn enter() -> std::io::Result<Option<Self>> {
         let input = std::io::stdin();
         if !input.is_terminal() {

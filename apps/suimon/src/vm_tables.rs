@@ -1,4 +1,4 @@
-//! VMs as a table and in detail.
+//! Text output of VMs.
 
 use suimon_contract::{Name, VmConfig, VmGuest, VmMigration, VmStatus};
 
@@ -99,7 +99,7 @@ fn agent(vm: &VmStatus) -> String {
     }
 }
 
-/// What the agent in a guest tells.
+/// Formats information from the guest agent.
 pub(crate) fn guest_text(guest: &VmGuest) -> String {
     let mut lines = Lines::default();
     lines.add("name", or_dash(guest.host_name.as_ref()));

@@ -1,4 +1,4 @@
-//! `vmq`: which processors work off the queues of a team or uplink, and why.
+//! Commands of `vmq`: assignment of queues of a team or uplink to workers, with reasons.
 
 use core::cmp::Reverse;
 
@@ -22,26 +22,26 @@ use crate::units;
 /// Verbs of `vmq`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum VmqVerb {
-    /// List the teams and uplinks that have VMQ: those that switches use.
+    /// List the teams and uplinks with VMQ: those used by a switch.
     List,
-    /// Show which processor works off which queue of which NIC, and which are parked.
+    /// Show which worker services each queue of each NIC, and which workers are parked.
     Show(ShowFlags),
-    /// Change VMQ of a team or uplink while its traffic goes on.
+    /// Change VMQ of a team or uplink without interrupting traffic.
     Set(SetFlags),
-    /// Say why the queues of a NIC are where they are, and why they stay.
+    /// Explain the assignment of a NIC's queues to workers.
     Explain(ExplainFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShowFlags {
-    /// A team or uplink that a switch uses; all of them if none is given.
+    /// Team or uplink used by a switch; all of these if absent.
     #[arg(value_name = "UPLINK")]
     uplink: Option<Name>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetFlags {
-    /// A team, or an uplink that is in none.
+    /// Team, or uplink that is not in a team.
     #[arg(value_name = "UPLINK")]
     uplink: Name,
     #[arg(
@@ -57,7 +57,7 @@ pub(crate) struct SetFlags {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ExplainFlags {
-    /// A NIC on a switch that has a team or uplink.
+    /// NIC on a switch with a team or uplink.
     #[arg(value_name = "NIC")]
     nic: Name,
 }
@@ -98,7 +98,8 @@ impl VmqVerb {
     }
 }
 
-/// VMQ of a team or uplink. The daemon only says that it has none of that name.
+/// Returns VMQ of a team or uplink. On error, lists the available names, which the daemon's error
+/// does not.
 async fn one(context: &Context, uplink: &Name) -> Result<VmqStatus, Failure> {
     let all = context.client.vmqs().await?;
     if let Some(one) = all.into_iter().find(|vmq| vmq.uplink == *uplink) {
@@ -111,7 +112,7 @@ async fn one(context: &Context, uplink: &Name) -> Result<VmqStatus, Failure> {
     )))
 }
 
-/// Whose key `vmq` it is.
+/// Kind of resource that contains the `vmq` key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
     Team,
@@ -154,7 +155,7 @@ impl SetFlags {
     }
 }
 
-/// The queues of a NIC, of which there is one at least.
+/// Returns the queues of a NIC; at least one.
 async fn queues_of(context: &Context, nic: &Name) -> Result<Vec<VmqQueueStatus>, Failure> {
     let all = context.client.vmqs().await?.into_iter().flat_map(|vmq| vmq.queues);
     let queues: Vec<_> = all.filter(|queue| queue.nic == *nic).collect();
@@ -216,7 +217,8 @@ fn processor_table(processors: &[VmqProcessorStatus]) -> Table {
     table
 }
 
-/// A processor that may no longer be used has queues until they have left it.
+/// Returns the state of a worker. One that is no longer permitted has queues until they are moved
+/// away.
 const fn state(processor: &VmqProcessorStatus) -> &'static str {
     match (processor.permitted, processor.queues) {
         (true, 0) => "parked",

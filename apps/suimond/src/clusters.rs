@@ -1,4 +1,4 @@
-//! Clusters, reached by their etcd.
+//! Connections to clusters through etcd.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -10,10 +10,11 @@ use suimon_etcd::{EtcdSpec, EtcdStore, EtcdTls};
 use suimon_node::{CLUSTER_PATIENCE, ClusterStores, cluster_prefix};
 use suimon_ports::{ClusterStore, ClusterStoreErrorKind as Kind};
 
-/// The largest password file, in bytes.
+/// Largest accepted password file in bytes.
 const PASSWORD_BYTES_MAX: u64 = 4096;
 
-/// The etcd that the host file names. Calls block, and are not for threads of a runtime.
+/// Connector to the etcd named in the host file. Its calls block and must not run on async runtime
+/// threads.
 pub struct HostClusters;
 
 impl ClusterStores for HostClusters {
@@ -55,7 +56,7 @@ fn file(field: &str, path: &Path) -> Result<Vec<u8>, ApiError> {
     std::fs::read(path).map_err(|error| unreadable(field, path, &error))
 }
 
-/// A file that the configuration names and that cannot be read.
+/// Returns the error for a configured file that cannot be read.
 fn unreadable(field: &str, path: &Path, error: &std::io::Error) -> ApiError {
     let code = match error.kind() {
         std::io::ErrorKind::PermissionDenied => ErrorCode::PermissionDenied,
@@ -64,7 +65,7 @@ fn unreadable(field: &str, path: &Path, error: &std::io::Error) -> ApiError {
     refused(code, field, format!("cannot read {}: {error}", path.display()))
 }
 
-/// A file that not everybody may read.
+/// Reads a file that must not be readable by all users.
 fn secret(field: &str, path: &Path) -> Result<Vec<u8>, ApiError> {
     let unreadable = |error: std::io::Error| unreadable(field, path, &error);
     let opened = std::fs::File::open(path).map_err(unreadable)?;
@@ -78,7 +79,7 @@ fn secret(field: &str, path: &Path) -> Result<Vec<u8>, ApiError> {
     Ok(bytes)
 }
 
-/// The first line of a file.
+/// Returns the first line of a file.
 fn password(path: &Path) -> Result<String, ApiError> {
     let bytes = secret("password_file", path)?;
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
@@ -117,7 +118,7 @@ mod tests {
         let spec = spec(&config(&path)).unwrap();
         assert_eq!(spec.user, Some(("suimon".to_owned(), "wonder".to_owned())));
         assert_eq!(spec.prefix, "/suimon/lab/");
-        // Nobody is there: whoever asks is told in time.
+        // No server listens; the call fails before its deadline.
         let Err(error) = HostClusters.connect(&config(&path)) else { panic!("nobody is there") };
         assert_eq!(error.field.as_deref(), Some("endpoints"));
     }

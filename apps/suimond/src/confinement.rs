@@ -1,4 +1,4 @@
-//! The daemon's confinement: put in place at the start, shown, and watched.
+//! Confinement of the daemon: setup at the start, status, and monitoring of refused calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use suimon_node::{Node, RefusedCall};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
-/// Refused calls are told at most this often.
+/// Shortest interval of events about refused calls.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
-/// What is in effect, in the API's words.
+/// Returns the restrictions in effect as an API type.
 pub fn status(confinement: &Confinement) -> ConfinementStatus {
     in_words(&confinement.report())
 }
@@ -47,7 +47,7 @@ fn in_words_of(threads: &str, layer: &LayerReport) -> ConfinementLayer {
     }
 }
 
-/// Writes an event when a thread was refused a call, until it is dropped.
+/// Emits an event when a system call of a thread was refused. Runs until dropped.
 pub async fn watch(confinement: Confinement, node: Arc<Node>) {
     let pipe = suimon_confine::refusal_pipe()
         .and_then(|pipe| pipe.map(Receiver::from_owned_fd).transpose());
@@ -59,7 +59,7 @@ pub async fn watch(confinement: Confinement, node: Arc<Node>) {
             return;
         }
     };
-    // The count is read after the bytes, so none is missed.
+    // The count is read after the pipe's bytes, so that no call is missed.
     while pipe.read(&mut [0; 4096]).await.is_ok_and(|bytes| bytes > 0) {
         if let Some(last) = confinement.refusals() {
             let refused = RefusedCall {

@@ -1,9 +1,8 @@
-//! The web console: the page, who is logged in to it, what it sees live, and serial consoles of VMs in it.
+//! Web console: page, sessions, live updates, and serial consoles of VMs.
 //!
-//! A listener on loopback, without TLS, for browsers on this machine. The page may do what the REST API
-//! lets it do, by the same endpoints, for whoever is logged in: with a code that `suimon console login`
-//! asks the daemon for, which takes access to its Unix socket, or with the token of `[console]
-//! token_file`.
+//! A listener on loopback without TLS, for browsers on this machine. A logged-in page may use the
+//! same endpoints as clients of the REST API. Logins require a code from `suimon console login`,
+//! which requires access to the daemon's Unix socket, or the token of `[console] token_file`.
 
 mod files;
 mod guard;
@@ -30,27 +29,27 @@ use crate::tcp_api::Token;
 
 use logins::{CODE_SPAN, Logins};
 
-/// The console of `[console]`.
+/// Console configured by `[console]`.
 pub struct Console {
     address: SocketAddr,
     token: Option<Token>,
     logins: Mutex<Logins>,
 }
 
-/// What the console's own endpoints can reach.
+/// State available to the console's own endpoints.
 #[derive(Clone)]
 struct ConsoleState {
     console: Arc<Console>,
     api: ApiState,
-    /// The REST API's endpoints.
+    /// Endpoints of the REST API.
     endpoints: Router,
 }
 
 impl Console {
-    /// Reads what `[console]` names.
+    /// Loads the files named in `[console]`.
     ///
     /// # Errors
-    /// What it names cannot be used; the key is named.
+    /// The address or a file cannot be used; the error names the key.
     pub fn load(config: &ConsoleConfig) -> Result<Self, ApiError> {
         let address: Option<SocketAddr> = config.listen.parse().ok();
         let Some(address) = address.filter(|address| address.ip().is_loopback()) else {
@@ -65,18 +64,18 @@ impl Console {
         Ok(Self { address, token: token.transpose()?, logins: Mutex::default() })
     }
 
-    /// Checks that the address is free, without listening any longer.
+    /// Checks that the address is available by binding it temporarily.
     ///
     /// # Errors
-    /// Another process listens there, or the host does not have the address.
+    /// Another process listens on it, or it is not an address of the host.
     pub(crate) fn probe(&self) -> Result<(), ApiError> {
         std::net::TcpListener::bind(self.address).map(drop).map_err(|error| self.taken(&error))
     }
 
-    /// Listens.
+    /// Binds the address and listens.
     ///
     /// # Errors
-    /// The address cannot be had.
+    /// The address cannot be bound.
     pub async fn bind(&self) -> Result<TcpListener, ApiError> {
         TcpListener::bind(self.address).await.map_err(|error| self.taken(&error))
     }
@@ -87,10 +86,10 @@ impl Console {
         refused(ErrorCode::HostError, "listen", text)
     }
 
-    /// Lets somebody log in once, soon.
+    /// Creates a code for one login within `CODE_SPAN`.
     ///
     /// # Errors
-    /// The system has no random bytes.
+    /// The system cannot provide random bytes.
     pub fn new_login(&self) -> Result<ConsoleLogin, ApiError> {
         let code = self.logins().new_code(Instant::now()).map_err(|error| {
             let text = format!("the system has no random bytes: {error}; try again");
@@ -104,13 +103,14 @@ impl Console {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Name of the cookie with the session. Browsers do not tell ports apart.
+    /// Returns the name of the session cookie. It contains the port, since browsers share cookies
+    /// between ports.
     fn cookie(&self) -> String {
         format!("suimon-session-{}", self.address.port())
     }
 }
 
-/// The console as a service; `endpoints` are the REST API's.
+/// Returns the console as a service. `endpoints` are those of the REST API.
 pub fn router(console: Arc<Console>, api: ApiState, endpoints: Router) -> Router {
     let state = ConsoleState { console, api, endpoints };
     Router::new()
@@ -125,7 +125,7 @@ pub fn router(console: Arc<Console>, api: ApiState, endpoints: Router) -> Router
         .with_state(state)
 }
 
-/// What is below `/1.0` is the REST API's, under its own paths; the rest are files.
+/// Routes paths below `/1.0` to the REST API, and all others to the page's files.
 async fn endpoint_or_file(State(state): State<ConsoleState>, request: Request) -> Response {
     let path = request.uri().path();
     if path == "/1.0" || path.starts_with("/1.0/") {

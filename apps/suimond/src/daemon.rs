@@ -1,4 +1,4 @@
-//! From the command line to a daemon at work, and to its end.
+//! Lifecycle of the daemon: from the command line to the orderly stop.
 
 use std::io::IsTerminal;
 use std::os::unix::fs::DirBuilderExt;
@@ -45,20 +45,21 @@ use crate::tcp_api::{TcpApi, guarded};
 use crate::unix_socket::ApiSocket;
 use crate::vm_factory::{FoundLauncher, launch};
 
-/// Threads of the control plane: requests are few and mostly wait.
+/// Threads of the async runtime. Requests are few and mostly wait.
 const CONTROL_THREADS: usize = 2;
-/// Threads for calls that block: captures and calls that ask the host.
+/// Threads for blocking calls: captures and calls to the host.
 const BLOCKING_THREADS: usize = 64;
-/// The first pause before a failed device is tried again.
+/// Delay before a failed device is retried for the first time.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
-/// QEMU reconnects within 1 s if `reconnect` is 1, and its rings within seconds under load.
+/// Longest delay between retries. QEMU reconnects within 1 s with `reconnect` 1, and its rings
+/// within seconds under load.
 const RECONNECT_MAX: Duration = Duration::from_secs(30);
 
-/// How a run can fail.
+/// Reasons for an unsuccessful end.
 enum Stopped {
-    /// The host, or another daemon, is in the way.
+    /// The host or another daemon prevents operation.
     Host(anyhow::Error),
-    /// The configuration is refused.
+    /// The configuration is rejected.
     Refused(Vec<ApiError>),
 }
 
@@ -74,7 +75,7 @@ impl From<Vec<ApiError>> for Stopped {
     }
 }
 
-/// Runs the daemon, or what the command line asks for instead.
+/// Runs the daemon, or the tool requested on the command line.
 pub fn run(arguments: &Arguments) -> ExitCode {
     if let Some(tool) = &arguments.tool {
         return crate::image_tool::run(tool);
@@ -147,16 +148,16 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let recording = arguments.record.as_deref();
     let recording = recording.map(|path| RecordingFile::create(path, arguments.record_bytes_max));
     let recording = recording.transpose()?;
-    // The process has no other thread yet: see `ApiSocket::bind`.
+    // The process has a single thread so far: see `ApiSocket::bind`.
     let socket = ApiSocket::bind(&arguments.socket)?;
-    // Read while the process may still read everything.
+    // Read before confinement restricts file access.
     let cpu_places = cpu_places(&ProcessorThreads.cpus());
     let wanted = stored_host(&store).context("desired state cannot be restored")?;
     if let (None, Some(config)) = (&wanted, &from_file) {
         probe_listeners(config)?;
     }
     let wanted = wanted.or_else(|| from_file.map(|config| config.host)).unwrap_or_default();
-    // Started while the process may still start programs.
+    // Started before confinement prohibits starting programs.
     let launcher = FoundLauncher::find_or_start(&arguments.socket, wanted.effective_vm_folder());
     let sriov = SriovAdapters::new(&arguments.sysfs);
     let power = PowerFiles::new(&arguments.sysfs);
@@ -212,8 +213,8 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     result
 }
 
-/// The host file. One that cannot be read, or names what cannot be used, is told before anything is
-/// touched.
+/// Reads and validates the host file, including the files that it names, before anything on the
+/// host is changed.
 fn read_host_file(file: &Path) -> Result<HostConfig, Stopped> {
     let text = host_file::read(file)?;
     let shown = file.display().to_string();
@@ -228,8 +229,8 @@ fn read_host_file(file: &Path) -> Result<HostConfig, Stopped> {
     Err(Stopped::Refused(errors))
 }
 
-/// Checks that TCP listeners of a host file that is applied for the first time have their
-/// addresses, before anything is created.
+/// Checks that the addresses of the TCP listeners are available. Called for a host file that is
+/// applied for the first time, before anything is created.
 fn probe_listeners(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     let api = config.api.as_ref().map(|api| TcpApi::load(api)?.probe()).and_then(Result::err);
     let console = config.console.as_ref().map(|console| Console::load(console)?.probe());
@@ -237,7 +238,7 @@ fn probe_listeners(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// Who records.
+/// Returns the description of the daemon for a recording.
 fn about() -> About {
     About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -246,8 +247,8 @@ fn about() -> About {
     }
 }
 
-/// Starts the data plane where it is wanted; elsewhere if that cannot be, which
-/// the node then tells of.
+/// Starts the data plane with the configured workers. If that fails, starts it with the default of
+/// one unpinned worker, which the node reports.
 fn start_plane(
     wanted: &HostSection,
     runtime: &Arc<dyn ProcessorRuntime>,
@@ -262,8 +263,8 @@ fn start_plane(
         .context("the data plane cannot be started")
 }
 
-/// Gives up what the daemon does not need, while it has one thread; the API's socket
-/// is open by then.
+/// Drops privileges that the daemon does not need, while it has a single thread. The API's socket
+/// is already open.
 fn confine(arguments: &Arguments, sysfs_files: &[PathBuf]) -> Result<Confinement> {
     if arguments.no_confine {
         tracing::warn!("--no-confine: the daemon keeps all privileges");
@@ -275,7 +276,7 @@ fn confine(arguments: &Arguments, sysfs_files: &[PathBuf]) -> Result<Confinement
     Ok(confinement)
 }
 
-/// What is served, and with what.
+/// Components that the daemon serves requests with.
 struct Served<'a> {
     node: &'a Arc<Node>,
     socket: &'a ApiSocket,
@@ -310,7 +311,7 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
         .build()
         .context("the control plane's threads cannot be started")?;
     let result = runtime.block_on(async {
-        // Before anybody gets an answer: whoever has one may ask the daemon to stop.
+        // Before the first response: a client may signal the daemon as soon as it receives one.
         let signals = Signals::listen()?;
         let router = api::router(state.clone());
         if let Some(tcp) = tcp {
@@ -331,7 +332,7 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
         tracing::info!(socket = %arguments.socket.display(), "serving");
         let result = signals.wait_for_end(arguments, Arc::clone(node), news).await;
         notify("STOPPING=1");
-        // Followers are given the last event before their streams end.
+        // Streams deliver the last event before they end.
         let stopping = Arc::clone(node);
         let _ = tokio::task::spawn_blocking(move || stopping.stop()).await;
         sender.end();
@@ -342,7 +343,7 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
     result
 }
 
-/// What the daemon is asked by signals. They end the process until this listens.
+/// Receivers of signals. Until `listen` is called, these signals end the process.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -358,8 +359,7 @@ impl Signals {
         })
     }
 
-    /// Returns when the daemon is asked to stop; reads the host file again when it
-    /// is asked to.
+    /// Returns when a signal requests a stop. SIGHUP reloads the host file.
     async fn wait_for_end(
         mut self,
         arguments: &Arguments,
@@ -380,7 +380,7 @@ impl Signals {
     }
 }
 
-/// What is wrong with the new file is told, and everything stays as it is.
+/// Reloads the host file. On errors, reports them and keeps the current state.
 async fn reload(arguments: &Arguments, node: &Arc<Node>) {
     let file = arguments.config.clone();
     notify("RELOADING=1");

@@ -1,4 +1,4 @@
-//! Brings the devices of `sys` to the node.
+//! Provides the network devices of `sys` to the node.
 
 use std::io;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use suimon_quantity::PortId;
 use suimon_stream_nic::StreamNic;
 use suimon_vhost_user::{VhostUserNic, VhostUserThreads};
 
-/// The devices of this host: vhost-user and stream sockets, TAPs and packet sockets.
+/// Network devices of this host: vhost-user and stream sockets, TAP devices and packet sockets.
 pub struct HostDevices {
     net: NetDevices,
     threads: VhostUserThreads,
 }
 
 impl HostDevices {
-    /// Starts the thread that watches the host's links. NICs are served by `threads`.
+    /// Starts the thread that monitors the host's links. `threads` serve the sockets of NICs.
     ///
     /// # Errors
-    /// The host is out of descriptors or threads.
+    /// The host has no descriptor or thread left.
     pub fn new(threads: VhostUserThreads) -> io::Result<Self> {
         Ok(Self { net: NetDevices::new()?, threads })
     }

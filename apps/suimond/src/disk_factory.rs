@@ -1,4 +1,4 @@
-//! Brings what disks are offered by to the node.
+//! Provides storage, vhost-user disks and NBD servers to the node.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,23 +23,23 @@ use suimon_vhost_user::{VhostUserDisk, VhostUserThreads};
 use crate::nbd_listener::{self, Exports, Listener};
 use crate::socket_threads::SocketThreads;
 
-/// What follows the name of the API's socket in that of the folder beside it where changes of images'
-/// metadata outlive the daemon.
+/// Suffix appended to the API socket's path for the folder of records that outlive the daemon:
+/// acknowledged changes of images' metadata.
 const REDO_ENDING: &str = ".redo";
 
-/// Folder of the records of acknowledged writes, beside the API's socket.
+/// Returns the folder of the records of acknowledged writes, beside the API's socket.
 pub(crate) fn redo_folder(socket: &Path) -> PathBuf {
     let mut folder = socket.as_os_str().to_owned();
     folder.push(REDO_ENDING);
     folder.into()
 }
 
-/// What disks of this host need: `plane` serves them, `threads` serve their sockets, files and random
-/// numbers are the system's, and changes of images' metadata are kept beside the API's socket, which no other daemon
-/// has.
+/// Returns the storage components of this host: `plane` performs I/O, `threads` serve sockets.
+/// Files and random numbers are the system's. Records of changes to images' metadata are stored
+/// beside the API's socket, which one daemon at a time uses.
 ///
 /// # Errors
-/// The folder of those changes cannot be made, or is somebody else's.
+/// The folder of the records cannot be created, or belongs to another user.
 pub fn host_disks(
     plane: StoragePlane,
     confinement: &Confinement,
@@ -61,18 +61,18 @@ pub fn host_disks(
     })
 }
 
-/// Sockets of VMs' disks and of NBD clients.
+/// Sockets of VMs' disks and NBD servers.
 pub(crate) struct HostDisks {
-    /// Serve disks over vhost-user.
+    /// Threads that serve disks over vhost-user.
     threads: VhostUserThreads,
-    /// What NBD servers share, without what they offer.
+    /// Resources shared by NBD servers.
     nbd: NbdHost,
-    /// Confines threads that read what NBD servers of other nodes send.
+    /// Confines threads that read replies of other nodes' NBD servers.
     on_client_start: ThreadStart,
 }
 
 impl HostDisks {
-    /// Nothing is open yet.
+    /// Returns an instance without open sockets.
     pub(crate) fn new(confinement: &Confinement, threads: SocketThreads) -> Self {
         let confinement = confinement.clone();
         let on_client_start: ThreadStart =
@@ -137,7 +137,7 @@ impl DiskDevices for HostDisks {
     }
 }
 
-/// What is wrong with a connection that somebody else has made.
+/// Returns the error for a connection made by another component.
 fn of_connection(error: &std::io::Error) -> DeviceError {
     let detail = format!("the connection by which the disk is copied: {error}");
     DeviceError { kind: DeviceErrorKind::Host, field: "connection", detail }
@@ -155,12 +155,12 @@ impl DiskDevice for Device {
     }
 }
 
-/// From the kernel's generator, which every kernel that is new enough for io_uring has.
+/// Returns random bytes from the kernel's generator, available in every kernel with io_uring.
 pub(crate) fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        // Interrupted at most: nothing else can be wrong with memory of one's own.
+        // Retries after an error. An interruption is the only possible one: the buffer is valid.
         filled += rustix::rand::getrandom(rest, rustix::rand::GetRandomFlags::empty()).unwrap_or(0);
     }
     bytes

@@ -1,4 +1,4 @@
-//! Other nodes, reached by their APIs over TCP with TLS.
+//! Connections to other nodes through their APIs over TCP with TLS.
 
 use std::future::Future;
 use std::io;
@@ -18,24 +18,24 @@ use tokio::runtime::{Handle, Runtime};
 
 use crate::line::{carry, local};
 
-/// Threads that carry lines: one for memory and one for what is beside it.
+/// Threads that copy bytes of lines: one for memory, one for others.
 const LINE_THREADS: usize = 2;
-/// How long a node may take to say how it is.
+/// Time limit for a node to report its state.
 const HOST_TIME: Duration = Duration::from_secs(4);
-/// How long a node may take to answer anything else.
+/// Time limit for other responses.
 const ANSWER_TIME: Duration = Duration::from_secs(15);
-/// How long a node is asked to wait for the end of an operation.
+/// Time for which a node is requested to wait for the end of an operation.
 const OPERATION_TIME: Duration = Duration::from_secs(5);
-/// Bytes that wait in a line for its other end; the kernel gives less if it allows less.
+/// Socket buffer size of a line in bytes. The kernel may limit it to less.
 const SOCKET_BYTES: usize = 1 << 20;
 
-/// The nodes that the host file names. Calls block, and are not for threads of a runtime.
+/// Nodes configured in the host file. Calls block and must not run on async runtime threads.
 #[derive(Default)]
 pub struct HostFarNodes {
     lines: Lines,
 }
 
-/// The runtime of calls and lines, which is there once a node was named.
+/// Async runtime of calls and lines, started with the first configured node.
 #[derive(Default)]
 struct Lines(Mutex<Option<Runtime>>);
 
@@ -167,7 +167,7 @@ impl FarNode for HostFarNode {
         };
         let (ours, theirs) = UnixStream::pair().map_err(no_socket)?;
         for end in [&ours, &theirs] {
-            // Smaller ones do as well.
+            // Smaller buffers work too.
             let _ = sockopt::set_socket_send_buffer_size(end, SOCKET_BYTES);
             let _ = sockopt::set_socket_recv_buffer_size(end, SOCKET_BYTES);
         }

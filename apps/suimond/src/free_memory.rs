@@ -1,4 +1,4 @@
-//! Returns free memory to the system while the daemon has nothing to do.
+//! Return of free memory to the system while the daemon is idle.
 
 use std::time::Duration;
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use suimon_contract::{ApiError, ErrorCode, OperationState, TOML_BYTES_MAX, locate_errors};
 use suimon_node::{ChangeOptions, Edit, Node};
 
-/// How long applying the file may take.
+/// Time limit for applying the file.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The text of a host file, with errors that name it.
+/// Reads a host file. Errors name the file.
 pub(crate) fn read(path: &Path) -> Result<String, Vec<ApiError>> {
     let refuse = |code, text: String| {
         let mut error = ApiError::new(code, text);
@@ -27,7 +27,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Vec<ApiError>> {
         .map_err(|error| refuse(ErrorCode::Malformed, format!("is not UTF-8: {error}")))
 }
 
-/// Applies the file if its text is new, and waits until that is done.
+/// Applies the file if its text is new, and blocks until it is applied.
 pub(crate) fn apply(node: &Node, path: &Path, options: ChangeOptions) -> Result<(), Vec<ApiError>> {
     let text = read(path)?;
     let shown = path.display().to_string();
@@ -37,8 +37,8 @@ pub(crate) fn apply(node: &Node, path: &Path, options: ChangeOptions) -> Result<
     })
 }
 
-/// Applies the file if there is one and its text is new, and reads files again that desired
-/// state names, such as certificates.
+/// Applies the file, if given and its text is new, and reloads files named in desired state, such
+/// as certificates.
 pub(crate) fn reload(node: &Node, path: Option<&Path>) -> Result<(), Vec<ApiError>> {
     if let Some(path) = path {
         apply(node, path, ChangeOptions::default())?;
@@ -60,7 +60,7 @@ fn apply_text(
     ended(node, operation.id)
 }
 
-/// Waits until an operation has ended.
+/// Blocks until an operation has ended, and returns its error.
 fn ended(node: &Node, operation: u64) -> Result<(), Vec<ApiError>> {
     let Some(operation) = node.wait_operation(operation, APPLY_TIMEOUT) else {
         return Ok(());

@@ -1,5 +1,5 @@
-//! `suimond image-tool`: image files outside of stores, with the caller's rights and without a
-//! running daemon. `suimon image` executes it; the result is JSON on standard output.
+//! `suimond image-tool`: operations on image files outside of stores, with the caller's permissions
+//! and without a running daemon. `suimon image` executes it; the result is JSON on standard output.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,51 +17,51 @@ use suimon_uring::HostStore;
 
 use crate::disk_factory::{random, redo_folder};
 
-/// Exit code of a check that could not be carried out, as `qemu-img check` has it.
+/// Exit code of a check that could not be carried out, as in `qemu-img check`.
 const FAILED: u8 = 1;
 
-/// What `suimond` does besides being a daemon.
+/// Tools of `suimond` that run instead of the daemon.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Tool {
-    /// Inspect and repair image files without a daemon, with the caller's rights; `suimon image`
-    /// executes it. The result is JSON.
+    /// Inspect and repair image files without a daemon, with the caller's permissions. Executed by
+    /// `suimon image`; the result is JSON.
     #[command(subcommand)]
     ImageTool(ImageVerb),
 }
 
-/// What is done with an image file.
+/// Operation on an image file.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ImageVerb {
     /// Describe an image file.
     Info(ImageFlags),
-    /// Check the metadata of an image file. Exit codes as of `qemu-img check`.
+    /// Check the metadata of an image file. Exit codes as in `qemu-img check`.
     Check(ImageFlags),
-    /// Repair metadata from copies and the log, after a backup.
+    /// Repair metadata from its copies and the log, after a backup.
     Repair {
-        /// The image.
+        /// Image to repair.
         #[command(flatten)]
         image: ImageFlags,
-        /// Report what would change, and write nothing.
+        /// Report the changes without writing.
         #[arg(long)]
         dry_run: bool,
-        /// Write back the metadata of this backup instead.
+        /// Restore the metadata of this backup instead of repairing.
         #[arg(long, value_name = "BACKUP")]
         undo: Option<PathBuf>,
     },
-    /// Record where the parent of a differencing image is, after a backup.
+    /// Record the location of the parent of a differencing image, after a backup.
     Relink {
-        /// The image.
+        /// Image to change.
         #[command(flatten)]
         image: ImageFlags,
         /// File of the parent.
         parent: PathBuf,
-        /// Report what would change, and write nothing.
+        /// Report the changes without writing.
         #[arg(long)]
         dry_run: bool,
     },
 }
 
-/// An image file.
+/// Arguments that select an image file.
 #[derive(Clone, Debug, Args)]
 pub struct ImageFlags {
     /// Path of the image file.
@@ -69,23 +69,23 @@ pub struct ImageFlags {
     /// Image format; detected if absent.
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// API socket of the daemon whose records of acknowledged writes are looked at.
+    /// API socket of the daemon whose records of acknowledged writes are checked.
     #[arg(long, value_name = "PATH", default_value = "/run/suimon/suimon.sock")]
     daemon: PathBuf,
 }
 
-/// Image formats of files.
+/// Image format of a file.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Format {
-    /// A raw file.
+    /// Raw image without metadata.
     Raw,
-    /// A VHD.
+    /// VHD image (Virtual Hard Disk).
     Vhd,
-    /// A VHDX.
+    /// VHDX image (Virtual Hard Disk v2).
     Vhdx,
 }
 
-/// Runs the tool.
+/// Runs the tool and returns its exit code.
 pub(crate) fn run(tool: &Tool) -> ExitCode {
     let Tool::ImageTool(verb) = tool;
     match carry_out(verb) {
@@ -97,7 +97,7 @@ pub(crate) fn run(tool: &Tool) -> ExitCode {
     }
 }
 
-/// An image file on the host's root directory, below which parents are found too.
+/// Image file in the host's root directory, which also contains its parents.
 struct Found {
     files: Arc<dyn StoreFiles>,
     name: FileName,
@@ -119,8 +119,8 @@ impl Found {
         ImageTarget { files: &self.files, name: &self.name, format: self.format, prefix: "/" }
     }
 
-    /// Fails if a killed daemon left acknowledged writes that are not in the image: a change would
-    /// make them unusable. Records that the caller may not read count as such.
+    /// Fails if a killed daemon left acknowledged writes that are missing in the image, since a
+    /// change would make them unusable. Records that the caller may not read count as such.
     fn refuse_left_writes(&self, daemon: &Path) -> Result<()> {
         let folder = redo_folder(daemon);
         let file = self.files.open(&self.name, FileUse::Read, 1)?;
@@ -174,12 +174,12 @@ fn carry_out(verb: &ImageVerb) -> Result<u8> {
     })
 }
 
-/// Shows the file of an error with its path. The error's text has its source already.
+/// Adds the file's path to an error. The error's text already contains its cause.
 fn plain<T>(result: Result<T, DiskError>) -> Result<T> {
     result.map_err(|error| anyhow!("/{}: {}", error.file.trim_start_matches('/'), error.fault))
 }
 
-/// The name of a file below the root directory, without links.
+/// Returns the path of a file relative to the root directory, with symbolic links resolved.
 fn name_of(path: &Path) -> Result<FileName> {
     let found = path.canonicalize().with_context(|| path.display().to_string())?;
     let text = found.to_str().with_context(|| format!("{}: not UTF-8", found.display()))?;

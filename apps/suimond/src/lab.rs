@@ -1,11 +1,11 @@
-//! The lab: runs of experiments in a folder, which another program makes.
+//! Lab: experiment runs in a folder, carried out by another program.
 //!
-//! The daemon may start nothing. What it is asked for it writes into the folder of results; `suimon
-//! lab work`, beside it, does that; and what comes out is read from there. `formats/lab` says what is
-//! where.
+//! The confined daemon cannot start programs. It writes requests into the folder of results;
+//! `suimon lab work`, a separate process, carries them out; the daemon reads the results from the
+//! folder. `formats/lab` defines the files.
 //!
-//! Whatever is in that folder was written by somebody else: names lead out of it nowhere, links are not
-//! followed, sizes are bounded, and an error names the file.
+//! The folder's content is untrusted: names cannot lead out of it, symbolic links are not followed,
+//! sizes are bounded, and errors name the file.
 
 mod compared;
 mod folder;
@@ -24,29 +24,29 @@ use suimon_lab_run::folder::{PLANS, WORKER, Worker, is_id};
 use folder::Folder;
 use runs::Listed;
 
-/// Without news of a worker for this long, there is none.
+/// Age of the worker's last heartbeat, in ms, above which the worker counts as absent.
 const WORKER_AGE_MS_MAX: u64 = 10_000;
-/// What is read of small files, at most.
+/// Largest accepted size of small files in bytes.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 const PLANS_MAX: usize = 256;
 
-/// What to do when nobody runs experiments.
+/// Remedy if no worker is running.
 const NOBODY: &str = "nobody runs experiments here: start `systemctl start suimon-lab`, or run \
                       `suimon lab work` as root";
 
-/// The folder of results.
+/// Lab with its folder of results.
 pub struct Lab {
     results: PathBuf,
-    /// What was read of runs that have not changed since.
+    /// Cache of runs, valid while their files are unchanged.
     listed: Mutex<Listed>,
-    /// Requests are counted and named by one at a time.
+    /// Serializes requests, which are counted and named.
     asking: Mutex<()>,
-    /// Comparing takes memory: one at a time.
+    /// Serializes comparisons, which require much memory.
     comparing: Mutex<()>,
 }
 
 impl Lab {
-    /// The lab of `[lab]`, or the usual one.
+    /// Returns the lab configured by `[lab]`, or the default one.
     pub fn new(config: Option<&LabConfig>) -> Self {
         let results = config.cloned().unwrap_or_default().results;
         Self {
@@ -57,7 +57,8 @@ impl Lab {
         }
     }
 
-    /// Plans, who runs them, and what was asked for; `now_ms` is since 1970.
+    /// Returns plans, worker and requests. `now_ms` is the time in milliseconds since 1970-01-01
+    /// UTC.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -74,7 +75,7 @@ impl Lab {
         Ok(LabStatus { results, worker, remedy, plans: plans(&folder)?, requests })
     }
 
-    /// All runs, the latest first.
+    /// Returns the latest runs, latest first.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -84,18 +85,18 @@ impl Lab {
         listed.list(&folder)
     }
 
-    /// One run, with what came out.
+    /// Returns one run with its results.
     ///
     /// # Errors
-    /// There is no such run, or a file cannot be read.
+    /// The run does not exist, or a file cannot be read.
     pub fn run(&self, id: &str) -> Result<LabRunDetails, ApiError> {
         runs::details(&self.run_folder(id)?, id)
     }
 
-    /// The report of a run, as a page.
+    /// Returns the report of a run as HTML.
     ///
     /// # Errors
-    /// There is no such run, it has none, or it cannot be read.
+    /// The run does not exist, has no report, or the report cannot be read.
     pub fn report(&self, id: &str) -> Result<Vec<u8>, ApiError> {
         runs::report(&self.run_folder(id)?, id)
     }
@@ -125,7 +126,7 @@ impl Lab {
     }
 }
 
-/// Who runs experiments, if somebody does.
+/// Returns the worker if one is running.
 fn worker(folder: &Folder, now_ms: u64) -> Result<Option<Worker>, ApiError> {
     let Some(worker) = read::<Worker>(folder, WORKER, SMALL_BYTES_MAX)? else { return Ok(None) };
     Ok(Some(worker).filter(|of| now_ms.abs_diff(of.at_ms) <= WORKER_AGE_MS_MAX))
@@ -138,7 +139,7 @@ fn plans(folder: &Folder) -> Result<Vec<LabPlan>, ApiError> {
     Ok(plans)
 }
 
-/// What a JSON file says; none if there is no such file.
+/// Reads a JSON file; `None` if it does not exist.
 fn read<T: DeserializeOwned>(
     folder: &Folder,
     name: &str,
@@ -151,14 +152,14 @@ fn read<T: DeserializeOwned>(
     })
 }
 
-/// A file of the folder that is not as it should be.
+/// Returns the error for an invalid or unreadable file of the folder.
 fn unread(path: &Path, text: impl Into<String>) -> ApiError {
     let mut error = ApiError::new(ErrorCode::HostError, text).about("lab");
     error.file = Some(path.display().to_string());
     error
 }
 
-/// The head of what somebody wrote in place of an id.
+/// Returns the first characters of an id given by a client, without control characters.
 fn shown_id(id: &str) -> String {
     let plain = |of: char| if of.is_ascii_graphic() && of != '/' { of } else { '?' };
     id.chars().take(64).map(plain).collect()

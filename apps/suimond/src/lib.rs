@@ -1,23 +1,21 @@
-//! The daemon of one host: the control plane's outside.
+//! Daemon of one host: control plane interfaces and startup.
 //!
-//! Brings the parts together: the store, the devices and the processors of
-//! `sys`, the switching plane, the node, and around them the REST API on a Unix
-//! socket and, if configured, on TCP with TLS and a token.
+//! Combines the store, devices and workers of `sys`, the switching plane and the node, and serves
+//! the REST API on a Unix socket and, if configured, on TCP with TLS and a token.
 //!
-//! What it does not do: it decides nothing. Desired state, its changes and its
-//! events are the node's; handlers only translate.
+//! The crate makes no decisions: the node manages desired state, its changes and events. Handlers
+//! only translate.
 //!
-//! Lifecycle: [`daemon::run`] opens the store (one daemon per state directory),
-//! binds the socket (one daemon per socket), makes the host as it was desired
-//! last, applies the host file if its text is new, serves until SIGTERM or
-//! SIGINT, and takes its ports down. SIGHUP reads the host file again.
+//! Lifecycle: [`daemon::run`] opens the store (one daemon per state directory), binds the socket
+//! (one daemon per socket), restores the stored desired state, applies the host file if its text is
+//! new, serves until SIGTERM or SIGINT, and then closes the ports. SIGHUP reloads the host file.
 //!
 //! Invariants
-//! - No handler blocks a thread of the runtime; calls that ask the host run on
-//!   threads for such calls.
-//! - Every answer that is no success carries an `ErrorBody`.
-//! - Without TLS and a token there is no TCP listener but the console's on loopback, where nothing is
-//!   told or done for who is not logged in.
+//! - No handler blocks a thread of the async runtime. Calls to the host run on threads for blocking
+//!   calls.
+//! - Every unsuccessful response carries an `ErrorBody`.
+//! - A TCP listener requires TLS and a token, except that of the console, which is bound to
+//!   loopback and serves logged-in users only.
 #![forbid(unsafe_code)]
 
 pub mod api;

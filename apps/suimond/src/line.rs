@@ -1,5 +1,5 @@
-//! Bytes carried between a Unix socket on this host and a client or node: consoles, memory of VMs
-//! that move, NBD.
+//! Copying of bytes between a Unix socket on this host and a client or node: serial consoles,
+//! memory of migrating VMs, NBD.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,25 +9,25 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-/// Bytes read at a time, of each direction: as many as TLS makes records of without waiting for
-/// the socket.
+/// Size of a read in each direction, in bytes: as many bytes as TLS converts to records without
+/// waiting for the socket.
 const BUFFER_BYTES: usize = 256 << 10;
-/// How often it is looked whether an end is gone that has nothing more to say.
+/// Interval of checks for a closed end that has no more data to send.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// A socket of this host for the runtime that calls.
+/// Registers a Unix socket of this host with the current async runtime.
 ///
 /// # Errors
-/// It is no Unix socket, or descriptors are short.
+/// The descriptor is not a Unix socket, or no descriptor is left.
 pub(crate) fn local(end: OwnedFd) -> io::Result<UnixStream> {
     let end = std::os::unix::net::UnixStream::from(end);
     end.set_nonblocking(true)?;
     UnixStream::from_std(end)
 }
 
-/// Carries bytes both ways. An end that says it will write no more is told to the other, which may
-/// go on; when an end is gone or fails, the other is let go of at once, after what was written
-/// before has been handed on.
+/// Copies bytes in both directions. When one end shuts down its writing side, the other end is shut
+/// down in this direction, and the opposite direction continues. When an end is closed or fails,
+/// the other end is closed after the remaining bytes have been delivered.
 ///
 /// # Errors
 /// An end failed.
@@ -72,7 +72,7 @@ where
     }
 }
 
-/// Returns when nobody has the other end of a Unix socket any more.
+/// Returns when the other end of a Unix socket is closed.
 async fn gone(socket: &OwnedFd) {
     loop {
         let mut look = [PollFd::new(socket, PollFlags::empty())];

@@ -6,7 +6,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 
-/// A line between the two ends that are given back: the far one and the local one.
+/// Starts a line and returns its far and local ends.
 fn line() -> (DuplexStream, UnixStream, JoinHandle<io::Result<()>>) {
     let (far, carried) = tokio::io::duplex(64 << 10);
     let (near, ours) = StdStream::pair().unwrap();
@@ -14,7 +14,7 @@ fn line() -> (DuplexStream, UnixStream, JoinHandle<io::Result<()>>) {
     (far, local(near.into()).unwrap(), task)
 }
 
-/// Bytes that tell where they were in the whole.
+/// Returns bytes that depend on their position.
 fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
 }
@@ -56,7 +56,7 @@ async fn an_end_that_writes_no_more_still_reads() {
     let mut read = Vec::new();
     far.read_to_end(&mut read).await.unwrap();
     assert_eq!(read, b"last words");
-    // Longer than it takes to notice that somebody is gone.
+    // Longer than the detection of a closed end takes.
     tokio::time::sleep(LOOK_EVERY * 3).await;
     far.write_all(b"heard").await.unwrap();
     let mut heard = [0; 5];
@@ -66,7 +66,7 @@ async fn an_end_that_writes_no_more_still_reads() {
     assert_eq!(near.read(&mut heard).await.unwrap(), 0);
     task.await.unwrap().unwrap();
 
-    // And the other way round.
+    // The same in the opposite direction.
     let (mut far, mut near, task) = line();
     far.shutdown().await.unwrap();
     assert_eq!(near.read(&mut heard).await.unwrap(), 0);
@@ -84,7 +84,7 @@ async fn an_end_that_is_gone_ends_the_line_at_once_and_what_it_said_arrives() {
     near.write_all(&pattern(100_000)).await.unwrap();
     let last = tokio::spawn(async move {
         let mut read = Vec::new();
-        // It reads on, and says nothing.
+        // This end keeps reading and writes nothing.
         far.read_to_end(&mut read).await.unwrap();
         (far, read)
     });
@@ -93,14 +93,14 @@ async fn an_end_that_is_gone_ends_the_line_at_once_and_what_it_said_arrives() {
     let (mut far, read) = last.await.unwrap();
     assert!(read == pattern(100_000));
     assert!(far.write_all(b"hello?").await.is_err(), "nobody is there");
-    // Without that it would end when TCP gives up, after a quarter of an hour.
+    // Without the detection, the line would end with TCP's timeout after about 15 minutes.
     assert!(began.elapsed() < Duration::from_secs(120));
 
     let (far, mut near, task) = line();
     drop(far);
     let mut byte = [0; 1];
     assert_eq!(near.read(&mut byte).await.unwrap(), 0);
-    // Somebody who still writes learns that nobody reads.
+    // An end that still writes gets an error.
     while near.write_all(&[0; 4096]).await.is_ok() {}
     assert!(task.await.unwrap().is_err());
 }

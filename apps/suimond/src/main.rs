@@ -1,4 +1,4 @@
-//! `suimond`: see the library.
+//! `suimond`: program entry point; see the library.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

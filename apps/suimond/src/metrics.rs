@@ -1,10 +1,11 @@
 //! Metrics in the text format of Prometheus.
 //!
-//! Names follow the conventions of Prometheus: base units, `_total` for counters. Labels are names of
-//! configured resources and stable reasons, so that the configuration bounds the number of series.
+//! Names follow the conventions of Prometheus: base units, `_total` for counters. Labels are names
+//! of configured resources and stable reasons, so that the configuration bounds the number of
+//! series.
 //!
-//! Each family is defined once (`family.rs`); `GET /metrics` and `docs/reference/metrics.md` have the same
-//! descriptions.
+//! Each family is defined once (`family.rs`); `GET /metrics` and `docs/reference/metrics.md` have
+//! the same descriptions.
 
 mod disks;
 mod family;
@@ -34,15 +35,15 @@ use suimon_node::Node;
 
 pub use reference::page;
 
-/// The type of what [`render`] writes.
+/// Content type of the text written by [`render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Everything that is measured, read at one time.
+/// Values of all metrics, read at one time.
 #[derive(Clone, Debug)]
 pub struct Readings {
     host: HostStatus,
     ports: Vec<PortReading>,
-    /// NICs that are to have VFs, and whether their frames take one.
+    /// NICs with an `iov_weight`, and whether their frames use a VF.
     nics_on_vf: Vec<(String, bool)>,
     teams: Vec<TeamStatus>,
     vmqs: Vec<VmqStatus>,
@@ -56,10 +57,10 @@ pub struct Readings {
     sriov: Vec<SriovAdapter>,
 }
 
-/// One NIC, uplink, team or host NIC.
+/// Values of one NIC, uplink, team or host NIC.
 #[derive(Clone, Debug)]
 struct PortReading {
-    /// `nic`, `uplink`, `team` or `switch`.
+    /// Kind of port: `nic`, `uplink`, `team` or `switch`.
     kind: &'static str,
     name: String,
     is_up: bool,
@@ -67,7 +68,7 @@ struct PortReading {
 }
 
 impl Readings {
-    /// Reads the node.
+    /// Reads the values from the node.
     pub fn of(node: &Node) -> Self {
         let is_up = |condition: &Condition| condition.health == Health::Up;
         let (mut ports, mut nics_on_vf) = (Vec::new(), Vec::new());
@@ -121,16 +122,16 @@ impl Readings {
             vms: node.vms(),
             power: node.power(),
             pfs: node.pfs(),
-            // A host that cannot be asked has none to show.
+            // Without access to adapters, no series exist for them.
             sriov: node.sriov_adapters().unwrap_or_default(),
         }
     }
 }
 
-/// Writes all metrics.
+/// Renders all metrics as text.
 ///
 /// # Errors
-/// A defect of the daemon.
+/// Defects of the metrics' definitions.
 pub fn render(readings: &Readings) -> Result<String, ApiError> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(readings.clone()));

@@ -176,7 +176,7 @@ fn teams_members_and_vmq_are_measured() {
     ] {
         assert!(text.lines().any(|is| is == line), "{line}:\n{text}");
     }
-    // What may not be used is not parked.
+    // A worker that VMQ may not use does not count as parked.
     assert!(!text.contains("processor=\"2\""), "{text}");
 }
 
@@ -243,7 +243,7 @@ fn vms_are_told_by_what_they_do() {
     assert!(!text.contains("suimon_vm_cpus{vm=\"lost\"}"), "{text}");
 }
 
-/// Readings with a port of each kind and a disk with limits.
+/// Returns readings with a port of each kind and a disk with limits.
 fn readings_of_everything() -> Readings {
     let mut readings = readings();
     let port = readings.ports[0].clone();
@@ -272,7 +272,7 @@ fn delivery() -> serde_json::Value {
     })
 }
 
-/// Label names of the first series with this name, in their order.
+/// Returns the label names of the first series with this name, in order.
 fn labels_of(text: &str, sample: &str) -> Vec<String> {
     let series = |line: &&str| line.split(['{', ' ']).next() == Some(sample);
     let line =

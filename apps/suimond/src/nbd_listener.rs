@@ -1,4 +1,4 @@
-//! NBD servers as the node asks for them.
+//! NBD servers for the node.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use suimon_ports::{
     NbdServerSpec, NbdTcpAccess, NbdUnixAccess,
 };
 
-/// Whether what a server lets clients in by can be used.
+/// Checks that the server's access rules can be applied.
 pub(crate) fn probe(spec: &NbdServerSpec) -> Result<(), DeviceError> {
     match spec {
         NbdServerSpec::Unix { access, .. } => unix_access(access).map(drop),
@@ -22,7 +22,7 @@ pub(crate) fn probe(spec: &NbdServerSpec) -> Result<(), DeviceError> {
     }
 }
 
-/// A server; clients may come for as long as it is held.
+/// NBD server. It accepts clients until dropped.
 pub(crate) struct Listener(NbdServer);
 
 impl Listener {
@@ -101,11 +101,11 @@ fn tcp_access(access: &NbdTcpAccess) -> Result<TcpAccess, DeviceError> {
     Ok(TcpAccess { tls, addresses: access.addresses.clone(), is_plaintext: access.is_plaintext })
 }
 
-/// Exports of a server.
+/// Exports that a server offers.
 pub(crate) struct Exports {
     disks: Option<Arc<dyn DiskExports>>,
-    /// Disks of which it was reported that they cannot be offered. Holds only disks that the server
-    /// had when a client last connected.
+    /// Disks reported as impossible to export. Contains only disks that the server had when a
+    /// client last connected.
     told: Mutex<BTreeSet<String>>,
 }
 
@@ -114,7 +114,7 @@ impl Exports {
         Self { disks: Some(disks), told: Mutex::default() }
     }
 
-    /// Nothing.
+    /// Returns an empty list of exports.
     pub(crate) fn nothing() -> Self {
         Self { disks: None, told: Mutex::default() }
     }
@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// A server with one disk that NBD cannot name.
+    /// Server with one disk that has an invalid name for NBD.
     #[derive(Default)]
     struct Renamed {
         name: Mutex<String>,

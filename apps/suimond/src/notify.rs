@@ -1,10 +1,10 @@
-//! Tells systemd how the daemon is (sd_notify(3)).
+//! Notifications to systemd (sd_notify(3)).
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Sends a state like `READY=1` to `NOTIFY_SOCKET`, if systemd gave us one.
+/// Sends a state such as `READY=1` to `NOTIFY_SOCKET`, if systemd set it.
 pub fn notify(state: &str) {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let path = path.as_encoded_bytes();

@@ -1,7 +1,7 @@
-//! Writes pcapng (draft-ietf-opsawg-pcapng-03): one section, one interface.
+//! Writer of pcapng (draft-ietf-opsawg-pcapng-03): one section, one interface.
 //!
-//! Blocks are little-endian; each is its type, its length, its body padded to
-//! four bytes, and its length again (section 3.1).
+//! Blocks are little-endian. Each consists of type, length, body padded to four bytes, and length
+//! again (section 3.1).
 
 /// Section Header Block, section 4.1.
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -12,12 +12,12 @@ const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 /// Interface Statistics Block, section 4.6.
 const INTERFACE_STATISTICS: u32 = 5;
-/// LINKTYPE_ETHERNET.
+/// Link type of Ethernet (LINKTYPE_ETHERNET).
 const LINKTYPE_ETHERNET: u16 = 1;
-/// Where the length of the whole section is not known (section 4.1).
+/// Section length if unknown (section 4.1).
 const LENGTH_UNKNOWN: u64 = u64::MAX;
 
-/// Options, section 3.5 and those of each block.
+/// Option codes (section 3.5 and those of each block).
 mod option {
     pub(super) const END: u16 = 0;
     pub(super) const SHB_USERAPPL: u16 = 4;
@@ -28,31 +28,29 @@ mod option {
     pub(super) const ISB_IFDROP: u16 = 5;
 }
 
-/// Which way a frame went, seen from whom the port stands for (`epb_flags`,
-/// bits 0 and 1).
+/// Direction of a frame, relative to the interface (`epb_flags`, bits 0 and 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketDirection {
-    /// It was received there.
+    /// Received by the interface.
     Inbound = 1,
-    /// It was sent from there.
+    /// Sent by the interface.
     Outbound = 2,
 }
 
-/// A frame, or its beginning.
+/// Captured frame, possibly truncated.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'f> {
-    /// Nanoseconds since 1970-01-01 UTC.
+    /// Time in nanoseconds since 1970-01-01 UTC.
     pub time_unix_ns: u64,
-    /// Which way it went.
+    /// Direction of the frame.
     pub direction: PacketDirection,
-    /// Its length on the wire.
+    /// Length on the wire in bytes.
     pub original_len: u32,
-    /// Its beginning.
+    /// Captured bytes from the start of the frame.
     pub bytes: &'f [u8],
 }
 
-/// Appends the section header and the description of the one interface.
-/// `snaplen` 0 means no limit.
+/// Appends the section header and the description of the interface. `snaplen` 0 means no limit.
 pub fn write_start(out: &mut Vec<u8>, application: &str, interface: &str, snaplen: u32) {
     block(out, SECTION_HEADER, |out| {
         out.extend(BYTE_ORDER_MAGIC.to_le_bytes());
@@ -67,13 +65,13 @@ pub fn write_start(out: &mut Vec<u8>, application: &str, interface: &str, snaple
         out.extend(0_u16.to_le_bytes());
         out.extend(snaplen.to_le_bytes());
         option(out, option::IF_NAME, interface.as_bytes());
-        // Ten to the power of minus nine.
+        // Nanoseconds: 10 to the power of -9.
         option(out, option::IF_TSRESOL, &[9]);
         option(out, option::END, &[]);
     });
 }
 
-/// Appends a frame.
+/// Appends a frame as an Enhanced Packet Block.
 pub fn write_packet(out: &mut Vec<u8>, packet: &Packet<'_>) {
     block(out, ENHANCED_PACKET, |out| {
         out.extend(0_u32.to_le_bytes());
@@ -87,8 +85,7 @@ pub fn write_packet(out: &mut Vec<u8>, packet: &Packet<'_>) {
     });
 }
 
-/// Appends the statistics that end a capture: frames that were received, those
-/// missed included, and those that were missed.
+/// Appends the statistics that end a capture. `received` includes the frames missed by the capture.
 pub fn write_statistics(out: &mut Vec<u8>, time_unix_ns: u64, received: u64, missed: u64) {
     block(out, INTERFACE_STATISTICS, |out| {
         out.extend(0_u32.to_le_bytes());
@@ -117,7 +114,7 @@ fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(out, value.len());
 }
 
-/// The high half comes first (section 4.3).
+/// The upper 32 bits precede the lower ones (section 4.3).
 fn timestamp(out: &mut Vec<u8>, time_unix_ns: u64) {
     let [a, b, c, d, e, f, g, h] = time_unix_ns.to_le_bytes();
     out.extend([e, f, g, h, a, b, c, d]);
@@ -136,7 +133,7 @@ fn length(len: usize) -> u32 {
 mod tests {
     use super::*;
 
-    /// Types and bodies of the blocks, both lengths checked.
+    /// Returns types and bodies of the blocks, after checking both lengths.
     fn blocks(mut bytes: &[u8]) -> Vec<(u32, &[u8])> {
         let mut all = Vec::new();
         while !bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! Puts power settings back for a daemon that cannot do it any more.
+//! Restoration of power settings on behalf of a killed daemon.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use suimon_store::FileStore;
 use crate::cli::Arguments;
 use crate::vm_factory::boot_id;
 
-/// Puts back what the state directory says was changed, and says what was done.
+/// Restores the settings recorded as changed in the state directory, and prints the result.
 ///
 /// # Errors
-/// A daemon runs, the state directory cannot be read, or something could not be put back.
+/// A daemon is running, the state directory cannot be read, or a setting could not be restored.
 pub(crate) fn restore(arguments: &Arguments) -> Result<()> {
     let state_dir = &arguments.state_dir;
     if !state_dir.exists() {

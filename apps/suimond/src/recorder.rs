@@ -1,4 +1,5 @@
-//! `--record`: what policies are told and decide goes into a file, by a thread of its own.
+//! Recording (`--record`): inputs and decisions of policies, written to a file by a separate
+//! thread.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -16,12 +17,12 @@ use suimon_recording::{
     About, Loss, Sink, StreamId, encode_about, encode_block, encode_lost, file_header,
 };
 
-/// What waits to be written at most, in bytes. What comes more is lost.
+/// Largest number of bytes queued for writing. Excess records are lost.
 const WAITING_BYTES_MAX: usize = 64 << 20;
-/// What was written is handed to the kernel so often at least.
+/// Longest time before written data is passed to the kernel.
 const FLUSH_EVERY: Duration = Duration::from_millis(200);
 
-/// A file that a recording goes to. It is opened while the process may still open files.
+/// File of a recording, opened before confinement prohibits opening files.
 pub(crate) struct RecordingFile {
     path: PathBuf,
     file: File,
@@ -29,10 +30,10 @@ pub(crate) struct RecordingFile {
 }
 
 impl RecordingFile {
-    /// Makes the file anew.
+    /// Creates the file, or truncates it.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The file cannot be created.
     pub(crate) fn create(path: &Path, bytes_max: u64) -> Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
@@ -40,7 +41,7 @@ impl RecordingFile {
         Ok(Self { path: path.to_owned(), file, bytes_max })
     }
 
-    /// Begins to record.
+    /// Starts recording.
     ///
     /// # Errors
     /// The file cannot be written, or no thread can be started.
@@ -72,19 +73,19 @@ impl RecordingFile {
     }
 }
 
-/// A recording under way.
+/// Recording in progress with its thread.
 pub(crate) struct Recorder {
     inlet: Arc<Inlet>,
     thread: JoinHandle<()>,
 }
 
 impl Recorder {
-    /// Where policies' records go.
+    /// Returns the sink for policies' records.
     pub(crate) fn sink(&self) -> Arc<dyn Sink> {
         self.inlet.clone()
     }
 
-    /// Writes what is there, and ends.
+    /// Writes queued records and ends the recording.
     pub(crate) fn end(self) {
         self.inlet.send(Sent::End);
         if self.thread.join().is_err() {
@@ -93,21 +94,21 @@ impl Recorder {
     }
 }
 
-/// What the thread is given.
+/// Message to the recording thread.
 enum Sent {
     Block(StreamId, Vec<u8>),
-    /// Streams of which something was lost.
+    /// Records of some streams were lost.
     Behind,
     End,
 }
 
 struct Inlet {
     sender: Mutex<Sender<Sent>>,
-    /// The next stream.
+    /// Number of the next stream.
     streams: AtomicU32,
-    /// Bytes that wait to be written.
+    /// Number of bytes queued for writing.
     waiting: AtomicUsize,
-    /// Nothing more is written.
+    /// True if no more records are written.
     is_over: AtomicBool,
     behind: Mutex<BTreeSet<StreamId>>,
 }
@@ -144,7 +145,7 @@ impl Inlet {
         }
     }
 
-    /// Says of which streams something was lost.
+    /// Writes which streams lost records.
     fn tell_behind(&self, out: &mut Out) -> io::Result<()> {
         let behind =
             std::mem::take(&mut *self.behind.lock().unwrap_or_else(PoisonError::into_inner));
@@ -179,7 +180,7 @@ impl Sink for Inlet {
     }
 }
 
-/// The file.
+/// Output file with its size and limit.
 struct Out {
     into: BufWriter<File>,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! Remedies for what the operating system refuses while the daemon starts.
+//! Remedies for errors of the operating system during startup.
 
 use std::io::{Error, ErrorKind};
 

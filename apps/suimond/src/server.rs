@@ -1,4 +1,4 @@
-//! Serves HTTP on connections, with bounds on their number and their patience.
+//! HTTP server with limits on the number of connections and on their idle times.
 
 mod connections;
 mod patience;
@@ -21,30 +21,29 @@ use crate::api::News;
 use crate::server::connections::{Attended, Connections, Place};
 use crate::server::patience::Patient;
 
-/// Connections of one listener at a time. One more takes the place of the one that
-/// has been idle longest; if none is idle, it waits.
+/// Largest number of concurrent connections of one listener. A further connection replaces the one
+/// idle for the longest time; if none is idle, it waits.
 pub const CONNECTIONS_MAX: usize = 256;
-/// How long a client may take to send a request's head, from the connection's start
-/// or from the answer before.
+/// Time limit for a request's head, from the connection's start or the previous response.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may read nothing of its answer while there is no room for more.
+/// Longest time for which a client may read nothing of a pending response.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long answers may take to end when the daemon stops.
+/// Time limit for responses in progress when the daemon stops.
 const LINGER: Duration = Duration::from_secs(3);
-/// The pause after accepting failed, for want of descriptors as a rule.
+/// Delay after a failed accept, usually caused by a lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Where connections come from.
+/// Source of connections for the server.
 pub trait Listener: Send + Sync + 'static {
-    /// A connection, ready for HTTP.
+    /// Connection that is ready for HTTP.
     type Connection: AsyncRead + AsyncWrite + Send + Unpin + 'static;
-    /// A connection that was accepted and is not ready yet.
+    /// Accepted connection that is not ready yet.
     type Accepted: Send + 'static;
 
-    /// Accepts a connection.
+    /// Accepts the next connection.
     fn accept(&self) -> impl Future<Output = io::Result<Self::Accepted>> + Send;
 
-    /// Makes it ready; may take its time.
+    /// Prepares a connection for HTTP, for example by a TLS handshake. May take long.
     fn prepare(
         &self,
         accepted: Self::Accepted,
@@ -78,11 +77,11 @@ impl Listener for TcpListener {
     }
 }
 
-/// TCP with TLS.
+/// Listener for TCP with TLS.
 pub struct TlsListener {
-    /// Where connections come from.
+    /// Underlying listener for TCP.
     pub tcp: TcpListener,
-    /// Certificate and key.
+    /// TLS acceptor with certificate and key.
     pub acceptor: tokio_rustls::TlsAcceptor,
 }
 
@@ -101,7 +100,7 @@ impl Listener for TlsListener {
     }
 }
 
-/// Serves until the daemon stops; returns when all connections have ended.
+/// Serves until the daemon stops. Returns when all connections have ended.
 pub async fn serve<L: Listener>(listener: L, router: Router, mut news: News) {
     let listener = Arc::new(listener);
     let connections = Connections::new(CONNECTIONS_MAX);
@@ -138,7 +137,7 @@ pub async fn serve<L: Listener>(listener: L, router: Router, mut news: News) {
             }
         });
     }
-    // Those that linger longer are cut off when the runtime ends.
+    // Remaining connections are closed when the runtime ends.
     let _ = tokio::time::timeout(LINGER, connections.wait_end()).await;
 }
 

@@ -1,4 +1,4 @@
-//! Socket files on this host: whose they are, and removing those left behind.
+//! Socket files on this host: identification, and removal of stale ones.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -8,14 +8,14 @@ use std::time::UNIX_EPOCH;
 
 use suimon_ports::{FileIdentity, LeftSocket, SocketFiles};
 
-/// The socket files of this host.
+/// Socket files of this host.
 pub struct HostSocketFiles;
 
-/// What was found out about a socket by connecting to it.
+/// Result of connecting to a socket file.
 pub(crate) enum Listening {
-    /// Somebody answers, or is too busy to.
+    /// A process listens, possibly with a full backlog.
     Somebody,
-    /// The file is all there is.
+    /// No process listens: the file is stale.
     Nobody,
 }
 
@@ -40,7 +40,7 @@ impl SocketFiles for HostSocketFiles {
     }
 }
 
-/// Which file this is.
+/// Returns the identity of a file.
 pub(crate) fn identity(metadata: &std::fs::Metadata) -> FileIdentity {
     FileIdentity {
         device: metadata.dev(),
@@ -49,10 +49,10 @@ pub(crate) fn identity(metadata: &std::fs::Metadata) -> FileIdentity {
     }
 }
 
-/// Whether somebody listens on the socket that lies at `path`.
+/// Checks whether a process listens on the socket at `path`.
 ///
 /// # Errors
-/// That cannot be told.
+/// The check is not possible.
 pub(crate) fn listening(path: &Path) -> io::Result<Listening> {
     match UnixStream::connect(path) {
         Ok(_) => Ok(Listening::Somebody),
@@ -69,7 +69,7 @@ fn is_it(left: &LeftSocket, metadata: &std::fs::Metadata) -> bool {
         return known == identity(metadata);
     }
     let absent_ns = left.absent_unix_ms.saturating_mul(1_000_000);
-    // A file system may stamp with the time of its last tick, 10 ms ago at most.
+    // A file system may use the time of its last tick, at most 10 ms earlier.
     let is_new =
         made_unix_ns(metadata).is_some_and(|made| made.saturating_add(10_000_000) >= absent_ns);
     is_new && metadata.uid() == rustix::process::geteuid().as_raw()
@@ -80,7 +80,7 @@ fn made_unix_ns(metadata: &std::fs::Metadata) -> Option<u64> {
     u64::try_from(made.as_nanos()).ok()
 }
 
-/// The file is not there, or its directory is not.
+/// Returns true if the file or its directory does not exist.
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -107,7 +107,7 @@ mod tests {
         left.identity = HostSocketFiles.identity(&path);
         assert!(!HostSocketFiles.remove_left(&left).unwrap(), "somebody listens");
         drop(listener);
-        // Another's in its place, of the same type, by the same user, deserted too.
+        // Replaced by a stale file of the same type and user.
         std::fs::remove_file(&path).unwrap();
         let others = directory.path().join("others.sock");
         drop(UnixListener::bind(&others).unwrap());

@@ -10,12 +10,13 @@ use suimon_vhost_user::VhostUserThreads;
 /// Largest number of threads that negotiate with NBD clients and carry their TLS.
 const NBD_WORKERS_MAX: usize = 8;
 
-/// Threads that serve the sockets of all devices of a host, whatever the number of devices.
+/// Threads that serve the sockets of all devices of a host. Their number is independent of the
+/// number of devices.
 #[derive(Clone)]
 pub struct SocketThreads {
-    /// NICs and disks over vhost-user, and NICs that QEMU emulates.
+    /// Threads for NICs and disks over vhost-user, and for NICs emulated by QEMU.
     pub vhost_user: VhostUserThreads,
-    /// NBD clients: one thread per CPU, at most 8.
+    /// Threads for NBD clients: one per CPU, at most 8.
     pub nbd: SocketRuntime,
 }
 
@@ -34,7 +35,7 @@ impl SocketThreads {
     }
 }
 
-/// Returns what threads of a runtime call first to be confined to `role`.
+/// Returns hooks that confine threads of a runtime to `role` when they start.
 fn hooks(confinement: &Confinement, role: Role) -> ThreadHooks {
     let (confine, mark) = (confinement.clone(), confinement.clone());
     ThreadHooks {

@@ -1,4 +1,4 @@
-//! The optional TCP listener: TLS and a bearer token, or nothing.
+//! Optional TCP listener of the API, which requires TLS and a bearer token.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,34 +21,34 @@ use crate::api::Failure;
 use crate::remedy;
 use crate::server::TlsListener;
 
-/// Where the metrics are.
+/// Path of the metrics endpoint.
 const METRICS_PATH: &str = "/metrics";
 
-/// A TCP listener that may be started.
+/// Validated TCP listener, not yet bound.
 pub struct TcpApi {
     address: SocketAddr,
     tls: ServerConfig,
     tokens: Tokens,
 }
 
-/// The bearer tokens of the TCP listener.
+/// Bearer tokens of the TCP listener.
 #[derive(Clone)]
 pub struct Tokens {
-    /// Permits every request.
+    /// Token that permits every request.
     all: Token,
-    /// Permits reading metrics.
+    /// Token that permits reading metrics only.
     metrics: Option<Token>,
 }
 
-/// The bearer token.
+/// Bearer token, compared in constant time.
 #[derive(Clone)]
 pub struct Token(Arc<[u8]>);
 
 impl TcpApi {
-    /// Reads what `[api]` names.
+    /// Loads the files named in `[api]`.
     ///
     /// # Errors
-    /// A key is missing, or what it names cannot be used; the key is named.
+    /// A key is missing, or its file cannot be used; the error names the key.
     pub fn load(config: &ApiConfig) -> Result<Self, ApiError> {
         let address = config.listen.parse().map_err(|_| {
             let text =
@@ -70,18 +70,18 @@ impl TcpApi {
         Ok(Self { address, tls, tokens: Tokens { all, metrics } })
     }
 
-    /// Checks that the address is free, without listening any longer.
+    /// Checks that the address is available by binding it temporarily.
     ///
     /// # Errors
-    /// Another process listens there, or the host does not have the address.
+    /// Another process listens on it, or it is not an address of the host.
     pub(crate) fn probe(&self) -> Result<(), ApiError> {
         std::net::TcpListener::bind(self.address).map(drop).map_err(|error| self.taken(&error))
     }
 
-    /// Listens.
+    /// Binds the address and listens.
     ///
     /// # Errors
-    /// The address cannot be had.
+    /// The address cannot be bound.
     pub async fn bind(self) -> Result<(TlsListener, Tokens), ApiError> {
         let tcp = tokio::net::TcpListener::bind(self.address).await;
         let tcp = tcp.map_err(|error| self.taken(&error))?;
@@ -96,17 +96,17 @@ impl TcpApi {
     }
 }
 
-/// The API for requests with a token that permits them.
+/// Returns the API restricted to requests with a token that permits them.
 pub fn guarded(router: Router, tokens: Tokens) -> Router {
     router.layer(from_fn_with_state(tokens, check_token))
 }
 
 impl Token {
-    /// Reads the first line of a file that nobody else may read, for a key of a section of the host
-    /// file.
+    /// Reads the first line of a file that must not be readable by other users. `section` and
+    /// `field` name the key in errors.
     ///
     /// # Errors
-    /// It cannot be read, others may read it, or its token is weak.
+    /// The file cannot be read, is readable by others, or contains a weak token.
     pub(crate) fn load(path: &Path, section: &str, field: &str) -> Result<Self, ApiError> {
         let token = read_token(path).map_err(|error| {
             let code = match &error {
@@ -119,12 +119,12 @@ impl Token {
         Ok(Self(token.into_bytes().into()))
     }
 
-    /// Whether this is the token. Takes the same time however much of it is right.
+    /// Compares a token in constant time.
     pub(crate) fn is(&self, shown: &[u8]) -> bool {
         bool::from(shown.ct_eq(&self.0))
     }
 
-    /// Whether the request shows the token.
+    /// Returns true if the request contains the token.
     fn is_shown(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
         let Some((scheme, token)) = shown.and_then(|value| value.split_at_checked(7)) else {

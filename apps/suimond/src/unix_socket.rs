@@ -1,4 +1,4 @@
-//! The Unix socket of the API.
+//! Unix socket of the API.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -12,25 +12,24 @@ use suimon_ports::{FileIdentity, SocketFiles};
 use crate::remedy;
 use crate::socket_files::{HostSocketFiles, Listening, listening};
 
-/// Who may connect: the owner and the group.
+/// Permissions of the socket: owner and group may connect.
 const SOCKET_MODE: u32 = 0o660;
 
-/// A listening Unix socket whose file is removed when this is dropped.
+/// Listening Unix socket. Dropping it removes its file.
 pub struct ApiSocket {
     path: PathBuf,
-    /// Which file it is, so that another's is never removed.
+    /// Identity of the file, so that a file of another process is never removed.
     identity: Option<FileIdentity>,
     listener: UnixListener,
 }
 
 impl ApiSocket {
-    /// Listens on `path`. A file that a daemon left behind is replaced; a socket
-    /// on which somebody answers is not. To be called before there are other
-    /// threads, because the file-creation mask is the process's.
+    /// Listens on `path`. Replaces the file of an ended daemon, but not a socket on which a process
+    /// listens. Must be called while the process has a single thread, since it changes the file
+    /// mode creation mask of the process.
     ///
     /// # Errors
-    /// Another daemon answers there, something else is there, or the host
-    /// refuses.
+    /// Another daemon listens, the path is not a socket, or the host refuses.
     pub fn bind(path: &Path) -> Result<Self> {
         if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
             std::fs::create_dir_all(directory)
@@ -48,10 +47,10 @@ impl ApiSocket {
         Ok(Self { path: path.to_owned(), identity, listener })
     }
 
-    /// The listener, for the runtime to poll.
+    /// Returns the listener, registered with the async runtime.
     ///
     /// # Errors
-    /// Out of descriptors.
+    /// No descriptor is left.
     pub fn listener(&self) -> io::Result<tokio::net::UnixListener> {
         tokio::net::UnixListener::from_std(self.listener.try_clone()?)
     }
@@ -61,13 +60,13 @@ impl Drop for ApiSocket {
     fn drop(&mut self) {
         let found = HostSocketFiles.identity(&self.path);
         if found.is_some() && found == self.identity {
-            // If it cannot be removed, the next daemon replaces it.
+            // If removal fails, the next daemon replaces the file.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Returns an error with what was tried, on which file, why it failed and what to do.
+/// Returns an error that states the action, the file, the cause and the remedy.
 fn refused(action: &str, path: &Path, error: &io::Error) -> anyhow::Error {
     let remedy = remedy::for_path(error, "--socket");
     anyhow!("--socket: cannot {action} {}: {error}; {remedy}", path.display())
@@ -113,7 +112,7 @@ mod tests {
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
         let socket = ApiSocket::bind(&path).unwrap();
-        // Somebody else's file at our path is left alone.
+        // A file of another owner at the path is kept.
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "mine").unwrap();
         drop(socket);

@@ -1,4 +1,4 @@
-//! Brings VMs to the node: finds or starts their launcher, before the daemon gives up starting
+//! Provides VMs to the node: finds or starts the launcher before confinement prohibits starting
 //! programs.
 
 use std::io::Write;
@@ -17,16 +17,16 @@ use suimon_quantity::PciAddress;
 
 use crate::notify::notify;
 
-/// The launcher's socket is beside the API's.
+/// File name of the launcher's socket, beside the API's socket.
 const LAUNCHER_SOCKET: &str = "launcher.sock";
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Which start of the host this is.
+/// Returns the id of the host's current boot.
 pub(crate) fn boot_id() -> String {
     std::fs::read_to_string(BOOT_ID).unwrap_or_default().trim().to_owned()
 }
 
-/// A launcher that is there, or why there is none.
+/// Launcher found or started, or the reason why there is none.
 pub(crate) struct FoundLauncher {
     socket: PathBuf,
     result: Result<()>,
@@ -34,8 +34,8 @@ pub(crate) struct FoundLauncher {
 }
 
 impl FoundLauncher {
-    /// Finds the launcher of the daemon whose API is at `api_socket`, or starts one whose VMs
-    /// have their folders in `folder`. The process may not be confined yet.
+    /// Finds the launcher of the daemon whose API is at `api_socket`, or starts one whose VMs have
+    /// their folders in `folder`. Must be called before the process is confined.
     pub(crate) fn find_or_start(api_socket: &Path, folder: &Path) -> Self {
         let socket = api_socket.with_file_name(LAUNCHER_SOCKET);
         let result = Self::start(&socket, folder);
@@ -53,7 +53,7 @@ impl FoundLauncher {
         Ok(())
     }
 
-    /// What VMs need.
+    /// Returns the components of the node for VMs.
     pub(crate) fn parts(self, confinement: &Confinement) -> VmParts {
         let confinement = confinement.clone();
         let on_start: ThreadStart =
@@ -72,7 +72,7 @@ impl FoundLauncher {
     }
 }
 
-/// Is the launcher, until no VM needs it, or for as long as it is not ended.
+/// Runs as launcher: until no VM needs it if `ends_unneeded`, else until it is stopped.
 pub(crate) fn launch(socket: &Path, folder: &Path, ends_unneeded: bool) -> Result<()> {
     let spec = LauncherSpec {
         socket: socket.to_owned(),
@@ -82,7 +82,7 @@ pub(crate) fn launch(socket: &Path, folder: &Path, ends_unneeded: bool) -> Resul
     };
     let launcher = Launcher::open(&spec).inspect_err(|error| {
         if ends_unneeded {
-            // The daemon that started it reads the reason here.
+            // The daemon that started the launcher reads the reason here.
             let _ = writeln!(std::io::stdout(), "{error}");
         }
     });
@@ -92,12 +92,12 @@ pub(crate) fn launch(socket: &Path, folder: &Path, ends_unneeded: bool) -> Resul
     launcher.serve().context("--vm-launcher")
 }
 
-/// What VMs need of a host on which none can be started, and why not.
+/// Returns the components of the node for a host that cannot start VMs, with the reason.
 pub fn no_vms(reason: impl Into<String>) -> VmParts {
     VmParts { host: Arc::new(NoVms { reason: reason.into() }), boot_id: String::new() }
 }
 
-/// A host on which no VM can be started.
+/// Host that cannot start VMs.
 struct NoVms {
     reason: String,
 }

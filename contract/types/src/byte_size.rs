@@ -1,4 +1,4 @@
-//! Sizes in bytes, as people write them.
+//! Sizes in bytes, written with or without a unit.
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,31 +7,31 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use utoipa::ToSchema;
 
-/// Units by their word and the power of two that they are.
+/// Units: name, and exponent of the power of two.
 const UNITS: [(&str, u32); 5] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
 
-/// Texts that are sizes, as a regular expression (ECMA-262). The numbers of digits keep each below
-/// 2^60 bytes.
+/// Regular expression (ECMA-262) of valid sizes. The digit counts limit each alternative to values
+/// below 2^60 bytes.
 pub(crate) const BYTE_SIZE_PATTERN: &str = r"^\s*((0|[1-9][0-9]{0,17})(\s*B)?|(0|[1-9][0-9]{0,14})\s*KiB|(0|[1-9][0-9]{0,11})\s*MiB|(0|[1-9][0-9]{0,8})\s*GiB|(0|[1-9][0-9]{0,5})\s*TiB)\s*$";
 
-/// A number of bytes. Read from a number or from a text like `"10 GiB"`; written as a
+/// Size in bytes. Deserialized from a number or from a text such as `"10 GiB"`; serialized as a
 /// number in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "ByteSizeText", into = "u64")]
 #[schema(value_type = ByteSizeText)]
 pub struct ByteSize(u64);
 
-/// How a size is written: `10737418240` or `"10 GiB"`.
+/// Accepted notations of a size: `10737418240` or `"10 GiB"`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum ByteSizeText {
-    /// Bytes.
+    /// Number of bytes.
     Number(u64),
-    /// A whole number and one of B, KiB, MiB, GiB and TiB.
+    /// Whole number followed by one of the units B, KiB, MiB, GiB and TiB.
     Text(String),
 }
 
-/// Why a text is no size.
+/// Error for a text that is not a valid size.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "`{text}` is not a size; write a whole number of bytes or one like \"10 GiB\" (B, KiB, MiB, GiB, TiB)"
@@ -41,24 +41,24 @@ pub struct ByteSizeError {
 }
 
 impl ByteSize {
-    /// So many bytes.
+    /// Returns the size of `bytes` bytes.
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub const fn bytes(self) -> u64 {
         self.0
     }
 
-    /// The largest unit of which it is a whole number, and that number.
+    /// Returns the value in the largest unit that represents it exactly, and the unit's name.
     fn in_units(self) -> (u64, &'static str) {
         let whole = |shift: u32| self.0 != 0 && self.0.trailing_zeros() >= shift;
         let largest = UNITS.into_iter().find(|(_, shift)| whole(*shift));
         largest.map_or((self.0, "B"), |(unit, shift)| (self.0 >> shift, unit))
     }
 
-    /// Whether it is shorter in a unit larger than the byte.
+    /// Returns true if a unit larger than the byte represents the size exactly.
     pub(crate) fn has_unit(self) -> bool {
         self.in_units().1 != "B"
     }
@@ -67,8 +67,8 @@ impl ByteSize {
 impl FromStr for ByteSize {
     type Err = ByteSizeError;
 
-    /// A whole number with or without a unit, with or without a space between them. Without
-    /// a unit it is bytes.
+    /// Parses a whole number and an optional unit, with or without a space between them. Without a
+    /// unit, the number counts bytes.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let whole = text.trim();
         let digits_end = whole.bytes().take_while(u8::is_ascii_digit).count();
@@ -106,7 +106,7 @@ impl From<ByteSize> for u64 {
 }
 
 impl fmt::Display for ByteSize {
-    /// Exactly, in the largest unit that does: `10 GiB`, `1000 B`.
+    /// Writes the exact value in the largest suitable unit: `10 GiB`, `1000 B`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (number, unit) = self.in_units();
         write!(f, "{number} {unit}")

@@ -1,15 +1,14 @@
-//! Whether one desired state can follow another.
+//! Validation of a change: rules between the previous and the new desired state.
 
 use std::collections::BTreeMap;
 
 use crate::finding::Place;
 use crate::{ApiError, ErrorCode, HostConfig, Kind, Name};
 
-/// Checks what only shows beside the state before: a disk that is to be smaller. Both are
-/// valid by themselves.
+/// Rejects changes that are invalid although both states are valid: shrinking a disk.
 ///
 /// # Errors
-/// All that cannot be changed so; never empty.
+/// Every invalid change; never empty.
 pub fn validate_change(from: &HostConfig, to: &HostConfig) -> Result<(), Vec<ApiError>> {
     let before: BTreeMap<&Name, _> =
         from.disks.iter().filter_map(|disk| Some((&disk.name, (disk.size_bytes?, disk)))).collect();
@@ -20,7 +19,7 @@ pub fn validate_change(from: &HostConfig, to: &HostConfig) -> Result<(), Vec<Api
         else {
             continue;
         };
-        // Another file is another disk, however large.
+        // A different file is a different disk and may have any size.
         let same_file = disk.store == disk_before.store
             && disk.effective_file() == disk_before.effective_file();
         if size < *size_before && same_file {

@@ -21,7 +21,7 @@ fn disks_grow_and_never_shrink() {
         assert_eq!(validate_change(&before, &host(good)), Ok(()), "{good}");
     }
     assert_eq!(validate_change(&host(""), &host("size_bytes = 512")), Ok(()));
-    // The file that it has anyway is no other file.
+    // Naming the default file explicitly is not a different file.
     for smaller in ["size_bytes = \"1536 MiB\"", "size_bytes = \"1536 MiB\"\nfile = \"d.raw\""] {
         let errors = validate_change(&before, &host(smaller)).unwrap_err();
         assert_eq!(errors.len(), 1);

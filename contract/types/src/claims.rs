@@ -1,4 +1,5 @@
-//! What resources hold that nobody else can hold at the same time.
+//! Exclusive claims of resources: devices, sockets, files, addresses and other resources that at
+//! most one resource may use.
 
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ use suimon_frame::MacAddr;
 use crate::finding::Place;
 use crate::{HostConfig, Kind, Name, StoreConfig};
 
-/// Something only one resource can hold.
+/// Object that at most one resource may use.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Claim {
     Uplink(Name),
@@ -28,14 +29,15 @@ pub(crate) enum Claim {
     Node(String),
 }
 
-/// A claim, who makes it, and by which key.
+/// Claim with the resource that makes it and the key that contains it.
 pub(crate) struct Claimed {
     pub(crate) claim: Claim,
     pub(crate) place: Place,
     pub(crate) field: &'static str,
 }
 
-/// Addresses of the API and the console. What is no address is refused elsewhere.
+/// Returns the claims on the TCP addresses of the API and the console. Another check reports texts
+/// that are not addresses.
 fn listeners(config: &HostConfig) -> impl Iterator<Item = Claimed> {
     let api = config.api.as_ref().map(|api| (Kind::Api, &api.listen));
     let console = config.console.as_ref().map(|console| (Kind::Console, &console.listen));
@@ -45,8 +47,8 @@ fn listeners(config: &HostConfig) -> impl Iterator<Item = Claimed> {
     })
 }
 
-/// All claims of a host, in the order of the file: API, console, uplinks, teams, switches, NICs, stores,
-/// disks, VMs, adapters, other nodes.
+/// Returns the claims of a host in the order of the file: API, console, uplinks, teams, switches,
+/// NICs, stores, disks, VMs, adapters, other nodes.
 pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     let mut claims = Vec::new();
     let device = |netns: Option<&String>, name: &str| Claim::Device {
@@ -60,7 +62,7 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     }
     for (index, team) in config.teams.iter().enumerate() {
         let place = Place::new(Kind::Team, index);
-        // A member that is named twice is one member.
+        // A member listed twice makes one claim.
         let members: BTreeSet<&Name> = team.members.iter().collect();
         claims.extend(members.into_iter().map(|member| Claimed {
             claim: Claim::Uplink(member.clone()),
@@ -99,7 +101,7 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     claims.extend(claims_of_storage(config));
     for (index, vm) in config.vms.iter().enumerate() {
         let place = Place::new(Kind::Vm, index);
-        // What is named twice is one thing.
+        // A NIC or disk listed twice makes one claim.
         let nics: BTreeSet<&Name> = vm.nics.iter().collect();
         let disks: BTreeSet<&Name> = vm.disks.iter().collect();
         let nics = nics.into_iter().map(|nic| (Claim::Nic(nic.clone()), "nics"));
@@ -111,7 +113,7 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
         claims.push(Claimed { claim, place, field: "device" });
     }
     for (index, node) in config.nodes.iter().enumerate() {
-        // Names of hosts are the same in any case (RFC 4343).
+        // Host names are case-insensitive (RFC 4343).
         let claim = Claim::Node(node.address.to_ascii_lowercase());
         claims.push(Claimed { claim, place: Place::new(Kind::Node, index), field: "address" });
     }
@@ -126,7 +128,7 @@ fn claims_of_storage(config: &HostConfig) -> Vec<Claimed> {
         let place = Place::new(Kind::Store, index);
         claims.push(Claimed { claim: Claim::Store(store.path.clone()), place, field: "path" });
     }
-    // Disks are exports of one NBD server by its socket or address; that is one claim.
+    // Exports of one NBD server share its socket or address, which is claimed once.
     let mut servers: BTreeSet<Claim> = BTreeSet::new();
     for (index, disk) in config.disks.iter().enumerate() {
         let place = Place::new(Kind::Disk, index);
@@ -134,7 +136,7 @@ fn claims_of_storage(config: &HostConfig) -> Vec<Claimed> {
         match (disk.effective_file(), stores.get(&disk.store)) {
             (None, _) => claim(Claim::BlockDevice(disk.store.clone()), "store"),
             (Some(_), Some(store)) => claim(Claim::File(disk.path_in(store)), "file"),
-            // That there is no such store is found elsewhere.
+            // Reference checks report the missing store.
             (Some(_), None) => {}
         }
         if let Some(vhost_user) = config.vhost_user_of_disk(disk) {

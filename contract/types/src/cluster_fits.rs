@@ -1,9 +1,9 @@
-//! Whether `[cluster]` makes sense by itself, and with the stores that nodes share.
+//! Validation of `[cluster]` and of shared stores.
 
 use crate::finding::{Finding, Place};
 use crate::{ErrorCode, HostConfig, Kind};
 
-/// What is wrong between the keys of `[cluster]`.
+/// Reports invalid combinations of the keys of `[cluster]`.
 pub(crate) fn cluster_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     let Some(cluster) = &config.cluster else { return };
     let place = Place::new(Kind::Cluster, 0);

@@ -1,9 +1,10 @@
-//! The keys of `[cluster]`.
+//! Keys of `[cluster]`.
 
 use crate::keys::{optional, required};
 use crate::{Effect, Form, Key, Kind};
 
-/// As many members as an etcd has at most (etcd's documentation advises 7), twice.
+/// Twice the largest recommended number of members (7 according to etcd's documentation), rounded
+/// up.
 const ENDPOINTS_MAX: usize = 16;
 const USER_BYTES_MAX: usize = 255;
 

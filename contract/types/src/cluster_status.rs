@@ -1,155 +1,157 @@
-//! Observed state of the cluster that the host is a node of.
+//! Observed state of the host's cluster membership.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{ClusterConfig, Condition, Name};
 
-/// `GET /1.0/cluster`.
+/// Response of `GET /1.0/cluster`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterStatus {
-    /// As desired; absent if the host is by itself.
+    /// Desired state; absent if the host is not in a cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<ClusterConfig>,
-    /// Up if the host is a node of the cluster and etcd answers, down if etcd does not answer, failed if
-    /// the host cannot be the node that it is to be.
+    /// `up` if the host is a node of the cluster and etcd responds, `down` if etcd does not
+    /// respond, `failed` if the host cannot join the cluster.
     pub condition: Condition,
-    /// How old the rest of this is, in ms; absent if nothing was ever heard.
+    /// Age of the following values in ms; absent before the first report from etcd.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,
-    /// All nodes, by name.
+    /// Nodes of the cluster, by name.
     pub members: Vec<ClusterMember>,
-    /// This host's stores that nodes share, in the order in which they are configured.
+    /// Shared stores of this host, in the order of the configuration.
     pub stores: Vec<ClusterStore>,
 }
 
-/// A node of the cluster.
+/// Node of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterMember {
-    /// Its name in the cluster.
+    /// Name of the node in the cluster.
     pub name: String,
-    /// Its number, which no other node ever has.
+    /// Number of the node; never reassigned to another node.
     pub id: u32,
-    /// Whether it is this host.
+    /// True if the node is this host.
     pub is_this: bool,
-    /// Whether it keeps its lease in etcd alive.
+    /// True if the node keeps its lease in etcd alive.
     pub is_alive: bool,
 }
 
-/// A store that nodes share.
+/// Store shared by several nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterStore {
-    /// The store.
+    /// Name of the shared store.
     pub store: Name,
-    /// The node that divides it among nodes.
+    /// Node that divides the store's capacity among the nodes (leader); absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader: Option<String>,
-    /// That node's term: higher than that of any leader before.
+    /// Term of the leader; higher than the term of every earlier leader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub term: Option<u64>,
-    /// What the store can do, in normalised operations per second, as this host has it.
+    /// Capacity of the store in normalised operations per second, as configured on this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability_iops: Option<u64>,
-    /// What all nodes together may do, in normalised operations per second: less than it can do
-    /// where something else loads it.
+    /// Limit of all nodes together, in normalised operations per second. Below the capacity under
+    /// external load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_iops: Option<u64>,
-    /// Whether something loads the store that is not of the cluster, or it does less than it can.
+    /// True if load from outside the cluster uses the store, or if the store delivers less than its
+    /// capacity.
     pub has_foreign_load: bool,
-    /// What this host may do.
+    /// Limit of this host on the store.
     pub cap: ClusterCap,
-    /// What each node was given last.
+    /// Share last granted to each node.
     pub shares: Vec<ClusterShare>,
-    /// Other nodes that were seen on the store itself, with etcd or without.
+    /// Heartbeats of other nodes, read from the store itself, independent of etcd.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<ClusterBeat>,
-    /// Why this host does not take part in it, if it does not.
+    /// Reason why this host does not participate in the store's cluster QoS; absent if it
+    /// participates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrong: Option<String>,
 }
 
-/// What a host may do of a store, in normalised operations per second.
+/// Limit of a host on a store, in normalised operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterCap {
-    /// Now.
+    /// Limit in force at the time of the response.
     pub iops: u64,
-    /// Without end, with the cluster or without.
+    /// Reservation, valid without expiry and independent of the cluster's state.
     pub reserved_iops: u64,
-    /// While the lease lasts; absent if there is none.
+    /// Leased limit, valid until the lease expires; absent without a lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leased_iops: Option<u64>,
-    /// For how long it lasts, in ms, if no other comes.
+    /// Remaining duration of the lease in ms, unless it is renewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
-    /// What holds in place of that when the cluster was not heard of for long; absent if nothing
-    /// else does.
+    /// Limit that replaces the reservation after a long loss of contact with the cluster; absent if
+    /// the reservation remains in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_iops: Option<u64>,
-    /// In how many ms, if nothing is heard until then.
+    /// Time in ms until `fallback_iops` takes effect, unless contact is restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_ms: Option<u64>,
 }
 
-/// A node that writes on a store that it lives.
+/// Heartbeat that a node writes to a shared store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterBeat {
-    /// Its cluster.
+    /// Name of the node's cluster.
     pub cluster: Name,
-    /// Its name there.
+    /// Name of the node in its cluster.
     pub node: Name,
-    /// Whether it is not of this cluster.
+    /// True if the node belongs to another cluster.
     pub is_stranger: bool,
-    /// What its disks on the store did, in normalised operations per second.
+    /// Delivered rate of the node's disks on the store, in normalised operations per second.
     pub delivered_iops: u64,
-    /// What they may do without anybody.
+    /// Reservation of the node, in normalised operations per second.
     pub reserved_iops: u64,
-    /// How long ago that was seen, in ms. Nodes write each 5 s.
+    /// Age of the heartbeat in ms. Nodes write one every 5 s.
     pub age_ms: u64,
 }
 
-/// What a node was given of a store.
+/// Share of a store granted to a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterShare {
-    /// The node.
+    /// Name of the node in the cluster.
     pub node: String,
-    /// Normalised operations per second that it may do while its lease lasts.
+    /// Limit in normalised operations per second while the node's lease is valid.
     pub leased_iops: u64,
-    /// The same without end.
+    /// Reservation in normalised operations per second, valid without expiry.
     pub reserved_iops: u64,
 }
 
-/// `GET /1.0/cluster/flows`: a disk on a shared store, as its node's last report names it. Rates are
-/// normalised operations per second. A report names the 8 disks that get the most beyond what they
-/// are entitled to, and the 8 worst of those that do not get it.
+/// Entry of `GET /1.0/cluster/flows`: a disk on a shared store, from the last report of its node.
+/// Rates are normalised operations per second. A report names the 8 disks with the highest rate
+/// above their guaranteed share, and the 8 disks with the largest shortfall below it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterDisk {
-    /// The node that it is on.
+    /// Name of the disk's node.
     pub node: String,
-    /// The store.
+    /// Name of the shared store.
     pub store: String,
-    /// Its name there.
+    /// Name of the disk on its node.
     pub disk: String,
-    /// What its minimum entitles it to of what it asks for.
+    /// Guaranteed rate: the part of the demand that the disk's minimum covers.
     pub entitled_iops: u64,
-    /// What it asks for.
+    /// Demanded rate: the rate of the client's requests.
     pub demanded_iops: u64,
-    /// What it gets.
+    /// Delivered rate: the rate of completed requests.
     pub delivered_iops: u64,
-    /// Who gets more than it is entitled to on any node, most first, while this disk does not get
-    /// what it is; absent if it does.
+    /// Disks of any node that exceed their guaranteed share, highest excess first, while this disk
+    /// is below its own; absent if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggressors: Option<Vec<ClusterAggressor>>,
 }
 
-/// A disk that gets more than it is entitled to.
+/// Disk that exceeds its guaranteed share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterAggressor {
-    /// The node that it is on.
+    /// Name of the disk's node.
     pub node: String,
-    /// Its name there.
+    /// Name of the disk on its node.
     pub disk: String,
-    /// What it gets.
+    /// Delivered rate in normalised operations per second.
     pub delivered_iops: u64,
-    /// What of it it is entitled to.
+    /// Guaranteed rate in normalised operations per second.
     pub entitled_iops: u64,
 }

@@ -1,6 +1,6 @@
-//! Commands of `suimon` that perform the operations of the API.
+//! Commands of `suimon` that perform operations of the API.
 
-/// Operations and their commands, beyond those that are alike for all kinds of resource.
+/// Operation ids and their commands, except the operations common to all kinds of resource.
 const COMMANDS: &[(&str, &str)] = &[
     ("show_host", "host show"),
     ("show_openapi", "openapi"),
@@ -77,8 +77,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("compare_lab_runs", "lab compare"),
 ];
 
-/// Kinds of resource whose commands are alike, in the singular and plural of operation ids. The singular
-/// is also the noun of the command.
+/// Singular and plural of resource kinds in operation ids. The singular is also the command's noun.
 const RESOURCES: &[(&str, &str)] = &[
     ("switch", "switches"),
     ("uplink", "uplinks"),
@@ -91,10 +90,10 @@ const RESOURCES: &[(&str, &str)] = &[
     ("node", "nodes"),
 ];
 
-/// Returns the command of `suimon` that performs an operation of the API, without arguments: `vm start` for
-/// `start_vm`. `None` for operations that only nodes use among each other.
+/// Returns the command of `suimon` that performs an operation of the API, without arguments: `vm
+/// start` for `start_vm`. Returns `None` for operations between nodes, which have no command.
 ///
-/// A resource as a whole is replaced by `apply`.
+/// The operation that replaces a whole resource maps to `apply`.
 pub fn command_of(operation_id: &str) -> Option<String> {
     if let Some((_, command)) = COMMANDS.iter().find(|(id, _)| *id == operation_id) {
         return Some((*command).to_owned());

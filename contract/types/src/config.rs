@@ -1,5 +1,5 @@
-//! Desired state: what the user asked for. The same types are the host file, the
-//! bodies of the API and what the daemon stores.
+//! Desired state of a host. The same types represent the host file, request bodies of the API and
+//! the state that the daemon stores.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -13,111 +13,112 @@ use crate::{
     QosPolicyConfig, StoreConfig, TeamConfig, TrunkVlans, VmConfig, VmqConfig,
 };
 
-/// Everything desired of one host: the host file as a value.
+/// Desired state of one host: the content of the host file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostConfig {
-    /// The host itself.
+    /// Settings of the host itself.
     pub host: HostSection,
-    /// The optional TCP listener of the API; absent means none.
+    /// TCP listener of the API; absent means none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api: Option<ApiConfig>,
-    /// The optional web console; absent means none.
+    /// Web console; absent means none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub console: Option<ConsoleConfig>,
-    /// Where the lab keeps its runs; absent means in its usual folder.
+    /// Folder of the lab's results; absent means the default folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lab: Option<LabConfig>,
-    /// The host's power plan; absent means that CPUs are left alone.
+    /// Power plan of the host; absent means that the daemon changes no CPU settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power: Option<PowerConfig>,
-    /// The cluster that the host is a node of; absent means that it is by itself.
+    /// Cluster that the host is a node of; absent means none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterConfig>,
-    /// Switches.
+    /// Virtual switches that the daemon provides.
     #[serde(rename = "switch", skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<SwitchConfig>,
-    /// Uplinks.
+    /// Uplinks: network devices that connect switches to the outside.
     #[serde(rename = "uplink", skip_serializing_if = "Vec::is_empty")]
     pub uplinks: Vec<UplinkConfig>,
-    /// Teams of uplinks.
+    /// Teams: groups of uplinks used as one.
     #[serde(rename = "team", skip_serializing_if = "Vec::is_empty")]
     pub teams: Vec<TeamConfig>,
-    /// NICs.
+    /// Virtual NICs connected to the switches.
     #[serde(rename = "nic", skip_serializing_if = "Vec::is_empty")]
     pub nics: Vec<NicConfig>,
-    /// Stores of disks.
+    /// Backing stores: directories or block devices that contain disks.
     #[serde(rename = "store", skip_serializing_if = "Vec::is_empty")]
     pub stores: Vec<StoreConfig>,
-    /// Storage QoS policies.
+    /// Storage QoS policies for several disks.
     #[serde(rename = "qos_policy", skip_serializing_if = "Vec::is_empty")]
     pub qos_policies: Vec<QosPolicyConfig>,
-    /// Disks.
+    /// Virtual disks of VMs and NBD clients.
     #[serde(rename = "disk", skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskConfig>,
     /// VMs that the daemon starts.
     #[serde(rename = "vm", skip_serializing_if = "Vec::is_empty")]
     pub vms: Vec<VmConfig>,
-    /// Adapters with SR-IOV.
+    /// Physical functions of SR-IOV adapters.
     #[serde(rename = "pf", skip_serializing_if = "Vec::is_empty")]
     pub pfs: Vec<PfConfig>,
-    /// Other nodes, to which VMs can go.
+    /// Nodes other than this host, as destinations of live migration.
     #[serde(rename = "node", skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeConfig>,
 }
 
-/// `[host]`.
+/// `[host]`: settings of the host itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostSection {
-    /// Name of the host, for people; the machine's host name if absent.
+    /// Name of the host in output and events; the machine's host name if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Logical CPUs given to the data plane, one processor each, which stays on it. If
-    /// absent, `floating_processors` counts.
+    /// Logical CPUs reserved for workers (data-plane threads), one pinned worker per CPU. If
+    /// absent, `floating_processors` applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<Vec<u16>>,
-    /// How many processors run on any CPU the daemon may use, 1 to 64, where `processors`
-    /// names none; 1 if absent.
+    /// Number of workers that are not pinned to a CPU, 1 to 64; used if `processors` is absent. 1
+    /// if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floating_processors: Option<u16>,
-    /// Absolute path of the folder in which each VM has one for its sockets and its log;
-    /// `/run/suimon/vms` if absent. Read by VMs when they start.
+    /// Absolute path of the folder with one folder per VM for its sockets and log;
+    /// `/run/suimon/vms` if absent. Takes effect for a VM at its next start.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub vm_folder: Option<PathBuf>,
 }
 
 impl HostSection {
-    /// How many processors there are to be.
+    /// Returns the configured number of workers.
     pub fn processor_count(&self) -> usize {
         let floating = || usize::from(self.floating_processors.unwrap_or(1));
         self.processors.as_ref().map_or_else(floating, Vec::len)
     }
 }
 
-/// `[api]`: a TCP listener beside the Unix socket. It exists only with TLS and a
-/// token. Read when the daemon starts.
+/// `[api]`: a TCP listener in addition to the Unix socket. Requires TLS and a token. Read when the
+/// daemon starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApiConfig {
-    /// Address and port, like `192.0.2.1:8443`.
+    /// IP address and port, such as `192.0.2.1:8443`.
     pub listen: String,
     /// PEM file with the server's certificate chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_certificate: Option<PathBuf>,
-    /// PEM file with its private key.
+    /// PEM file with the certificate's private key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_key: Option<PathBuf>,
-    /// File whose first line is the bearer token every request must carry;
-    /// at least 16 characters, not readable by others.
+    /// File whose first line is the bearer token required of every request: at least 16 characters.
+    /// The file must not be readable by other users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub token_file: Option<PathBuf>,
-    /// File whose first line is a bearer token for `GET /metrics` only, such as that of Prometheus; at
-    /// least 16 characters, not readable by others, and not the token of `token_file`.
+    /// File whose first line is a bearer token valid for `GET /metrics` only, for example for
+    /// Prometheus: at least 16 characters and different from the token of `token_file`. The file
+    /// must not be readable by other users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub metrics_token_file: Option<PathBuf>,
@@ -127,23 +128,22 @@ pub struct ApiConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConsoleConfig {
-    /// Loopback address and port, like `127.0.0.1:7446`. From elsewhere through a tunnel, such as
-    /// `ssh -L 7446:127.0.0.1:7446 HOST`.
+    /// Loopback address and port, such as `127.0.0.1:7446`. Other machines connect through a
+    /// tunnel, such as `ssh -L 7446:127.0.0.1:7446 HOST`.
     pub listen: String,
-    /// File whose first line is a token with which one can log in; at least 16 characters, not
-    /// readable by others. Without it `suimon console` alone says how to log in.
+    /// File whose first line is a token for logging in: at least 16 characters. The file must not
+    /// be readable by other users. Without it, only `suimon console` provides logins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub token_file: Option<PathBuf>,
 }
 
-/// `[lab]`: the runs of `suimon lab`, as the API and the console show them. Read when the daemon
-/// starts.
+/// `[lab]`: lab runs shown by the API and the console. Read when the daemon starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabConfig {
-    /// Absolute path of the folder of results, for which `suimon lab work` does what the API is
-    /// asked for.
+    /// Absolute path of the folder of results. `suimon lab work` processes the runs requested there
+    /// through the API.
     #[serde(default = "default_results")]
     #[schema(value_type = String)]
     pub results: PathBuf,
@@ -159,49 +159,46 @@ fn default_results() -> PathBuf {
     LAB_RESULTS_DEFAULT.into()
 }
 
-/// Who can reach whom.
+/// Connectivity of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SwitchKind {
-    /// Only the NICs among themselves.
+    /// Connects NICs with each other only.
     Private,
-    /// The NICs and the host, through a host NIC.
+    /// Connects NICs and the host, which has a host NIC.
     Internal,
-    /// The NICs and the outside world, through an uplink.
+    /// Connects NICs and the outside network, through an uplink or team.
     External,
 }
 
-/// `[[switch]]`.
+/// `[[switch]]`: a virtual switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchConfig {
-    /// Unique among switches.
+    /// Name, unique among switches.
     pub name: Name,
-    /// Who can reach whom.
+    /// Connectivity: `private`, `internal` (with the host) or `external` (through an uplink).
     pub kind: SwitchKind,
-    /// The uplink of an external switch, or the team; only there, and always there.
+    /// Uplink or team. Required for external switches, not permitted for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uplink: Option<Name>,
-    /// Device name of the host NIC of an internal switch; the switch's name if
-    /// absent.
+    /// Device name of an internal switch's host NIC; the switch's name if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_device: Option<String>,
-    /// What the host and we may leave to each other at the host NIC of an internal
-    /// switch.
+    /// Offloads of an internal switch's host NIC.
     #[serde(default, skip_serializing_if = "OffloadConfig::is_default")]
     pub host_offload: OffloadConfig,
-    /// Seconds after which a learned address that was not seen again is
-    /// forgotten, 10 to 1 000 000.
+    /// Ageing time of learned MAC addresses in seconds, 10 to 1 000 000.
     #[serde(default = "default_ageing_s")]
     pub ageing_s: u32,
-    /// Whether NICs on it may have virtual functions of the adapter that its uplink is, beside
-    /// their path through the switch. Needs a `[[pf]]` that describes the uplink's device.
+    /// True if NICs of the switch may be assigned virtual functions of the uplink's adapter, in
+    /// addition to their path through the switch. Requires a `[[pf]]` for the uplink's device.
     #[serde(default)]
     pub iov: bool,
 }
 
 impl SwitchConfig {
-    /// Device name of the host NIC; `None` unless the switch is internal.
+    /// Returns the device name of the host NIC; `None` unless the switch is internal.
     pub fn host_device_name(&self) -> Option<&str> {
         match self.kind {
             SwitchKind::Internal => Some(self.host_device.as_deref().unwrap_or(self.name.as_str())),
@@ -210,160 +207,157 @@ impl SwitchConfig {
     }
 }
 
-/// How frames reach an uplink's device.
+/// Method of frame I/O on an uplink's device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UplinkDriver {
-    /// A packet socket with virtio-net headers on an existing device.
+    /// Packet socket with virtio-net headers on an existing device.
     #[default]
     AfPacket,
-    /// AF_XDP sockets on an existing device, one for each of its receive queues: frames
-    /// pass by the host's network stack.
+    /// AF_XDP sockets on an existing device, one for each of its receive queues. Frames bypass the
+    /// host's network stack.
     AfXdp,
-    /// A TAP device, made if it does not exist.
+    /// TAP device, created if it does not exist.
     Tap,
 }
 
-/// `[[uplink]]`.
+/// `[[uplink]]`: a network device as uplink of a switch or member of a team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UplinkConfig {
-    /// Unique among uplinks and teams.
+    /// Name, unique among uplinks and teams.
     pub name: Name,
     /// Device name, 1 to 15 bytes.
     pub device: String,
-    /// How frames reach it.
+    /// Method of frame I/O: `af_packet`, `af_xdp` or `tap`.
     #[serde(default)]
     pub driver: UplinkDriver,
-    /// Queue pairs, 1 to 64. With `af_xdp` as many as the device receives with
+    /// Queue pairs, 1 to 64. With `af_xdp`, must equal the device's number of receive queues
     /// (`ethtool -l`).
     #[serde(default = "default_queues")]
     pub queues: u16,
-    /// Largest IP packet, 68 to 9216 bytes; the device's own if absent.
+    /// Largest IP packet in bytes, 68 to 9216; the device's MTU if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u16>,
-    /// With `af_xdp`: the addresses that the host has on the device. ARP and neighbour
-    /// discovery that ask for them, and frames to the device's own MAC address, stay with
-    /// the host. If absent, all but what concerns the link goes to the switch.
+    /// af_xdp: IP addresses of the host on the device. ARP and neighbour discovery for these
+    /// addresses, and frames to the device's own MAC address, are passed to the host. If absent,
+    /// all frames except link-local control protocols go to the switch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub host_addresses: Vec<IpAddr>,
-    /// What we and the device may leave to each other.
+    /// Offloads used between the switch and the device.
     #[serde(default, skip_serializing_if = "OffloadConfig::is_default")]
     pub offload: OffloadConfig,
-    /// Which processors work off its queues. A team's holds for its members.
+    /// Assignment of the uplink's queues to workers. A team's setting applies to its members.
     #[serde(default, skip_serializing_if = "VmqConfig::is_default")]
     pub vmq: VmqConfig,
 }
 
-/// What a NIC stands on.
+/// Backend of a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NicBackend {
-    /// A VM's virtio NIC.
+    /// virtio NIC of a VM (vhost-user).
     VhostUser,
-    /// A TAP device.
+    /// TAP device of the host.
     Tap,
-    /// An Intel 82574L (e1000e) that a VM's QEMU emulates, for guests without drivers for
-    /// virtio.
+    /// Intel 82574L (e1000e) emulated by the VM's QEMU, for guests without virtio drivers.
     Legacy,
 }
 
-/// Who listens on a vhost-user socket.
+/// Role of the daemon on a vhost-user socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SocketMode {
-    /// The daemon listens; the VM connects.
+    /// The daemon listens and the VMM connects.
     Server,
-    /// The VM listens; the daemon connects, again and again.
+    /// The VMM listens. The daemon connects, and retries after failures.
     Client,
 }
 
-/// `[[nic]]`.
+/// `[[nic]]`: a virtual NIC on a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NicConfig {
-    /// Unique among NICs.
+    /// Name, unique among NICs.
     pub name: Name,
-    /// The switch it is connected to.
+    /// Switch that the NIC is connected to.
     pub switch: Name,
-    /// What it stands on.
+    /// Backend: `vhost-user`, `tap` or `legacy`.
     pub backend: NicBackend,
-    /// vhost-user, legacy: path of the Unix socket; one in the folder of the NIC's VM if
-    /// absent. A NIC without a socket that no VM has is not connected.
+    /// vhost-user, legacy: path of the Unix socket; a path in the folder of the NIC's VM if absent.
+    /// A NIC without `socket` that belongs to no VM stays disconnected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub socket: Option<PathBuf>,
-    /// vhost-user: who listens; `server` if absent.
+    /// vhost-user: role of the daemon on the socket; `server` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<SocketMode>,
     /// tap: device name, 1 to 15 bytes; the NIC's name if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// tap: network namespace the device lives in, as `ip netns` names it.
+    /// tap: network namespace of the device, as named by `ip netns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<String>,
-    /// The NIC's address. The guest may send from no other one, and frames from it are dropped on
-    /// other ports, unless `mac_spoofing` is set. If absent, a TAP NIC and a NIC of a VM get a random
-    /// address when they are added, which they keep. The guest of another NIC may send from any
-    /// address. Other NICs of the switch may not send from the first one that it used, until it
-    /// disconnects.
+    /// MAC address of the NIC. Unless `mac_spoofing` is set, the guest may use no other source
+    /// address, and other ports drop frames with this source address. If absent, a TAP NIC or a
+    /// VM's NIC gets a random, permanent address when it is added. The guest of any other NIC may
+    /// use any source address; its first one is bound to the NIC until it disconnects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "52:54:00:12:34:56")]
     pub mac: Option<MacAddr>,
-    /// Access VLAN; with `trunk` the native VLAN, which is untagged here. If
-    /// absent, untagged frames are of the switch's untagged network.
+    /// Access VLAN; with `trunk`, the native VLAN, which is untagged on this port. If absent,
+    /// untagged frames belong to the switch's untagged network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u16>, minimum = 1, maximum = 4094)]
     pub vlan: Option<VlanId>,
-    /// Makes this a trunk port that carries these VLANs tagged, such as
-    /// `[10, "20-29"]`.
+    /// VLANs carried tagged, such as `[10, "20-29"]`. Makes the port a trunk port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trunk: Option<TrunkVlans>,
     /// Queue pairs, 1 to 64.
     #[serde(default = "default_queues")]
     pub queues: u16,
-    /// Largest IP packet, 68 to 9216 bytes.
+    /// Largest IP packet in bytes, 68 to 9216.
     #[serde(default = "default_mtu")]
     pub mtu: u16,
-    /// Whether the guest may send from addresses other than `mac`, and other ports from `mac`. If it is
-    /// set on a NIC without an address, no source address is bound to the NIC.
+    /// True if the guest may use source addresses other than `mac`, and other ports may use `mac`.
+    /// On a NIC without `mac`, no source address is bound to the NIC.
     #[serde(default)]
     pub mac_spoofing: bool,
-    /// Whether the port is kept apart from other isolated ports.
+    /// True if the port exchanges no frames with other isolated ports.
     #[serde(default)]
     pub isolated: bool,
-    /// Flooded frames per second the port may cause (broadcast, multicast,
-    /// unknown destination), 1 to 10 000 000; no limit if absent.
+    /// Limit of flooded frames (broadcast, multicast, unknown unicast) from the port, in frames per
+    /// second, 1 to 10 000 000; no limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storm_limit_fps: Option<u32>,
-    /// Bits per second the guest may send, 8000 to 1 000 000 000 000 000; no
+    /// Limit of the guest's transmit rate in bits per second, 8000 to 1 000 000 000 000 000; no
     /// limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_max_bps: Option<u64>,
-    /// Addresses the switch learns on this port at most, 1 to 65 536.
+    /// Largest number of MAC addresses learned on this port, 1 to 65 536.
     #[serde(default = "default_learned_max")]
     pub learned_max: u32,
-    /// tap: whether the kernel may move frames between this NIC and others that have it
-    /// set too, where nothing asks the switch to look at each of them. Needs `netns`.
+    /// tap: true if the kernel may forward frames directly between this NIC and other NICs with the
+    /// setting, as long as no feature of the switch requires it to process each frame. Requires
+    /// `netns`.
     #[serde(default)]
     pub kernel_path: bool,
-    /// The NIC's share of processors where VMQ assigns queues by weight, to 100. With 0 it
-    /// has no queue of its own: the base processor works it off.
+    /// Weight of the NIC in the assignment of queues to workers (VMQ), 0 to 100. With 0 the NIC has
+    /// no queue of its own and the base worker services it.
     #[serde(default = "default_vmq_weight")]
     pub vmq_weight: u8,
-    /// How much the NIC is to have a virtual function: those of higher weight get one first,
-    /// 1 to 100. With 0 it has none. Needs `mac`; on a switch without `iov` it
-    /// has no effect.
+    /// Priority of the NIC in the assignment of virtual functions, 0 to 100; higher first. With 0
+    /// none is assigned. Requires `mac`. Has no effect on a switch without `iov`.
     #[serde(default)]
     pub iov_weight: u8,
-    /// What the guest and we may leave to each other.
+    /// Offloads between the guest and the switch.
     #[serde(default, skip_serializing_if = "OffloadConfig::is_default")]
     pub offload: OffloadConfig,
 }
 
 impl NicConfig {
-    /// Device name of a TAP NIC; `None` for other backends.
+    /// Returns the device name of a TAP NIC; `None` for other backends.
     pub fn device_name(&self) -> Option<&str> {
         match self.backend {
             NicBackend::Tap => Some(self.device.as_deref().unwrap_or(self.name.as_str())),
@@ -371,7 +365,7 @@ impl NicConfig {
         }
     }
 
-    /// Whether it stands on a Unix socket.
+    /// Returns true if the backend uses a Unix socket.
     pub const fn has_socket(&self) -> bool {
         match self.backend {
             NicBackend::VhostUser | NicBackend::Legacy => true,
@@ -379,7 +373,7 @@ impl NicConfig {
         }
     }
 
-    /// Who listens on the socket of a vhost-user NIC; `None` for other backends.
+    /// Returns the daemon's role on the socket of a vhost-user NIC; `None` for other backends.
     pub fn socket_mode(&self) -> Option<SocketMode> {
         match self.backend {
             NicBackend::VhostUser => Some(self.mode.unwrap_or(SocketMode::Server)),
@@ -388,32 +382,33 @@ impl NicConfig {
     }
 }
 
-/// `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`: the switches of
-/// a port's offloads, seen from who uses the port: the guest uses its NIC, the host its
-/// host NIC, we use an uplink's device. All on.
+/// `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`: offloads of a port, as seen by
+/// the user of the port's device: the guest for a NIC, the host for a host NIC, the switch for an
+/// uplink's device. Each is enabled by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadConfig {
-    /// What is sent may lack its transport checksum: the guest leaves it to us, and we
-    /// leave it to an uplink's device.
+    /// Transmitted frames may have a partial transport checksum: the switch completes it for a
+    /// guest, and an uplink's device completes it for the switch.
     pub tx_checksum: bool,
-    /// What is received may lack its transport checksum, and an uplink's device is
-    /// believed where it says that one is good.
+    /// Received frames may have a partial transport checksum, and checksums that an uplink's device
+    /// reports as valid are not verified again.
     pub rx_checksum: bool,
-    /// What is sent may lack its IPv4 header checksum; no virtio NIC offloads it.
+    /// Transmitted frames may lack the IPv4 header checksum. virtio NICs do not support this
+    /// offload.
     pub tx_ip_checksum: bool,
-    /// What is received may have an unchecked IPv4 header checksum; no virtio NIC
-    /// offloads it.
+    /// Received frames may have an unverified IPv4 header checksum. virtio NICs do not support this
+    /// offload.
     pub rx_ip_checksum: bool,
-    /// Large TCP and UDP frames both ways.
+    /// TCP and UDP frames larger than the MTU in both directions (GSO).
     pub segmentation: bool,
-    /// Received segments may be joined; both the uplink's switch and the NIC's must be
-    /// on.
+    /// Received segments may be coalesced (GRO). Requires the setting on both the uplink and the
+    /// NIC.
     pub receive_coalescing: bool,
 }
 
 impl OffloadConfig {
-    /// Whether all of them stand as they do where nothing is written.
+    /// Returns true if every offload has its default value.
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -1,24 +1,24 @@
-//! What the daemon and its threads have given up, as the API shows it.
+//! Privileges that the daemon and its threads have dropped, as reported by the API.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How far the daemon is confined.
+/// Extent of the daemon's confinement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ConfinementMode {
-    /// All layers are in place.
+    /// Every layer is in effect.
     Full,
-    /// The layers are in place as far as the kernel and the start allow; `lacking`
-    /// says what is missing.
+    /// The kernel or the way the daemon was started does not support every layer; `lacking` lists
+    /// the missing ones.
     Partial,
-    /// Nothing is confined, because the daemon was started so.
+    /// Confinement is disabled by the daemon's command line.
     #[default]
     Off,
 }
 
 impl ConfinementMode {
-    /// The mode as the API writes it.
+    /// Returns the mode as serialized by the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -28,37 +28,38 @@ impl ConfinementMode {
     }
 }
 
-/// Confinement of the daemon: what its threads can no longer ask of the kernel.
+/// Confinement of the daemon: restrictions on the system calls, capabilities and files of its
+/// threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConfinementStatus {
-    /// In one word.
+    /// Extent of the daemon's confinement.
     pub mode: ConfinementMode,
-    /// What is missing and what follows from that; empty if nothing is.
+    /// Missing layers with their consequences; empty if none is missing.
     pub lacking: Vec<String>,
-    /// What is in effect for each kind of thread there has been.
+    /// Restrictions in effect for each kind of thread started so far.
     pub layers: Vec<ConfinementLayer>,
-    /// System calls refused since the daemon started. A daemon without a defect,
-    /// and in nobody else's hand, has none.
+    /// System calls refused since the daemon started. Any value above 0 indicates a defect or a
+    /// compromised daemon.
     pub refused_calls: u64,
 }
 
 /// Confinement of one kind of thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConfinementLayer {
-    /// `process` (all threads), `processors`, `front-ends` (threads that read
-    /// VMMs' messages), or `nbd-servers` (threads that take NBD clients in, and carry
+    /// Kind of thread: `process` (all threads), `processors` (workers), `front-ends` (threads that
+    /// read messages of VMMs), or `nbd-servers` (threads that negotiate with NBD clients and carry
     /// their TLS).
     pub threads: String,
-    /// Capabilities that are left.
+    /// Capabilities that the threads keep.
     pub capabilities: Vec<String>,
-    /// Which system calls work, like `44 allowed`.
+    /// Permitted system calls, such as `44 allowed`.
     pub system_calls: String,
-    /// What Landlock does, like `full, version 7`.
+    /// State of Landlock, such as `full, version 7`.
     pub landlock: String,
 }
 
 impl ConfinementLayer {
-    /// What is in effect, in one line for people.
+    /// Returns the restrictions in effect as one line of text.
     pub fn in_words(&self) -> String {
         let capabilities = match self.capabilities.as_slice() {
             [] => "none".to_owned(),

@@ -1,13 +1,13 @@
-//! How somebody logs in to the web console.
+//! Login to the web console.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// An address that logs a browser in to the console.
+/// Single-use address that logs a browser in to the console.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConsoleLogin {
-    /// To be opened in a browser on the host, once.
+    /// URL to open in a browser on the host; valid once.
     pub url: String,
-    /// How long it can be used, in seconds from now.
+    /// Remaining validity of the URL in seconds.
     pub valid_s: u64,
 }

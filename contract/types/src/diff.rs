@@ -1,26 +1,23 @@
-//! What stands between two desired states: the steps that lead from one to the
-//! other.
+//! Difference of two desired states: the steps that change one into the other.
 //!
-//! Steps are ordered so that what is needed exists when it is needed, and so
-//! that ports which only move are not interrupted:
+//! Steps are ordered so that resources exist before others refer to them, and so that ports that
+//! only move are not interrupted:
 //!
-//! 1. VMs, NICs and disks are deleted: devices, sockets, addresses and files become free.
-//! 2. Switches, teams, uplinks and stores are deleted whose device, team, uplink or path
-//!    somebody else takes over.
-//! 3. Uplinks and stores are replaced.
-//! 4. Uplinks, teams, switches, stores and QoS policies are created.
-//! 5. Live changes: host, power, cluster, uplinks, teams, switches, NICs, stores, QoS policies, disks, VMs. A
-//!    NIC may move here from a switch that is deleted in step 7 to one created in step 4,
-//!    and a disk from one policy to another.
-//! 6. NICs and disks are replaced and created, and VMs created. Disks are replaced with their
-//!    store.
-//! 7. The other switches, teams, uplinks, stores and policies are deleted, which nothing
-//!    refers to now.
+//! 1. Delete VMs, NICs and disks: their devices, sockets, addresses and files become free.
+//! 2. Delete switches, teams, uplinks and stores whose device, team, uplink or path another
+//!    resource takes over.
+//! 3. Replace uplinks and stores.
+//! 4. Create uplinks, teams, switches, stores and QoS policies.
+//! 5. Apply live changes: host, power, cluster, uplinks, teams, switches, NICs, stores, QoS
+//!    policies, disks, VMs. A NIC may move here from a switch deleted in step 7 to one created in
+//!    step 4, and a disk from one policy to another.
+//! 6. Replace and create NICs and disks, and create VMs. Disks are replaced with their store.
+//! 7. Delete the remaining switches, teams, uplinks, stores and policies, which are unreferenced by
+//!    now.
 //!
-//! Replaced resources may exchange devices with each other and with created
-//! ones. Whoever carries the plan out therefore takes down all that is replaced
-//! before it makes anything. In the same way switches and teams may exchange uplinks:
-//! who uses which is published at once.
+//! Replaced resources may exchange devices with each other and with created ones. The executor of
+//! the plan therefore takes down all replaced resources before it creates any. Switches and teams
+//! may exchange uplinks in the same way; the assignment of uplinks is published in one step.
 
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,8 +33,8 @@ use crate::{
 };
 
 impl Plan {
-    /// The steps from `from` to `to`, both valid. Empty if they mean the same,
-    /// even if one spells out a default that the other leaves out.
+    /// Returns the steps from `from` to `to`, both valid. Empty if the states are equivalent, even
+    /// if one spells out a default that the other omits.
     pub fn between(from: &HostConfig, to: &HostConfig) -> Self {
         let from_tables = tables(from);
         let to_tables = tables(to);
@@ -52,20 +49,20 @@ impl Plan {
         Self { steps: phases.in_order() }
     }
 
-    /// Whether nothing changes.
+    /// Returns true if the plan has no steps.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 }
 
-/// Which resource: its kind, and its name where there are several. Ordered as
-/// live changes are: host, API, console, lab, power, cluster, uplinks, teams, switches, NICs, stores, QoS policies, disks,
-/// VMs, adapters with SR-IOV, other nodes.
+/// Kind of a resource, and its name if the kind has several. The order is that of live changes:
+/// host, API, console, lab, power, cluster, uplinks, teams, switches, NICs, stores, QoS policies,
+/// disks, VMs, SR-IOV adapters, other nodes.
 type Id = (Kind, String);
 type Table = Map<String, Value>;
 
-/// Every table with what it means: defaults filled in, `offload`, `vmq` and `qos` always
-/// there.
+/// Returns the effective content of every table: defaults filled in, `offload`, `vmq` and `qos`
+/// always present.
 fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
     let mut tables = BTreeMap::new();
     tables.insert((Kind::Host, String::new()), table(&config.host));
@@ -116,7 +113,7 @@ fn tables(config: &HostConfig) -> BTreeMap<Id, Table> {
         tables.insert((Kind::Vm, vm.name.to_string()), table(&meant_vm(vm)));
     }
     for pf in &config.pfs {
-        // By number, so that the order in which they are written does not matter.
+        // Sorted by number, so that the written order has no effect.
         let table = with(table(pf), "vf", &pf.vf_by_index());
         tables.insert((Kind::Pf, pf.name.to_string()), table);
     }
@@ -165,7 +162,7 @@ fn meant_disk(disk: &DiskConfig) -> DiskConfig {
 }
 
 fn to_value<T: Serialize>(value: &T) -> Value {
-    // Only a path that is not UTF-8 fails, and validation refuses it.
+    // Serialization fails only for paths that are not UTF-8, which validation rejects.
     serde_json::to_value(value).unwrap_or(Value::Null)
 }
 
@@ -176,7 +173,7 @@ fn table<T: Serialize>(value: &T) -> Table {
     }
 }
 
-/// The steps by phase, see the head of this file.
+/// Steps by phase; the module documentation defines the phases.
 #[derive(Default)]
 struct Phases {
     ends_deleted: Vec<PlanStep>,
@@ -187,11 +184,11 @@ struct Phases {
     ends_replaced: Vec<PlanStep>,
     ends_created: Vec<PlanStep>,
     deleted_late: Vec<PlanStep>,
-    /// Stores among those that are replaced, whose disks are, too.
+    /// Names of replaced stores, whose disks are replaced with them.
     stores_replaced: BTreeSet<String>,
 }
 
-/// Whether it is a VM or what a VM has, to which nothing else refers.
+/// Returns true for VMs and the devices of VMs, to which no other resource refers.
 const fn is_end(kind: Kind) -> bool {
     matches!(kind, Kind::Nic | Kind::Disk | Kind::Vm)
 }
@@ -263,7 +260,7 @@ impl Phases {
                     Effect::Live | Effect::NextBoot | Effect::NextStart | Effect::Identity => false,
                 };
         }
-        // Stores come before disks in the order of changes.
+        // Stores precede disks in the order of changes.
         let store = new.get("store").and_then(Value::as_str).filter(|_| id.0 == Kind::Disk);
         let with_store = store.filter(|store| self.stores_replaced.contains(*store) && !interrupts);
         if changes.is_empty() && with_store.is_none() {

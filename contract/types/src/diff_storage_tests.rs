@@ -32,7 +32,7 @@ fn shown(from: &HostConfig, to: &HostConfig) -> Vec<String> {
     Plan::between(from, to).steps.iter().map(PlanStep::to_string).collect()
 }
 
-/// The plan from `BEFORE` to the same with pairs of texts replaced.
+/// Returns the plan from `BEFORE` to `BEFORE` with pairs of texts replaced.
 fn plan(replacements: &[(&str, &str)]) -> Vec<String> {
     let after = replacements.iter().fold(BEFORE.to_owned(), |text, (old, new)| {
         assert_eq!(text.matches(old).count(), 1, "{old}");
@@ -104,7 +104,7 @@ fn disks_are_made_anew_with_their_store() {
             "± disk/web replace (with store/fast)",
         ]
     );
-    // A change that makes the disk anew anyway needs no other reason.
+    // A change that replaces the disk by itself needs no further reason.
     assert_eq!(
         plan(&[
             ("path = \"/srv/fast\"", "path = \"/srv/fast\"\nnormalization_bytes = \"4 KiB\""),
@@ -139,7 +139,7 @@ fn stores_and_policies_come_first_and_go_last() {
             "- store/fast delete"
         ]
     );
-    // A store under another name takes the path over before the old one could keep it.
+    // The renamed store takes over the path, so the old store is deleted first.
     assert_eq!(
         shown(&full, &host(&BEFORE.replace("\"fast\"", "\"new\""))),
         [

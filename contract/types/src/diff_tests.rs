@@ -49,7 +49,7 @@ fn host(text: &str) -> HostConfig {
     parse_toml(text, None).unwrap()
 }
 
-/// The plan from `BEFORE` to the same with pairs of texts replaced.
+/// Returns the plan from `BEFORE` to `BEFORE` with pairs of texts replaced.
 fn plan(replacements: &[(&str, &str)]) -> Vec<String> {
     plan_from(BEFORE, replacements)
 }
@@ -139,8 +139,7 @@ fn everything_of_a_team_changes_live() {
     );
 }
 
-/// Fails if keys of an inner table are only looked for among those that are set in the
-/// end.
+/// Fails if only the keys present in the final inner table are compared.
 #[test]
 fn a_key_of_an_inner_table_that_is_removed_is_a_change() {
     let with = TEAMED.replace("[[switch]]", "vmq.base_processor = 1\n[[switch]]");
@@ -283,7 +282,7 @@ fn the_listener_waits_for_the_next_start() {
     );
 }
 
-/// Does to the names of resources what the plan says.
+/// Applies a plan to the names of resources.
 fn carried_out(from: &HostConfig, plan: &Plan) -> Vec<String> {
     let mut there = resources(from);
     for step in &plan.steps {
@@ -294,7 +293,7 @@ fn carried_out(from: &HostConfig, plan: &Plan) -> Vec<String> {
                 there.remove(at);
             }
             (PlanAction::ChangeLive | PlanAction::Replace, Some(_)) => {
-                // A disk may be replaced for its store's sake alone, which the note says.
+                // A disk replaced only because of its store has a note instead of changes.
                 assert!(!step.changes.is_empty() || step.note.is_some());
             }
             _ => panic!("{step} does not fit {there:?}"),

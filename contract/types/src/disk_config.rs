@@ -7,42 +7,41 @@ use utoipa::ToSchema;
 
 use crate::{ByteSize, DiskNbd, DiskQos, Name, SocketMode, StoreCapability, StoreFile};
 
-/// `virtio_blk` tells 20 bytes of a serial number (virtio 1.2, 5.2.6.2,
-/// `VIRTIO_BLK_T_GET_ID`).
+/// `VIRTIO_BLK_T_GET_ID` returns 20 bytes of a serial number (virtio 1.2, 5.2.6.2).
 pub(crate) const SERIAL_BYTES_MAX: usize = 20;
 
-/// `[[store]]`: where disks are, with one queue for all of them.
+/// `[[store]]`: a backing store of disks, with one request queue for all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoreConfig {
-    /// Unique among stores.
+    /// Name, unique among stores.
     pub name: Name,
-    /// Absolute path of a directory, in which disks are files, or of a block device, which
-    /// one disk has all of.
+    /// Absolute path of a directory that contains disks as files, or of a block device that one
+    /// disk uses as a whole.
     #[schema(value_type = String)]
     pub path: PathBuf,
-    /// Normalised operations per second that it can do, 1 to 1 000 000 000, or `measure`:
-    /// what `suimon store measure` found out last. If absent, and before it was measured,
-    /// that is not known, and minimums are promised only with force.
+    /// Capacity in normalised operations per second, 1 to 1 000 000 000, or `measure` for the
+    /// result of the last `suimon store measure`. If absent or not yet measured, the capacity is
+    /// unknown, and minimums are accepted only with force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability_iops: Option<StoreCapability>,
-    /// Bytes that count as one operation, a power of two from 512 B to 1 MiB.
+    /// Bytes counted as one operation, a power of two from 512 B to 1 MiB.
     #[serde(default = "default_normalization_bytes")]
     pub normalization_bytes: ByteSize,
-    /// Requests that the device gets at a time at most, 1 to 1024.
+    /// Largest number of requests in flight at the device, 1 to 1024.
     #[serde(default = "default_depth_max")]
     pub depth_max: u32,
-    /// Whether other nodes have the same directory as a store of this name, by a file system
-    /// that all of them see. Disks in it are handed over with their VM and not copied; that it is
-    /// the same is proved before. It takes locks on files that hold between nodes.
+    /// True if other nodes use the same directory as a store of this name, through a shared file
+    /// system. Disks in it move with their VM without being copied, after a check that both nodes
+    /// see the same directory. The file system must support locks between nodes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
-    /// Normalised operations per second that this host's disks in it may do together when the
-    /// cluster was not heard of for half a minute, 1 to 1 000 000 000; what is reserved for the host
-    /// if absent or less. It counts as a promise, and where it does not fit it is not in force.
+    /// Limit of this host's disks in the store, in normalised operations per second, after 30 s
+    /// without contact with the cluster, 1 to 1 000 000 000; the host's reservation if absent or
+    /// lower. Counts as a reservation, and has no effect if the capacity does not cover it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_iops: Option<u64>,
-    /// Used part of the store, in percent, from which on a warning says that it is nearly full (event
+    /// Used space of the store in percent above which the store is reported as nearly full (event
     /// 6152), 1 to 100.
     #[serde(
         default = "default_full_warning_percent",
@@ -51,14 +50,14 @@ pub struct StoreConfig {
     pub full_warning_percent: u8,
 }
 
-/// What requests of a disk do that its store has no space for.
+/// Handling of requests for which the store has no space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DiskOnFull {
-    /// They are queued until there is space.
+    /// Requests are queued until space is available.
     #[default]
     Wait,
-    /// They fail at once.
+    /// Requests fail immediately with an error.
     Error,
 }
 
@@ -69,22 +68,22 @@ impl DiskOnFull {
     }
 }
 
-/// How a disk is kept.
+/// Image format of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskFormat {
-    /// A file that is the disk, byte for byte.
+    /// Raw image: the file's bytes are the disk's bytes.
     Raw,
-    /// A VHD file.
+    /// VHD image (Virtual Hard Disk, up to 2040 GiB).
     Vhd,
-    /// A VHDX file.
+    /// VHDX image (Virtual Hard Disk v2).
     Vhdx,
-    /// No file: the disk is all of its store's block device.
+    /// No file: the disk is the store's whole block device.
     PassThrough,
 }
 
 impl DiskFormat {
-    /// How names of such files end; `None` if there is no file.
+    /// Returns the file name extension of the format; `None` without a file.
     pub const fn extension(self) -> Option<&'static str> {
         match self {
             Self::Raw => Some("raw"),
@@ -94,7 +93,7 @@ impl DiskFormat {
         }
     }
 
-    /// The kind of disk that is made where none is named.
+    /// Returns the kind of a new disk if the configuration names none.
     pub const fn default_kind(self) -> DiskKind {
         match self {
             Self::Raw | Self::PassThrough => DiskKind::Fixed,
@@ -102,7 +101,7 @@ impl DiskFormat {
         }
     }
 
-    /// Bytes of a block that are usual; `None` if there are no blocks.
+    /// Returns the default block size in bytes; `None` for formats without blocks.
     const fn default_block_bytes(self) -> Option<u64> {
         match self {
             Self::Raw | Self::PassThrough => None,
@@ -112,33 +111,33 @@ impl DiskFormat {
     }
 }
 
-/// What of a disk is in its file.
+/// Allocation of a disk's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DiskKind {
-    /// All of it.
+    /// The file has space for the whole disk.
     Fixed,
-    /// What was written.
+    /// The file holds written blocks only.
     Dynamic,
-    /// What was written; the rest is in a parent.
+    /// The file holds written blocks; other blocks are read from a parent.
     Differencing,
 }
 
-/// On what a VM finds a disk.
+/// Controller that the VM sees the disk on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DiskController {
-    /// A virtio disk.
+    /// virtio-blk device.
     #[default]
     Virtio,
-    /// An IDE controller that QEMU emulates, for guests without drivers for virtio.
+    /// IDE controller emulated by QEMU, for guests without virtio drivers.
     Ide,
-    /// A SATA controller (AHCI) that QEMU emulates, likewise.
+    /// SATA controller (AHCI) emulated by QEMU, for guests without virtio drivers.
     Sata,
 }
 
 impl DiskController {
-    /// Whether QEMU emulates it, and has the disk as an NBD client.
+    /// Returns true if QEMU emulates the controller and accesses the disk as an NBD client.
     pub const fn is_emulated(self) -> bool {
         match self {
             Self::Virtio => false,
@@ -146,13 +145,14 @@ impl DiskController {
         }
     }
 
-    /// Disks that one VM can have on it; `None` if only the VM's slots bound them.
+    /// Returns the largest number of disks on the controller; `None` if only the VM's slots limit
+    /// it.
     pub const fn disks_max(self) -> Option<usize> {
         match self {
             Self::Virtio => None,
             // Two channels with two disks each.
             Self::Ide => Some(4),
-            // Of the machine's six ports one has the CD drive.
+            // The machine has six ports, one of which is used by the CD drive.
             Self::Sata => Some(5),
         }
     }
@@ -173,82 +173,83 @@ impl core::fmt::Display for DiskController {
     }
 }
 
-/// `[[disk]]`.
+/// `[[disk]]`: a virtual disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskConfig {
-    /// Unique among disks.
+    /// Name, unique among disks.
     pub name: Name,
-    /// The store it is in.
+    /// Store that contains the disk.
     pub store: Name,
-    /// Its file, relative to the store's path; the disk's name with `.raw`, `.vhd` or
-    /// `.vhdx` if absent. It is made if it is not there, and stays when the disk is deleted.
+    /// File of the disk, relative to the store's path; the disk's name with `.raw`, `.vhd` or
+    /// `.vhdx` if absent. Created if it does not exist, and kept when the disk is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<StoreFile>,
-    /// How it is kept; with `pass-through` the disk is all of its store's block device.
+    /// Image format on the store. `pass-through` uses the store's whole block device.
     pub format: DiskFormat,
-    /// What of it is in its file: all (`fixed`), what was written (`dynamic`; a raw file
-    /// is sparse then), or what was written beside a parent (`differencing`). If absent, an
-    /// existing VHD or VHDX is opened as the kind that it is; a new file is `differencing` with
-    /// `parent`, `dynamic` as `vhd` or `vhdx`, else `fixed`.
+    /// Allocation of the file: `fixed` (whole disk), `dynamic` (written blocks; a sparse file for
+    /// `raw`) or `differencing` (written blocks, the rest in a parent). If absent, an existing VHD
+    /// or VHDX keeps its kind; a new file is `differencing` with `parent`, `dynamic` as `vhd` or
+    /// `vhdx`, else `fixed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<DiskKind>,
-    /// Bytes of the disk, like `"10 GiB"`; needed where its file is not there yet. It can
-    /// grow and never shrinks. As large as its file says if absent.
+    /// Size of the disk in bytes, such as `"10 GiB"`. Required for a new file; the size of the
+    /// existing file if absent. Can grow, never shrink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<ByteSize>,
-    /// differencing: the file that has what was not written here, relative to the store's
-    /// path. Nothing may write to it. If absent, the parent that the image records is searched:
-    /// at the recorded path, then under the same name in the image's directory. A new
-    /// differencing file needs it.
+    /// differencing: parent file, relative to the store's path. It must not be written by any disk.
+    /// If absent, the parent recorded in the image is searched for: at the recorded path, then
+    /// under the same name in the image's directory. Required for a new differencing file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<StoreFile>,
-    /// Whether nothing can be written.
+    /// True if the guest cannot write to the disk.
     #[serde(default)]
     pub read_only: bool,
-    /// Serial number that the guest sees, to 20 printable ASCII characters; the beginning of
-    /// the disk's name if absent.
+    /// Serial number that the guest sees, at most 20 printable ASCII characters; the first
+    /// characters of the disk's name if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
-    /// Bytes of a sector as the guest addresses it, 512 or 4096.
+    /// Logical sector size in bytes, 512 or 4096.
     #[serde(default = "default_logical_sector")]
     pub logical_sector: u32,
-    /// Bytes that are written best at a time, as the guest sees it, 512 or 4096.
+    /// Physical sector size in bytes as reported to the guest, 512 or 4096.
     #[serde(default = "default_physical_sector")]
     pub physical_sector: u32,
-    /// Bytes of a block, a power of two: 512 KiB to 2 MiB in a VHD, 2 MiB if absent; 1 to
-    /// 256 MiB in a VHDX, 32 MiB if absent. Read when the file is made.
+    /// Block size in bytes, a power of two: 512 KiB to 2 MiB for a VHD (2 MiB if absent), 1 to 256
+    /// MiB for a VHDX (32 MiB if absent). Used when the file is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<ByteSize>,
-    /// The QoS policy whose limits it has. Not together with limits of its own.
+    /// QoS policy that defines the disk's limits. Not permitted together with limits of the disk
+    /// itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos_policy: Option<Name>,
-    /// Limits of its own.
+    /// Limits of the disk itself.
     #[serde(default, skip_serializing_if = "DiskQos::is_default")]
     pub qos: DiskQos,
-    /// What requests do that the store has no space for. `wait`: they are queued until there is space,
-    /// those of a VM's virtio disk for as long as it takes, those of NBD clients for `full_wait_s`; a VM
-    /// with an IDE or SATA disk is paused and goes on when there is space. `error`: they fail at once.
+    /// Handling of requests for which the store has no space. `wait`: they are queued until space
+    /// is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD
+    /// clients; a VM with an IDE or SATA disk is paused and resumes when space is available.
+    /// `error`: they fail immediately.
     #[serde(default, skip_serializing_if = "DiskOnFull::is_default")]
     pub on_full: DiskOnFull,
-    /// Seconds that requests of NBD clients are queued at most while the store is full, 0 to 86 400.
-    /// After that they fail with `NBD_ENOSPC`.
+    /// Longest time in seconds that requests of NBD clients are queued while the store is full, 0
+    /// to 86 400. They then fail with `NBD_ENOSPC`.
     #[serde(default = "default_full_wait_s", skip_serializing_if = "is_default_full_wait")]
     pub full_wait_s: u32,
-    /// On what its VM finds it. An IDE or SATA disk is there from a start of the VM on, and
-    /// needs neither `vhost_user` nor `nbd` for it.
+    /// Controller that the VM sees the disk on. IDE and SATA disks are attached when the VM starts,
+    /// and require neither `vhost_user` nor `nbd`.
     #[serde(default, skip_serializing_if = "DiskController::is_default")]
     pub controller: DiskController,
-    /// The VM that it is attached to as a virtio disk; not attached so if absent.
+    /// vhost-user socket that attaches the disk to a VM as a virtio disk; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vhost_user: Option<DiskVhostUser>,
-    /// Where NBD clients find it, by its name; nowhere if absent.
+    /// NBD export of the disk, under the disk's name; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbd: Option<DiskNbd>,
 }
 
 impl DiskConfig {
-    /// A disk of which nothing is written but this.
+    /// Returns a disk with the given keys and defaults for all others.
     pub const fn new(name: Name, store: Name, format: DiskFormat) -> Self {
         Self {
             name,
@@ -273,14 +274,14 @@ impl DiskConfig {
         }
     }
 
-    /// Kind of a file that is made for the disk. An existing image may be of another one, unless
-    /// [`Self::named_kind`] names it.
+    /// Returns the kind of a file created for the disk. An existing image may have another kind,
+    /// unless [`Self::named_kind`] returns one.
     pub fn effective_kind(&self) -> DiskKind {
         self.named_kind().unwrap_or(self.format.default_kind())
     }
 
-    /// Kind that an existing image must have; `None` if the image decides. A `parent` implies
-    /// `differencing`.
+    /// Returns the kind that an existing image must have; `None` if any is accepted. A `parent`
+    /// implies `differencing`.
     pub fn named_kind(&self) -> Option<DiskKind> {
         let by_format = match self.format {
             DiskFormat::Raw | DiskFormat::PassThrough => Some(self.format.default_kind()),
@@ -291,13 +292,13 @@ impl DiskConfig {
         self.kind.or(by_format)
     }
 
-    /// Its file below the store's path; `None` for a pass-through disk.
+    /// Returns the disk's file relative to the store's path; `None` for a pass-through disk.
     pub fn effective_file(&self) -> Option<StoreFile> {
         let default = StoreFile::of_disk(&self.name, self.format)?;
         Some(self.file.clone().unwrap_or(default))
     }
 
-    /// The absolute path of what it is kept in: its file, or the store's block device.
+    /// Returns the absolute path of the disk's file, or of the store's block device.
     pub fn path_in(&self, store: &StoreConfig) -> PathBuf {
         match self.effective_file() {
             Some(file) => store.path.join(file),
@@ -305,29 +306,29 @@ impl DiskConfig {
         }
     }
 
-    /// The serial number that the guest sees.
+    /// Returns the serial number that the guest sees.
     pub fn effective_serial(&self) -> String {
         let from_name = || self.name.as_str().chars().take(SERIAL_BYTES_MAX).collect();
         self.serial.clone().unwrap_or_else(from_name)
     }
 
-    /// Bytes of a block of a new file; `None` for formats without blocks.
+    /// Returns the block size in bytes of a new file; `None` for formats without blocks.
     pub fn effective_block_bytes(&self) -> Option<u64> {
         self.block_bytes.map(ByteSize::bytes).or(self.format.default_block_bytes())
     }
 }
 
-/// `[disk.vhost_user]`: the disk as a virtio disk of a VM.
+/// `[disk.vhost_user]`: attaches the disk to a VM as a virtio disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskVhostUser {
     /// Path of the Unix socket.
     #[schema(value_type = String)]
     pub socket: PathBuf,
-    /// Who listens on it.
+    /// Role of the daemon on the socket.
     #[serde(default = "default_mode")]
     pub mode: SocketMode,
-    /// Queues that the guest may use, 1 to 64.
+    /// Largest number of request queues that the guest may use, 1 to 64.
     #[serde(default = "default_queues")]
     pub queues: u16,
 }

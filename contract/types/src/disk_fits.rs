@@ -1,4 +1,4 @@
-//! Whether disks make sense: each by itself, and with those in the same store.
+//! Validation of disks: each by itself, and together with other disks of its store.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,8 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// Whether a store's keys go together. Requests are counted by shifting, not by dividing.
+/// Reports invalid combinations of a store's keys. The scheduler counts operations by shifting, so
+/// `normalization_bytes` must be a power of two.
 pub(crate) fn store_fits(place: Place, store: &StoreConfig, findings: &mut Vec<Finding>) {
     let bytes = store.normalization_bytes;
     if !bytes.bytes().is_power_of_two() {
@@ -31,7 +32,7 @@ pub(crate) fn store_fits(place: Place, store: &StoreConfig, findings: &mut Vec<F
     }
 }
 
-/// What is wrong between the keys of one disk.
+/// Reports invalid combinations of one disk's keys.
 pub(crate) fn disk_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     keys_apply(place, disk, findings);
     kind_fits(place, disk, findings);
@@ -44,7 +45,7 @@ pub(crate) fn disk_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Find
     nbd_fits(place, disk, findings);
 }
 
-/// What is wrong with the limits of one disk.
+/// Reports invalid limits of one disk.
 pub(crate) fn limits_of_disk_fit(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     if let Some(policy) = disk.qos_policy.as_ref().filter(|_| !disk.qos.is_default()) {
         findings.push(place.finding(
@@ -56,7 +57,7 @@ pub(crate) fn limits_of_disk_fit(place: Place, disk: &DiskConfig, findings: &mut
     limits_fit(place, "qos.", &disk.qos, findings);
 }
 
-/// What a disk without a file cannot have.
+/// Reports keys that do not apply to a pass-through disk.
 fn keys_apply(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     if disk.format != DiskFormat::PassThrough {
         return;
@@ -182,7 +183,7 @@ fn block_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What a disk cannot be that QEMU emulates.
+/// Reports settings not supported by an emulated controller.
 fn controller_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let controller = disk.controller;
     if !controller.is_emulated() {
@@ -202,7 +203,8 @@ fn controller_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>)
     }
 }
 
-/// Where one disk has all of a block device, no other has a file: there is no directory.
+/// Reports other disks in the store of a pass-through disk: its path is a block device, not a
+/// directory.
 pub(crate) fn pass_through_disks_stand_alone(config: &HostConfig, findings: &mut Vec<Finding>) {
     let pass_through = |disk: &DiskConfig| disk.format == DiskFormat::PassThrough;
     let mut devices: BTreeMap<&Name, &DiskConfig> = BTreeMap::new();
@@ -223,10 +225,10 @@ pub(crate) fn pass_through_disks_stand_alone(config: &HostConfig, findings: &mut
     }
 }
 
-/// Disks that one store can have. A store's scheduler has as many queues.
+/// Largest number of disks in one store, equal to the number of queues of a store's scheduler.
 pub const STORE_DISKS_MAX: usize = 4096;
 
-/// The first disk of each store that is beyond [`STORE_DISKS_MAX`].
+/// Reports the first disk of each store beyond [`STORE_DISKS_MAX`].
 pub(crate) fn stores_have_room(config: &HostConfig, findings: &mut Vec<Finding>) {
     let mut counts: BTreeMap<&Name, usize> = BTreeMap::new();
     for (index, disk) in config.disks.iter().enumerate() {
@@ -246,7 +248,8 @@ pub(crate) fn stores_have_room(config: &HostConfig, findings: &mut Vec<Finding>)
     }
 }
 
-/// What a differencing disk has in its parent is lost when somebody writes to that.
+/// Reports parents of differencing disks that another disk may write to, which would corrupt the
+/// children.
 pub(crate) fn parents_are_not_written(config: &HostConfig, findings: &mut Vec<Finding>) {
     let stores: BTreeMap<&Name, &StoreConfig> =
         config.stores.iter().map(|store| (&store.name, store)).collect();

@@ -14,7 +14,7 @@ fn read(tables: &str) -> Result<HostConfig, Vec<ApiError>> {
     parse_toml(&format!("{STORES}{tables}"), None)
 }
 
-/// What is wrong, without lines; nothing if all is right.
+/// Returns the faults without lines; empty if valid.
 fn wrong(tables: &str) -> Vec<String> {
     let errors = read(tables).err().unwrap_or_default();
     errors
@@ -194,7 +194,7 @@ fn limits_come_from_one_place() {
         wrong(&format!("{policy}{both}")),
         ["disk/web: qos: the disk has the limits of qos_policy `gold`; remove one of the two"]
     );
-    // What says nothing else than the default is no contradiction.
+    // An explicit default is no contradiction.
     let empty = disk("web", "format = \"raw\"\nqos_policy = \"gold\"\nqos.weight = 100");
     assert_eq!(wrong(&format!("{policy}{empty}")), [""; 0]);
     let misspelt = disk("web", "format = \"raw\"\nqos_policy = \"golt\"");
@@ -209,7 +209,7 @@ fn limits_come_from_one_place() {
     );
 }
 
-/// Two disks with these keys in store `fast`.
+/// Returns two disks with these keys in store `fast`.
 fn pair(first: &str, second: &str) -> String {
     disk("a", first) + &disk("b", second)
 }
@@ -268,7 +268,7 @@ fn nothing_is_used_by_two_disks() {
     assert_eq!(wrong(&pair(server, server)), [""; 0], "disks share an NBD server");
     let elsewhere = disk("b", "format = \"raw\"\nfile = \"a.raw\"").replace("fast", "slow");
     assert_eq!(wrong(&(disk("a", "format = \"raw\"") + &elsewhere)), [""; 0]);
-    // One store may lie in another; a file is one file nevertheless.
+    // One store may contain another; a file in both is still the same file.
     let inside = "[[store]]\nname = \"in\"\npath = \"/srv/fast/in\"\n".to_owned();
     let tables = inside
         + &disk("a", "format = \"raw\"\nfile = \"in/x\"")

@@ -10,222 +10,221 @@ use crate::{
     StoreMeasurement,
 };
 
-/// Whether a store or a disk is as desired.
+/// State of a store or disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StorageState {
-    /// It is open.
+    /// Open and in service.
     Ready,
-    /// It is a disk out of service while an operation works on its file; `reason` names
-    /// the operation.
+    /// The disk is out of service while an operation works on its file; `reason` names the
+    /// operation.
     Working,
-    /// It is not; `reason` says why, and the daemon tries again.
+    /// Failed to open; `reason` states the cause. The daemon retries.
     Failed,
-    /// It is open, and its store does not answer; its requests wait.
+    /// Open, but the store does not respond. Requests are queued.
     Stalled,
-    /// It is a disk that is open, and its store has no space for its requests. They are queued or fail;
-    /// requests to allocated blocks go on.
+    /// The disk is open, but its store has no space for its requests. These are queued or fail;
+    /// requests to allocated blocks continue.
     Full,
-    /// It is a disk whose VM goes to another node or comes from one, and it is that node which has
-    /// its file open; `reason` says which way.
+    /// The disk's VM is migrating, and the other node has the disk's file open; `reason` states the
+    /// direction.
     Away,
 }
 
-/// A store.
+/// Observed state of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StoreStatus {
-    /// As desired.
+    /// Desired state of the store.
     pub config: StoreConfig,
-    /// Whether it is as desired.
+    /// Current state of the store.
     pub state: StorageState,
-    /// Why it is not.
+    /// Cause of a state other than `ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Bytes of the file system or device; absent while that is not known.
+    /// Size of the file system or device in bytes; absent while unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<u64>,
-    /// Bytes of these that nothing is in; absent for a block device.
+    /// Free bytes of the file system; absent for a block device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_bytes: Option<u64>,
-    /// Whether more of it is used than its `full_warning_percent`.
+    /// True if the used space exceeds `full_warning_percent`.
     #[serde(default)]
     pub nearly_full: bool,
-    /// Bytes of its disks as their guests see them, in sum.
+    /// Sum of the sizes of the store's disks as seen by guests, in bytes.
     #[serde(default)]
     pub virtual_bytes: u64,
-    /// Bytes that the files of its disks take, in sum. Parents are not counted.
+    /// Sum of the bytes allocated by the files of the store's disks, without parents.
     #[serde(default)]
     pub allocated_bytes: u64,
-    /// `virtual_bytes` in percent of `total_bytes`, rounded up; absent while that is not known. Above 100
-    /// the disks can find the store full.
+    /// `virtual_bytes` in percent of `total_bytes`, rounded up; absent while unknown. Above 100,
+    /// writes to the disks can exhaust the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overcommit_percent: Option<u64>,
-    /// Normalised operations per second that it is taken to be able to do; absent while
-    /// that is not known.
+    /// Capacity in normalised operations per second that the daemon assumes; absent while unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability_iops: Option<u64>,
-    /// How that is known; absent while it is not.
+    /// Source of the capacity; absent while it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability_source: Option<CapabilitySource>,
-    /// What the last measurement found out, of the store as it is configured now.
+    /// Result of the last measurement of the store as currently configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<StoreMeasurement>,
-    /// What it did when requests last waited for it; absent if they never did since its
-    /// disks are in service.
+    /// Estimate of the capacity from the last time that requests queued for the store; absent if
+    /// they have not queued since its disks went into service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<StoreEstimate>,
-    /// What all minimums on it come to, in normalised operations per second.
+    /// Sum of all minimums on the store, in normalised operations per second.
     pub promised_iops: u64,
-    /// How much of its capability that is, in percent, rounded up; absent while its
-    /// capability is not known.
+    /// `promised_iops` in percent of the capacity, rounded up; absent while the capacity is
+    /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promised_percent: Option<u64>,
-    /// Disks in it.
+    /// Number of disks in the store.
     pub disks: usize,
-    /// Normalised operations per second that it did in the last 5 s.
+    /// Delivered rate during the last 5 s, in normalised operations per second.
     pub delivered_iops: u64,
-    /// What the device takes for a request now, in ns; absent if it had none lately.
+    /// Current service time of a request at the device in ns; absent without recent requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<u64>,
-    /// Requests that the device has.
+    /// Requests in flight at the device.
     pub depth: u32,
-    /// Requests that it gets at a time at most now, `depth_max` or fewer.
+    /// Current limit of requests in flight at the device, at most `depth_max`.
     pub depth_allowed: u32,
 }
 
-/// A disk.
+/// Observed state of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskStatus {
-    /// As desired.
+    /// Desired state of the disk.
     pub config: DiskConfig,
-    /// Whether it is as desired.
+    /// Current state of the disk.
     pub state: StorageState,
-    /// Why it is not.
+    /// Cause of a state other than `ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Absolute path of its file, or of the block device that it is.
+    /// Absolute path of the disk's file or block device.
     #[schema(value_type = String)]
     pub file: PathBuf,
-    /// Kind of the disk, read from its image; absent while it is not open.
+    /// Kind of the disk, read from its image; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<DiskKind>,
-    /// File of the parent that was found, relative to the store's path; absent without a parent
-    /// and while the disk is not open.
+    /// File of the resolved parent, relative to the store's path; absent without a parent and while
+    /// the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<StoreFile>,
-    /// Bytes of the disk, as the guest sees it; absent while it is not open.
+    /// Size of the disk in bytes, as the guest sees it; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// Bytes that its file takes on the file system; absent for a block device and while
-    /// it is not open.
+    /// Bytes allocated by the disk's file; absent for a block device and while the disk is not
+    /// open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_bytes: Option<u64>,
-    /// Files that it consists of: its own and its parents', 64 at most. 0 for a block device;
-    /// absent while it is not open.
+    /// Number of files of the disk: its own and those of its parents, at most 64. 0 for a block
+    /// device; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layers: Option<u32>,
-    /// Bytes of the image's metadata that a crash of the host would take: what was written and not
-    /// flushed. 0 when the disk was idle for 2 s; absent while it is not open.
+    /// Bytes of written but unflushed image metadata, which a crash of the host would lose. 0 after
+    /// 2 s without requests; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncommitted_bytes: Option<u64>,
-    /// Requests that its store has no space for; absent if there is space.
+    /// Requests for which the store has no space; absent if it has space.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<DiskFullStatus>,
-    /// The processor that works it off; absent while it is not open.
+    /// Worker that services the disk; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<u16>,
-    /// The virtio disk of a VM, if it is one.
+    /// virtio disk of a VM; absent if `vhost_user` is not configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vhost_user: Option<DiskVhostUserStatus>,
-    /// The NBD export, if it is one.
+    /// NBD export; absent if `nbd` is not configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbd: Option<DiskNbdStatus>,
-    /// What was asked of it.
+    /// Requests since the disk was opened.
     pub counters: DiskCounters,
-    /// What it gets and is held to, while it is open.
+    /// Storage QoS of the disk; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<QosFlowStatus>,
 }
 
-/// A disk whose store has no space for its requests.
+/// State of a disk whose store has no space for its requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskFullStatus {
-    /// Requests that are queued until there is space.
+    /// Requests queued until space is available.
     pub queued_requests: u64,
-    /// Time since the first request that found the store full, in ms.
+    /// Time since the first request failed for lack of space, in ms.
     pub lasts_ms: u64,
 }
 
-/// A disk as a virtio disk of a VM.
+/// State of a disk as a virtio disk of a VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskVhostUserStatus {
-    /// Whether a VM is connected.
+    /// True if a VM is connected.
     pub connected: bool,
-    /// Queues that the guest's driver uses.
+    /// Number of queues that the guest's driver uses.
     pub queues: u16,
-    /// Features that the guest's driver has agreed on, as virtio calls them.
+    /// Features negotiated with the guest's driver, by their names in the virtio specification.
     pub features: Vec<String>,
 }
 
-/// A disk as an NBD export.
+/// State of a disk as an NBD export.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskNbdStatus {
-    /// Connections that use it.
+    /// Number of connections of NBD clients.
     pub clients: u32,
-    /// These connections, in the order in which they came.
+    /// Connections in order of acceptance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<DiskNbdClient>,
 }
 
-/// A connection of an NBD client.
+/// Connection of an NBD client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskNbdClient {
-    /// By which way it came.
+    /// Transport of the connection.
     pub way: NbdWay,
-    /// Who it is: the process and its user, or the address and port.
+    /// Peer: the process and its user, or the address and port.
     pub peer: String,
 }
 
-/// By which way NBD clients come.
+/// Transport of an NBD connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NbdWay {
-    /// Through the Unix socket.
+    /// Unix socket.
     Unix,
-    /// Over TCP, without TLS.
+    /// TCP without TLS.
     Tcp,
-    /// Over TCP with TLS.
+    /// TCP with TLS.
     Tls,
 }
 
-/// What was asked of a disk since it was opened.
+/// Requests of a disk since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskCounters {
-    /// Reads.
+    /// Counters of read requests.
     pub reads: DiskRequestCounters,
-    /// Writes.
+    /// Counters of write requests.
     pub writes: DiskRequestCounters,
-    /// Flushes.
+    /// Counters of flush requests.
     pub flushes: DiskRequestCounters,
-    /// Discards, and writes of zeros.
+    /// Counters of discard and write-zeroes requests.
     pub discards: DiskRequestCounters,
 }
 
-/// Requests of one kind. Latencies are from when a request was seen to when it was
-/// answered, waits for limits included.
+/// Counters of one kind of request. Latencies last from the detection of a request to its
+/// completion, including time queued for limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskRequestCounters {
-    /// How many.
+    /// Requests completed, with or without error.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes transferred or affected by these requests.
     pub bytes: u64,
-    /// How many of them failed.
+    /// Requests completed with an error.
     pub errors: u64,
-    /// Half of them took this long at most, in ns.
+    /// Median (50th percentile) of the latency in ns.
     pub latency_ns_p50: u64,
-    /// All but one of a hundred took this long at most, in ns.
+    /// 99th percentile of the latency in ns.
     pub latency_ns_p99: u64,
-    /// The longest, in ns.
+    /// Largest latency of a request in ns.
     pub latency_ns_max: u64,
 }
 

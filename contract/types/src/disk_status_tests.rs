@@ -36,7 +36,7 @@ fn connected() -> DiskVhostUserStatus {
     DiskVhostUserStatus { connected: true, queues: 2, features }
 }
 
-/// Fails if a key that is out in the world gets another name.
+/// Returns example rates for the test of published keys.
 fn delivery() -> QosDelivery {
     QosDelivery {
         window_ns: 5_000_000_000,

@@ -1,4 +1,4 @@
-//! A whole host file as a tree of values, whatever notation it came in.
+//! Host file as a tree of values, independent of its notation.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,17 @@ use crate::validate::{ERRORS_MAX, between_resources, nic_fits, switch_fits};
 use crate::vm_fits::vm_fits;
 use crate::{ApiError, Form, HostConfig, Kind, shape};
 
-/// An error and the path of the table it is in.
+/// Error and the path of the table that contains it.
 pub(crate) struct FoundAt {
     pub(crate) path: String,
     pub(crate) error: ApiError,
 }
 
-/// Reads and validates the tree.
+/// Deserializes and validates the tree.
 ///
 /// # Errors
-/// All that is wrong within tables and, if every table could be read, between
-/// them. At most 256, never empty.
+/// Every fault within tables and, if all tables could be deserialized, between tables. At least
+/// one, at most 256.
 pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, Vec<FoundAt>> {
     let names = Names::of(&root);
     let mut reader = Reader { findings: shape::check(Place::FILE, &root), unread: false };
@@ -49,7 +49,7 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
         nodes: reader.tables(Kind::Node, root.remove("node"), node_fits),
     };
     let Reader { mut findings, unread } = reader;
-    // With a table missing, references to it would look wrong though they are not.
+    // Without an unreadable table, valid references to it would be reported as faults.
     if !unread {
         findings.extend(between_resources(&config));
     }
@@ -69,7 +69,8 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
         .collect())
 }
 
-/// Reads tables one by one, so that a bad one does not hide another.
+/// Deserializer of tables. Each table is processed separately, so that a fault in one does not hide
+/// faults in others.
 struct Reader {
     findings: Vec<Finding>,
     unread: bool,
@@ -98,8 +99,8 @@ impl Reader {
         read
     }
 
-    /// `None` if the table cannot be read, which is then among the findings, or
-    /// is no table, which the check of the file has found.
+    /// Deserializes one table. Returns `None` for an invalid table, and for a value that is not a
+    /// table, which [`shape::check`] reports.
     fn table<T: DeserializeOwned>(&mut self, place: Place, value: Value) -> Option<T> {
         if self.findings.len() >= ERRORS_MAX {
             self.unread = true;
@@ -120,7 +121,7 @@ impl Reader {
     }
 }
 
-/// The names of tables, as far as they can be told before the tables are read.
+/// Names of tables, as far as they can be determined before deserialization.
 struct Names(BTreeMap<Place, String>);
 
 impl Names {

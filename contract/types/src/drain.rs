@@ -1,4 +1,4 @@
-//! A node that is drained: its VMs go to other nodes, and none comes.
+//! Draining of a node: migration of its VMs to other nodes, without admitting new ones.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,22 +6,22 @@ use utoipa::ToSchema;
 use crate::migration::downtime_default;
 use crate::{ByteSize, Name};
 
-/// `POST /1.0/nodes/{name}/drain`: no VM comes to the node any more, and those that run there go to
-/// others.
+/// Body of `POST /1.0/nodes/{name}/drain`: the node admits no more migrating VMs, and its running
+/// VMs migrate to other nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DrainRequest {
-    /// The nodes that they may go to, of that host's `[[node]]`s; all of them if there are none here.
+    /// Permitted destinations, from the `[[node]]`s of the drained host; all of these if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to: Vec<Name>,
-    /// Milliseconds for which each may stand still at the end, 1 to 60 000.
+    /// Longest downtime of each VM at the end of its migration, in ms, 1 to 60 000.
     #[serde(default = "downtime_default")]
     #[schema(minimum = 1, maximum = 60_000)]
     pub downtime_ms: u32,
-    /// Bytes of memory sent in a second at most; as many as the connection carries if absent.
+    /// Limit of memory transfer in bytes per second; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<ByteSize>,
-    /// Whether the files of their disks are deleted there once they run elsewhere.
+    /// True if the files of a VM's disks are deleted on the drained node after the migration.
     #[serde(default)]
     pub with_files: bool,
 }
@@ -33,27 +33,27 @@ impl Default for DrainRequest {
     }
 }
 
-/// What becomes of the VMs of a node that is drained: the answer to a dry run.
+/// Plan for the VMs of a drained node: the response to a dry run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DrainPlan {
-    /// The node's host.
+    /// Host name of the node.
     pub node: String,
-    /// All its VMs.
+    /// VMs of the node and their destinations.
     pub vms: Vec<DrainedVm>,
 }
 
-/// What becomes of a VM.
+/// Planned destination of one VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DrainedVm {
-    /// The VM.
+    /// Name of the VM.
     pub vm: Name,
-    /// The node that it goes to; absent if it stays.
+    /// Destination node; absent if the VM stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Name>,
-    /// Why it stays.
+    /// Reason why the VM stays; absent if it migrates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether it stays although it runs, so that the node is not empty.
+    /// True if the VM is running and stays, so that the node does not become empty.
     #[serde(default)]
     pub is_in_the_way: bool,
 }
@@ -68,14 +68,14 @@ impl core::fmt::Display for DrainedVm {
     }
 }
 
-/// That a host is drained.
+/// State of a drained host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DrainStatus {
-    /// Since when, in milliseconds since 1970-01-01 UTC.
+    /// Start of the drain, in milliseconds since 1970-01-01 UTC.
     pub since_unix_ms: u64,
-    /// Whether all its VMs that ran have gone. One that was started since is not counted.
+    /// True if every VM that was running at the start has left. VMs started later are not counted.
     pub is_empty: bool,
-    /// The operation that has them go, while it is under way.
+    /// Operation that migrates the VMs; absent after it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<u64>,
 }

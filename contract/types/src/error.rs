@@ -1,64 +1,64 @@
-//! Errors as the API gives them.
+//! Errors of the API.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What kind of error. The names are part of the API.
+/// Kind of an error. The names are part of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
     /// The body or file is not JSON or TOML, or a value has the wrong type.
     Malformed,
-    /// A key that does not exist.
+    /// The key does not exist.
     UnknownKey,
-    /// A value out of its range or not of its form.
+    /// The value is out of range or has an invalid form.
     InvalidValue,
-    /// A key that must be there is not.
+    /// A required key is missing.
     MissingKey,
-    /// A key that has no meaning here.
+    /// The key does not apply in this configuration.
     KeyNotApplicable,
-    /// Two resources of one kind, or an uplink and a team, have one name.
+    /// Two resources of one kind, or an uplink and a team, have the same name.
     DuplicateName,
-    /// Two resources claim one device, socket, MAC address, uplink, team or file.
+    /// Two resources use the same device, socket, MAC address, uplink, team or file.
     Conflict,
-    /// VLANs overlap.
+    /// VLAN ids or ranges of a trunk overlap.
     OverlappingVlans,
-    /// It names a resource that does not exist in the file.
+    /// The value names a resource that does not exist in the file.
     UnknownReference,
-    /// The resource asked for does not exist.
+    /// The requested resource does not exist.
     NotFound,
-    /// The resource exists and does not take this HTTP method.
+    /// The resource exists but does not support the HTTP method.
     MethodNotAllowed,
-    /// The resource exists already.
+    /// A resource with this name already exists.
     AlreadyExists,
-    /// Something else refers to the resource.
+    /// Another resource refers to the resource.
     InUse,
-    /// More minimums would be promised than a store can keep.
+    /// The sum of the minimums would exceed the store's capacity.
     Overcommitted,
     /// A device, file, namespace, directory or CPU does not exist on this host.
     DeviceMissing,
-    /// A device is held by something else.
+    /// Another program or resource uses the device.
     DeviceBusy,
-    /// Another host that the request names does not answer.
+    /// Another host named by the request does not respond.
     Unreachable,
-    /// The host does not let the daemon do this.
+    /// The daemon lacks a permission on the host.
     PermissionDenied,
-    /// The device or host cannot do this.
+    /// The device or host does not support the operation.
     Unsupported,
-    /// The host refused; the text has its words.
+    /// A system call or host service failed; the message contains its error.
     HostError,
-    /// No or a wrong token.
+    /// The token is missing or wrong.
     Unauthorized,
-    /// The operation was cancelled.
+    /// The operation was cancelled on request.
     Cancelled,
-    /// A defect of the daemon.
+    /// Internal error: a defect in the daemon.
     Internal,
 }
 
 impl ErrorCode {
-    /// All codes, in the order of the reference.
+    /// Error codes in the order of the reference.
     pub const ALL: [Self; 23] = [
         Self::Malformed,
         Self::UnknownKey,
@@ -85,7 +85,7 @@ impl ErrorCode {
         Self::Internal,
     ];
 
-    /// The code as the API writes it.
+    /// Returns the code as serialized by the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
@@ -114,7 +114,7 @@ impl ErrorCode {
         }
     }
 
-    /// The HTTP status of an answer whose first error has this code.
+    /// Returns the HTTP status of a response whose first error has this code.
     pub const fn http_status(self) -> u16 {
         match self {
             Self::Malformed => 400,
@@ -142,7 +142,7 @@ impl ErrorCode {
         }
     }
 
-    /// What it means, in one sentence.
+    /// Returns the meaning of the code in one sentence, for references.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Malformed => {
@@ -188,48 +188,48 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// One error: what is wrong, where, and what to do.
+/// Error with its location and the action to take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ApiError {
-    /// What kind.
+    /// Code of the kind of error.
     pub code: ErrorCode,
-    /// What is wrong and what to do next.
+    /// Cause, and what to do next.
     pub message: String,
-    /// The resource, like `nic/web`.
+    /// Resource concerned, such as `nic/web`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
-    /// The key, like `vlan` or `offload.tx_checksum`.
+    /// Key concerned, such as `vlan` or `offload.tx_checksum`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// The file, if one was given.
+    /// File concerned; absent if the configuration came from no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line in it, counted from 1.
+    /// Line in the file, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
 }
 
-/// The body of every answer that is not a success.
+/// Body of every unsuccessful response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
-    /// All that was found wrong, most important first; never empty.
+    /// Errors found, most important first; never empty.
     pub errors: Vec<ApiError>,
 }
 
 impl ApiError {
-    /// An error that names no place yet.
+    /// Returns an error without a location.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), resource: None, field: None, file: None, line: None }
     }
 
-    /// The same, about a resource like `nic/web`.
+    /// Sets the resource concerned, such as `nic/web`.
     #[must_use]
     pub fn about(mut self, resource: impl Into<String>) -> Self {
         self.resource = Some(resource.into());
         self
     }
 
-    /// The same, about one key of it.
+    /// Sets the key concerned, such as `vlan`.
     #[must_use]
     pub fn field(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());
@@ -238,7 +238,7 @@ impl ApiError {
 }
 
 impl fmt::Display for ApiError {
-    /// `host.toml:12: nic/web: vlan: message`, as far as each part is known.
+    /// Writes `host.toml:12: nic/web: vlan: message`, omitting unknown parts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => write!(f, "{file}:{line}: ")?,

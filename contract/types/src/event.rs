@@ -1,24 +1,24 @@
-//! Events: past facts with stable numbers.
+//! Events: occurrences with stable numbers.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How much an event matters.
+/// Severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// As it should be.
+    /// Expected state change, no action needed.
     Info,
-    /// Somebody should know.
+    /// Degraded, but traffic or service continues.
     Warning,
-    /// Something does not work.
+    /// Failure: a resource does not work, and action is required.
     Error,
 }
 
 impl Severity {
-    /// The severity as the API writes it.
+    /// Returns the severity as serialized by the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -28,41 +28,42 @@ impl Severity {
     }
 }
 
-/// What happened. The numbers are part of the API: they are never given to
-/// another meaning. 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
-/// processor and queue, 6xxx store, disk and Storage QoS.
+/// Event in the log. Numbers of kinds are part of the API and never change their meaning: 1xxx
+/// host, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx worker and queue, 6xxx store, disk and
+/// Storage QoS, 7xxx VM, 8xxx power, 9xxx SR-IOV.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
-    /// Position in the log; counts up by one, survives restarts.
+    /// Position in the log. Increases by one per event and continues across restarts of the daemon.
     pub sequence: u64,
-    /// When, in milliseconds since 1970-01-01 UTC.
+    /// Time of the event in milliseconds since 1970-01-01 UTC.
     pub time_unix_ms: u64,
-    /// What kind of event.
+    /// Number of the event's kind.
     pub id: u32,
-    /// How much it matters.
+    /// Severity of the event's kind.
     pub severity: Severity,
-    /// Whom it is about, like `nic/web`.
+    /// Object concerned, such as `nic/web`.
     pub subject: String,
-    /// For people.
+    /// Description of the occurrence in English.
     pub text: String,
-    /// For programs.
+    /// Machine-readable values of the description.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, String>,
 }
 
-/// Which events of the log are wanted.
+/// Filter of events by severity, subject and kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFilter {
-    /// Only those that matter at least so much.
+    /// Lowest severity of selected events.
     pub severity: Severity,
-    /// Only those about this subject, like `disk/web`, or about all of a kind, like `disk`.
+    /// Subject selected, such as `disk/web`, or kind of subject, such as `disk`; `None` selects
+    /// every subject.
     pub subject: Option<String>,
-    /// Only those of this kind, like 6108.
+    /// Kind selected by its number, such as 6108; `None` selects every kind.
     pub id: Option<u32>,
 }
 
 impl Default for EventFilter {
-    /// All events.
+    /// Selects all events.
     fn default() -> Self {
         Self { severity: Severity::Info, subject: None, id: None }
     }

@@ -1,13 +1,12 @@
-//! The catalogue of events.
+//! Catalogue of event kinds.
 
 use crate::Severity;
 
 macro_rules! catalogue {
     ($($id:literal $kind:ident $name:literal $severity:ident $meaning:literal;)*) => {
-        /// Every kind of event there is. Numbers and names keep their meaning for
-        /// ever: 1xxx host, other nodes and cluster, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
-        /// processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power,
-        /// 9xxx SR-IOV.
+        /// Kind of an event. Numbers and names never change their meaning: 1xxx host, other nodes
+        /// and cluster, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx worker and queue, 6xxx
+        /// store, disk and Storage QoS, 7xxx VM, 8xxx power, 9xxx SR-IOV.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u32)]
         pub enum EventKind {
@@ -15,30 +14,30 @@ macro_rules! catalogue {
         }
 
         impl EventKind {
-            /// All kinds by rising number.
+            /// Event kinds in ascending order of their numbers.
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
-            /// The stable number.
+            /// Returns the stable number of the kind.
             pub const fn id(self) -> u32 {
                 self as u32
             }
 
-            /// The stable name.
+            /// Returns the stable name of the kind.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name,)* }
             }
 
-            /// How much it matters.
+            /// Returns the severity of events of this kind.
             pub const fn severity(self) -> Severity {
                 match self { $(Self::$kind => Severity::$severity,)* }
             }
 
-            /// What it means, in a sentence or two.
+            /// Returns the meaning in one or two sentences.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$kind => $meaning,)* }
             }
 
-            /// The kind of this number.
+            /// Returns the kind with the number `id`; `None` if there is none.
             pub const fn from_id(id: u32) -> Option<Self> {
                 match id { $($id => Some(Self::$kind),)* _ => None }
             }
@@ -407,7 +406,7 @@ mod tests {
         assert_eq!(EventKind::from_id(1000), None);
     }
 
-    /// Fails if a number that is out in the world gets another meaning.
+    /// Fails if a published number changes its meaning.
     #[test]
     fn the_catalogue_is_as_published() {
         let lines: Vec<_> = EventKind::ALL

@@ -1,11 +1,11 @@
-//! Valid examples of configuration, for the OpenAPI document. They have the required keys and no
-//! others, so that they also tell the defaults of the rest ([`default_of`](crate::default_of)).
+//! Valid examples of configuration for the OpenAPI document. They contain the required keys only,
+//! so that [`default_of`](crate::default_of) derives the defaults of all other keys from them.
 
 use serde_json::Value;
 
 use crate::Kind;
 
-/// A valid table of this kind; `None` if a table without keys is one, or none has been chosen.
+/// Returns a valid table of this kind; `None` if an empty table is valid, or no example exists.
 pub fn example_of(kind: Kind) -> Option<Value> {
     let text = match kind {
         Kind::Switch => r#"{"name":"lan","kind":"private"}"#,

@@ -1,21 +1,20 @@
-//! What was found wrong in a host file, and where: the step between a check,
-//! which knows tables by position, and an error, which names resources and
-//! lines.
+//! Faults found in a host file. A check locates a fault by the position of its table; conversion to
+//! an error replaces the position by the resource's name and the line.
 
 use crate::{ApiError, ErrorCode, HostConfig, Kind};
 
-/// A table of the host file by its position among its kind.
+/// Position of a table among the tables of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) kind: Kind,
     pub(crate) index: usize,
 }
 
-/// One thing wrong.
+/// Fault found by a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) place: Place,
-    /// The key within the table, like `offload.tx_checksum`.
+    /// Key within the table, such as `offload.tx_checksum`; `None` for the table itself.
     pub(crate) field: Option<String>,
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
@@ -28,7 +27,7 @@ impl Place {
 
     pub(crate) const FILE: Self = Self::new(Kind::File, 0);
 
-    /// The place as a path in the document: ``, `host`, `nic[2]`, counted from 0.
+    /// Returns the path in the document: `` for the file, `host`, or `nic[2]`, counted from 0.
     pub(crate) fn path(self) -> String {
         match self.kind {
             Kind::File => String::new(),
@@ -37,7 +36,8 @@ impl Place {
         }
     }
 
-    /// What to call the place: `nic/web` if its name is known, else `nic[2]`.
+    /// Returns the label of the place: `nic/web` if the name is known, else `nic[2]`; `None` for
+    /// the file.
     pub(crate) fn resource(self, name: Option<&str>) -> Option<String> {
         match (self.kind, name) {
             (Kind::File, _) => None,
@@ -46,7 +46,7 @@ impl Place {
         }
     }
 
-    /// The name that stands at this place.
+    /// Returns the name of the resource at this place.
     pub(crate) fn name_in(self, config: &HostConfig) -> Option<&str> {
         match self.kind {
             Kind::Switch => config.switches.get(self.index).map(|s| s.name.as_str()),
@@ -63,7 +63,7 @@ impl Place {
         }
     }
 
-    /// Something wrong with `field` here.
+    /// Returns a fault of the key `field` at this place.
     pub(crate) fn finding(
         self,
         code: ErrorCode,
@@ -75,7 +75,7 @@ impl Place {
 }
 
 impl Finding {
-    /// The error, with the resource called `name` if its name is known.
+    /// Converts the fault to an error; `name` is the resource's name if known.
     pub(crate) fn into_error(self, name: Option<&str>) -> ApiError {
         let mut error = ApiError::new(self.code, self.message);
         error.resource = self.place.resource(name);

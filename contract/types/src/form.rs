@@ -1,5 +1,5 @@
-//! What the values of keys look like: the form a value must have, told to the
-//! user in the words it is checked by.
+//! Forms of values: the syntax and range that a key's value must have, with the description used in
+//! error messages.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -11,21 +11,20 @@ use suimon_quantity::PciAddress;
 
 use crate::{ByteSize, Kind, Name, StoreFile, TrunkVlans};
 
-/// Most processors a host may have.
+/// Largest number of workers of a host.
 pub(crate) const PROCESSORS_MAX: usize = 64;
-/// Most addresses that the host may have on an AF_XDP uplink; each is compared with one
-/// after the other.
+/// Largest number of host addresses on an AF_XDP uplink. Received packets are compared with each
+/// address in turn.
 pub(crate) const HOST_ADDRESSES_MAX: usize = 16;
-/// `sun_path` of `sockaddr_un` holds 108 bytes, one of them the closing zero
-/// (unix(7)).
+/// `sun_path` of `sockaddr_un` holds 108 bytes including the terminating zero (unix(7)).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
-/// `IFNAMSIZ` is 16, closing zero included (netdevice(7)).
+/// `IFNAMSIZ` is 16, including the terminating zero (netdevice(7)).
 const DEVICE_BYTES_MAX: usize = 15;
 const ADAPTER: &str =
     "the name of a network device, like eth0, or a PCI address, like 0000:03:00.0";
-/// `LOGIN_NAME_MAX` of Linux, closing zero included, is 256 (limits.h).
+/// `LOGIN_NAME_MAX` of Linux is 256, including the terminating zero (limits.h).
 const ACCOUNT_BYTES_MAX: usize = 255;
-/// RFC 1035, section 2.3.4, in the form without the root's dot.
+/// RFC 1035, section 2.3.4, in textual form without the trailing dot.
 const DNS_NAME_BYTES_MAX: usize = 253;
 const DEVICE: &str = "a device name of 1 to 15 bytes without `/`, `:`, `%` and spaces, like eth0, \
                       and not `all` or `default`";
@@ -36,21 +35,21 @@ const HOST_AND_PORT: &str = "a host name or IP address and a port, like node2.ex
 const FILE_NAME_BYTES_MAX: usize = 255;
 const PATH_BYTES_MAX: usize = 4095;
 
-/// The form of a value.
+/// Form of a value: syntax, type and range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Name of a resource.
+    /// Name of a resource, as defined by [`Name`].
     Name,
-    /// Names of resources, at least one.
+    /// List of one or more names of resources.
     Names {
-        /// Most names.
+        /// Largest number of names.
         most: usize,
     },
-    /// Name of a host (RFC 1123, section 2.1; one label).
+    /// Host name (RFC 1123, section 2.1; one label).
     HostName,
     /// Name of a network device.
     Device,
-    /// A network adapter: its device, or its PCI address.
+    /// Network adapter: device name or PCI address.
     Adapter,
     /// Name of a network namespace.
     Namespace,
@@ -60,96 +59,96 @@ pub enum Form {
     FilePath,
     /// IP address and TCP port.
     SocketAddress,
-    /// The same on this machine alone, and not port 0.
+    /// Loopback IP address and TCP port other than 0.
     LoopbackAddress,
-    /// IP address or name of a host, and a TCP port.
+    /// IP address or host name, and a TCP port.
     HostAndPort,
-    /// URLs with a host and a port, each once, at least one.
+    /// List of one or more distinct URLs with a host and a port.
     Urls {
-        /// Most of them.
+        /// Largest number of URLs.
         most: usize,
     },
-    /// IP addresses that one station can have, each once, at least one.
+    /// List of one or more distinct unicast IP addresses.
     StationIps {
-        /// Most addresses.
+        /// Largest number of addresses.
         most: usize,
     },
-    /// Users or groups of this host by name or number, at least one.
+    /// List of one or more users or groups of this host, by name or number.
     Accounts {
-        /// Most of them.
+        /// Largest number of accounts.
         most: usize,
     },
-    /// DNS names, each once, at least one.
+    /// List of one or more distinct DNS names.
     DnsNames {
-        /// Most names.
+        /// Largest number of names.
         most: usize,
     },
-    /// DNS name.
+    /// DNS name of a host (RFC 1123, section 2.1).
     DnsName,
-    /// IP addresses and networks, each once, at least one.
+    /// List of one or more distinct IP addresses and networks.
     Networks {
-        /// Most of them.
+        /// Largest number of entries.
         most: usize,
     },
-    /// MAC address that one station can have.
+    /// MAC address of a station: unicast, not all zero.
     StationAddress,
-    /// A VLAN.
+    /// VLAN id, 1 to 4094.
     Vlan,
-    /// VLANs and ranges of them.
+    /// List of VLAN ids and ranges.
     Vlans,
-    /// Numbers of logical CPUs.
+    /// List of logical CPU numbers.
     Cpus,
-    /// A whole number.
+    /// Integer within a range.
     Number {
-        /// Smallest value.
+        /// Smallest accepted value.
         least: u64,
-        /// Largest value.
+        /// Largest accepted value.
         most: u64,
     },
-    /// A whole number, or this word.
+    /// Integer within a range, or a keyword.
     NumberOr {
-        /// Smallest value.
+        /// Smallest accepted value.
         least: u64,
-        /// Largest value.
+        /// Largest accepted value.
         most: u64,
-        /// The word.
+        /// Keyword accepted in place of a number.
         word: &'static str,
     },
-    /// A number of bytes, or a text with a unit.
+    /// Number of bytes, or a text with a unit.
     Bytes {
-        /// Smallest value.
+        /// Smallest accepted value.
         least: u64,
-        /// Largest value.
+        /// Largest accepted value.
         most: u64,
-        /// It is a multiple of this.
+        /// Unit of the value in bytes: the value is a multiple of it.
         step: u64,
     },
-    /// One of these numbers.
+    /// One of the listed numbers.
     OneOfNumbers(&'static [u64]),
-    /// A file by its path below its store's.
+    /// Path of a file, relative to its store's path.
     StoreFile,
-    /// Serial number of a disk: printable ASCII.
+    /// Serial number of a disk: printable ASCII characters.
     Serial {
-        /// Most characters.
+        /// Largest number of characters.
         most: usize,
     },
     /// One line of text without control characters.
     Line {
-        /// Most bytes.
+        /// Largest length in bytes.
         most: usize,
     },
-    /// Yes or no.
+    /// Boolean: `true` or `false`.
     Flag,
-    /// One of these words.
+    /// One of the listed keywords.
     OneOf(&'static [&'static str]),
-    /// A table.
+    /// Table with the keys of this kind.
     Table(Kind),
-    /// An array of tables.
+    /// Array of tables with the keys of this kind.
     Tables(Kind),
 }
 
 impl Form {
-    /// The form in words that follow "must be".
+    /// Returns the description that follows "must be" in error messages.
     pub fn describe(self) -> String {
         match self {
             Self::Name => "a name of 1 to 63 letters, digits, `-`, `_` and `.` that starts with \
@@ -219,7 +218,7 @@ impl Form {
         }
     }
 
-    /// Whether `value` is of this form. Tables are looked into elsewhere.
+    /// Returns true if `value` has this form. The content of tables is checked separately.
     pub fn accepts(self, value: &Value) -> bool {
         let text = value.as_str();
         match self {
@@ -282,8 +281,7 @@ impl Form {
         }
     }
 
-    /// Whether `value` is at least of the right type, though it may be out of
-    /// range.
+    /// Returns true if `value` has the right type, even if it is out of range.
     pub(crate) fn is_right_type(self, value: &Value) -> bool {
         match self {
             Self::Name
@@ -329,7 +327,7 @@ fn is_name_list(value: &Value, most: usize) -> bool {
     })
 }
 
-/// A list of texts, each of which is one and is there once.
+/// Returns true for a list of one to `most` distinct texts that satisfy `is_one`.
 fn is_list_of(value: &Value, most: usize, is_one: fn(&str) -> bool) -> bool {
     let Some(list) = value.as_array() else { return false };
     let texts: BTreeSet<&str> =
@@ -337,25 +335,27 @@ fn is_list_of(value: &Value, most: usize, is_one: fn(&str) -> bool) -> bool {
     (1..=most).contains(&list.len()) && texts.len() == list.len()
 }
 
-/// What `/etc/passwd` and `/etc/group` can have (passwd(5)); a number, too.
+/// Returns true if `/etc/passwd` or `/etc/group` may contain the account (passwd(5)), or if it is a
+/// number.
 fn is_account(text: &str) -> bool {
     (1..=ACCOUNT_BYTES_MAX).contains(&text.len())
         && !text.starts_with('-')
         && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b':' | b',' | b'/'))
 }
 
-/// RFC 1123, section 2.1.
+/// Returns true for a DNS name (RFC 1123, section 2.1).
 fn is_dns_name(text: &str) -> bool {
     text.len() <= DNS_NAME_BYTES_MAX && text.split('.').all(is_host_name)
 }
 
-/// An address as `SocketAddr` reads it, or a DNS name and a port; nobody connects to port 0.
+/// Returns true for a `SocketAddr` or a DNS name with a port. Port 0 and unspecified addresses are
+/// not valid destinations.
 fn is_host_and_port(text: &str) -> bool {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return address.port() != 0 && !address.ip().is_unspecified();
     }
     let Some((host, port)) = text.rsplit_once(':') else { return false };
-    // Digits and dots that are no address are a mistyped address and no name.
+    // Digits and dots without a letter are a mistyped address, not a name.
     let is_name = is_dns_name(host) && host.bytes().any(|byte| byte.is_ascii_alphabetic());
     is_name
         && port.bytes().all(|byte| byte.is_ascii_digit())
@@ -363,7 +363,7 @@ fn is_host_and_port(text: &str) -> bool {
         && port.parse::<u16>().is_ok()
 }
 
-/// A scheme, a host and a port, and nothing behind them.
+/// Returns true for an HTTP or HTTPS URL that consists of scheme, host and port.
 fn is_url(text: &str) -> bool {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     rest.is_some_and(is_host_and_port)
@@ -400,9 +400,9 @@ fn is_host_name(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// The kernel's own rule (`dev_valid_name`), no `%`, which it reads as a template
-/// for a number, and not the two directories beside those of the devices in
-/// `/proc/sys/net/ipv4/conf`.
+/// Returns true for a valid device name: the kernel's rule (`dev_valid_name`), without `%`, which
+/// the kernel expands as a number template, and without `all` and `default`, which are not devices
+/// in `/proc/sys/net/ipv4/conf`.
 fn is_device_name(text: &str) -> bool {
     (1..=DEVICE_BYTES_MAX).contains(&text.len())
         && !matches!(text, "." | ".." | "all" | "default")

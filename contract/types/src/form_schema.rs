@@ -2,7 +2,7 @@
 //!
 //! A schema admits every value that [`Form::accepts`] accepts. Rules that JSON Schema cannot
 //! express (lengths in bytes, the range of a size written with a unit, the syntax of IPv6
-//! addresses) remain checks of the daemon; their violation is an `invalid_value`.
+//! addresses) are checked by the daemon only; violations result in `invalid_value`.
 
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{
@@ -16,18 +16,18 @@ use crate::form::PROCESSORS_MAX;
 use crate::trunk::VLANS_PATTERN;
 use crate::{Form, Kind};
 
-/// A control character, as `char::is_control` has it, in a character class.
+/// Control characters according to `char::is_control`, for use in a character class.
 const CONTROL: &str = r"\x00-\x1f\x7f-\x9f";
 /// One label of a host name (RFC 1123, section 2.1).
 const LABEL: &str = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
 const IPV4: &str = r"[0-9]{1,3}(\.[0-9]{1,3}){3}";
-/// Between brackets. The daemon checks the groups.
+/// Content of the brackets of an IPv6 address. The daemon checks the groups.
 const IPV6: &str = "[0-9A-Fa-f:.%]+";
 const DEVICE: &str = r"[^\s/:%\x00-\x1f\x7f-\x9f]{1,15}";
 const PCI_ADDRESS: &str = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]";
 
 impl Form {
-    /// The schema of the form's values. Tables are references to their components.
+    /// Returns the schema of the form's values. Tables become references to their components.
     pub fn schema(self) -> RefOr<Schema> {
         match self {
             Self::Name => named("Name"),
@@ -92,7 +92,7 @@ impl Form {
 const OCTETS: &str = r"(\.[0-9]{1,3}){3}";
 
 impl Kind {
-    /// The name of the component of the OpenAPI document that describes a table of this kind.
+    /// Returns the name of the OpenAPI component that describes a table of this kind.
     pub const fn schema_name(self) -> &'static str {
         match self {
             Self::File => "HostConfig",
@@ -123,7 +123,7 @@ impl Kind {
     }
 }
 
-/// The schema of a value that may also be null.
+/// Extends a schema by the value null.
 pub(crate) fn nullable(schema: RefOr<Schema>) -> RefOr<Schema> {
     let null = || RefOr::from(Object::with_type(Type::Null));
     match schema {
@@ -157,7 +157,7 @@ fn with_null(schema_type: SchemaType) -> SchemaType {
     }
 }
 
-/// The schema with a description and a default beside what it has.
+/// Adds a description and a default to a schema.
 pub(crate) fn annotated(
     schema: RefOr<Schema>,
     description: &str,
@@ -192,7 +192,7 @@ pub(crate) fn annotated(
     }
 }
 
-/// A size: a number of bytes, or a text with a unit.
+/// Returns the schema of a size: a number of bytes, or a text with a unit.
 pub(crate) fn bytes(least: u64, most: u64, step: u64) -> RefOr<Schema> {
     let mut number = bounded(least, most);
     if step > 1 {
@@ -201,12 +201,12 @@ pub(crate) fn bytes(least: u64, most: u64, step: u64) -> RefOr<Schema> {
     either([number.into(), text(BYTE_SIZE_PATTERN)], None)
 }
 
-/// One VLAN or a range of them.
+/// Returns the schema of a VLAN id or a range of them.
 pub(crate) fn vlans() -> RefOr<Schema> {
     either([number(1, 4094), text(VLANS_PATTERN)], None)
 }
 
-/// A reference to a component.
+/// Returns a reference to a component.
 pub(crate) fn named(name: &str) -> RefOr<Schema> {
     Ref::from_schema_name(name).into()
 }
@@ -249,7 +249,8 @@ fn text(pattern: &str) -> RefOr<Schema> {
     of_type(Type::String).pattern(Some(pattern)).into()
 }
 
-/// A text whose bytes are bounded; it has no more characters than bytes.
+/// Returns the schema of a text of at most `most` bytes. A text has at most as many characters as
+/// bytes.
 fn long_text(pattern: &str, most: usize) -> RefOr<Schema> {
     of_type(Type::String).pattern(Some(pattern)).max_length(Some(most)).into()
 }

@@ -1,4 +1,5 @@
-//! Schemas of forms against what the forms accept, by a validator of the keywords that they use.
+//! Compares schemas with the values that forms accept, using a validator of the schema keywords in
+//! use.
 
 use proptest::prelude::*;
 use regex_lite::Regex;
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{Form, Kind, Name};
 
-/// Whether a value is valid against a schema.
+/// Returns true if a value is valid against a schema.
 pub(crate) fn is_valid(schema: &Value, value: &Value) -> bool {
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         return match reference.rsplit('/').next().unwrap() {
@@ -61,14 +62,14 @@ fn is_valid_list(schema: &Value, items: &[Value]) -> bool {
         && items.iter().all(|item| is_valid(&schema["items"], item))
 }
 
-/// Every form of a key, with its schema.
+/// Returns every form of a key, with its schema.
 fn forms() -> Vec<(Form, Value)> {
     let keys = Kind::ALL.into_iter().flat_map(Kind::keys);
     keys.map(|key| (key.form, serde_json::to_value(key.form.schema()).unwrap())).collect()
 }
 
-/// Forms whose schema admits nothing else, for ASCII texts. The others leave something to the
-/// daemon.
+/// Returns true for forms whose schema admits exactly the accepted ASCII texts. For other forms the
+/// daemon checks more.
 const fn is_exact(form: Form) -> bool {
     matches!(
         form,
@@ -105,7 +106,7 @@ fn agree(value: &Value) {
     }
 }
 
-/// Texts of every form, and texts near them.
+/// Texts of every form, and near misses.
 const TEXTS: &[&str] = &[
     "",
     "a",

@@ -1,4 +1,4 @@
-//! Reports of `suimon image`: what an image file is, whether it is sound, and what was changed.
+//! Reports of `suimon image`: properties of an image file, result of a check, and changes made.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -10,23 +10,23 @@ use crate::{DiskFormat, DiskKind};
 pub struct ImageInfo {
     /// Path of the file, or its name in the store.
     pub file: String,
-    /// Image format.
+    /// Image format of the file.
     pub format: DiskFormat,
     /// Kind of the image; absent for a raw file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<DiskKind>,
-    /// Bytes of the disk, as a guest sees it.
+    /// Size of the disk in bytes, as a guest sees it.
     pub size_bytes: u64,
-    /// Length of the file.
+    /// Length of the file in bytes.
     pub file_bytes: u64,
-    /// Bytes that the file takes on the file system.
+    /// Bytes allocated by the file.
     pub allocated_bytes: u64,
-    /// Bytes of a block; absent for formats and kinds without blocks.
+    /// Block size in bytes; absent for formats and kinds without blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u64>,
-    /// Bytes of a logical sector.
+    /// Logical sector size in bytes.
     pub logical_sector: u32,
-    /// Bytes of a physical sector.
+    /// Physical sector size in bytes.
     pub physical_sector: u32,
     /// True if the image was not closed. The next writer replays its log.
     pub dirty: bool,
@@ -36,7 +36,7 @@ pub struct ImageInfo {
     /// VHDX: identity of the content, which children record as their parent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_id: Option<String>,
-    /// differencing: the parent.
+    /// differencing: parent of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ImageParent>,
 }
@@ -49,7 +49,7 @@ pub struct ImageParent {
     /// File of the parent that was found; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Why no parent was found.
+    /// Reason why no parent was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -58,13 +58,13 @@ pub struct ImageParent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ImageVerdict {
-    /// No errors.
+    /// The image has no errors.
     Sound,
-    /// Errors were found.
+    /// The image has errors.
     Damaged,
     /// Unreferenced space was found, and no errors.
     Leaks,
-    /// The format has no metadata that could be checked.
+    /// The format has no metadata to check.
     Unsupported,
 }
 
@@ -84,20 +84,20 @@ impl ImageVerdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ImageSeverity {
-    /// Metadata is damaged, or content may be.
+    /// Metadata is damaged, or content may be damaged.
     Error,
     /// Space of the file is unreferenced.
     Leak,
-    /// Nothing is wrong, or programs may disagree.
+    /// No fault, or a deviation that other programs may interpret differently.
     Note,
 }
 
-/// Something that a check found.
+/// Finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImageFinding {
-    /// Severity.
+    /// Severity of the finding.
     pub severity: ImageSeverity,
-    /// Field, offset and fault.
+    /// Message with field, offset and fault.
     pub message: String,
 }
 
@@ -106,32 +106,32 @@ pub struct ImageFinding {
 pub struct ImageCheck {
     /// Path of the file, or its name in the store.
     pub file: String,
-    /// Image format.
+    /// Image format of the file.
     pub format: DiskFormat,
-    /// Result.
+    /// Overall result of the check.
     pub verdict: ImageVerdict,
-    /// Number of errors.
+    /// Number of errors found.
     pub errors: u64,
-    /// Unreferenced bytes at the end of the file, which a repair gives back.
+    /// Unreferenced bytes at the end of the file, which a repair releases.
     pub leaked_bytes: u64,
-    /// Unreferenced bytes between blocks. Writes reuse them; `suimon disk compact` gives them back.
+    /// Unreferenced bytes between blocks. Writes reuse them; `suimon disk compact` releases them.
     pub unused_bytes: u64,
-    /// Blocks of the disk; 0 without blocks.
+    /// Blocks of the disk; 0 for formats without blocks.
     pub blocks: u64,
-    /// Blocks that are in the file.
+    /// Blocks allocated in the file.
     pub allocated_blocks: u64,
     /// Findings, in the order of the file's structures; at most 1000.
     pub findings: Vec<ImageFinding>,
-    /// Number of findings beyond these.
+    /// Number of findings omitted from the list.
     pub findings_left_off: u64,
 }
 
-/// A range of a file.
+/// Range of a file that an operation changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImageChange {
-    /// First byte.
+    /// Offset of the first changed byte.
     pub offset: u64,
-    /// Number of bytes.
+    /// Length of the range in bytes.
     pub bytes: u64,
 }
 
@@ -142,22 +142,22 @@ pub struct ImageChanges {
     pub file: String,
     /// True if nothing was written.
     pub dry_run: bool,
-    /// What was done, or would be done.
+    /// Actions performed, or to be performed in a dry run.
     pub actions: Vec<String>,
     /// Ranges of the file that change.
     pub changes: Vec<ImageChange>,
-    /// Length of the file before.
+    /// Length of the file before the change, in bytes.
     pub file_bytes_before: u64,
-    /// Length of the file afterwards.
+    /// Length of the file after the change, in bytes.
     pub file_bytes_after: u64,
-    /// File with the former metadata; absent if nothing changed, and for a dry run.
+    /// File with the previous metadata; absent if nothing changed, and for a dry run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<String>,
-    /// Check of the image afterwards.
+    /// Check of the image after the change.
     pub check: ImageCheck,
 }
 
-/// What to do with an image of a store.
+/// Request for an operation on an image of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImageRequest {
@@ -169,10 +169,10 @@ pub struct ImageRequest {
     /// relink: file of the parent, relative to the store's path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<crate::StoreFile>,
-    /// repair: file of the backup that is written back instead.
+    /// repair: backup file to restore instead of repairing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<crate::StoreFile>,
-    /// repair, relink: report what would change, and write nothing.
+    /// repair, relink: report the changes without writing.
     #[serde(default)]
     pub dry_run: bool,
 }

@@ -1,9 +1,9 @@
-//! Whether NICs could have the virtual functions that they are to have.
+//! Validation of the assignment of virtual functions to NICs.
 
 use crate::finding::{Finding, Place};
 use crate::{ErrorCode, HostConfig, Kind, NicBackend, NicConfig, SwitchConfig, UplinkDriver};
 
-/// What stands against `iov` of switches and `iov_weight` of NICs.
+/// Reports obstacles to `iov` of switches and `iov_weight` of NICs.
 pub(crate) fn iov_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     for (index, switch) in config.switches.iter().enumerate().filter(|(_, switch)| switch.iov) {
         if let Some((code, text)) = switch_cannot(config, switch) {
@@ -27,7 +27,7 @@ fn switch_cannot(config: &HostConfig, switch: &SwitchConfig) -> Option<(ErrorCod
     };
     let Some(uplink) = config.uplinks.iter().find(|uplink| uplink.name == *name) else {
         let is_team = config.teams.iter().any(|team| team.name == *name);
-        // A name that nothing has is told elsewhere.
+        // Another check reports references to missing resources.
         return is_team.then(|| {
             let text = format!(
                 "a VF leaves by its own adapter, whatever team/{name} decides; give the switch an \
@@ -40,7 +40,7 @@ fn switch_cannot(config: &HostConfig, switch: &SwitchConfig) -> Option<(ErrorCod
         let text = format!("uplink/{name} is a TAP device, which is no adapter; remove it");
         return Some((ErrorCode::Conflict, text));
     }
-    // Whose PCI address it is that a [[pf]] may name in its place, only the host knows.
+    // A [[pf]] may name a PCI address instead of a device; only the host can match the two.
     if config.pfs.iter().any(|pf| pf.device == uplink.device || pf.device.contains(':')) {
         return None;
     }
@@ -121,7 +121,7 @@ mod tests {
         assert!(config.switches[0].iov);
         assert_eq!(config.nics[0].iov_weight, 50);
         assert_eq!(parse_toml(&to_toml(&config), None).unwrap(), config);
-        // A VM may come from a node whose switch has it.
+        // A VM may arrive from a node whose switch has `iov`.
         assert!(parse_toml(&GOOD.replace("iov = true", ""), None).is_ok());
         let config = parse_toml(&GOOD.replace("iov_weight = 50", ""), None).unwrap();
         assert_eq!(config.nics[0].iov_weight, 0, "off unless asked for, as in Hyper-V");

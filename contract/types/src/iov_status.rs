@@ -1,48 +1,48 @@
-//! Which path a NIC's frames take that is to have a virtual function.
+//! Path of the frames of a NIC with `iov_weight`.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The path of a NIC's frames.
+/// Path of a NIC's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IovPath {
-    /// Through the switch.
+    /// Paravirtual path through the switch.
     Synthetic,
-    /// By a virtual function of an adapter.
+    /// Virtual function of an adapter.
     Vf,
 }
 
-/// Where a NIC is between its two paths.
+/// State of a NIC's virtual function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IovStatus {
-    /// The path that its frames take.
+    /// Path that frames currently take.
     pub path: IovPath,
-    /// The PCI address of the adapter whose virtual function it has, whatever its path.
+    /// PCI address of the adapter of the assigned virtual function, independent of the path in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<String>,
-    /// The number of that function among those of the adapter.
+    /// Number of the assigned virtual function on its adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vf: Option<u16>,
-    /// The function's own PCI address.
+    /// PCI address of the assigned virtual function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// Why its frames take the switch.
+    /// Reason why frames take the paravirtual path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl IovStatus {
-    /// Its frames take the switch, and this is why.
+    /// Returns a state on the paravirtual path with the reason for it.
     pub fn synthetic(reason: impl Into<String>) -> Self {
         let (path, reason) = (IovPath::Synthetic, Some(reason.into()));
         Self { path, adapter: None, vf: None, address: None, reason }
     }
 }
 
-/// `VF 3 of 0000:03:00.0`, or `synthetic (REASON)`.
+/// Formats as `VF 3 of 0000:03:00.0`, or `synthetic (REASON)`.
 impl fmt::Display for IovStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.path, self.vf, &self.adapter) {

@@ -1,5 +1,5 @@
-//! Configuration in JSON bodies: whole resources and merge patches. The same
-//! checks as for the host file, so that errors name the key.
+//! Configuration in JSON bodies: whole resources and merge patches. They pass the same checks as
+//! the host file, so that errors name the key.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,31 +18,31 @@ use crate::{
     parse_toml, shape,
 };
 
-/// Largest body, in bytes.
+/// Largest accepted body in bytes.
 pub const JSON_BYTES_MAX: usize = 4 << 20;
-/// Deepest nesting a patch is followed into; configuration has two levels.
+/// Largest nesting depth at which a patch is merged; configuration has two levels.
 const PATCH_DEPTH_MAX: usize = 8;
 
-/// A resource with a name, of which a host has several: a switch, an uplink, a
-/// team, a NIC, a store, a QoS policy, a disk, a VM, an adapter with SR-IOV or another node. Each
-/// kind is a collection of the API.
+/// Named resource of which a host may have several: a switch, an uplink, a team, a NIC, a store, a
+/// QoS policy, a disk, a VM, an SR-IOV adapter or another node. Each kind is a collection of the
+/// API.
 pub trait Resource: Serialize + DeserializeOwned + ToSchema + Clone + PartialEq {
-    /// What is observed of it.
+    /// Type of the observed state.
     type Status: Serialize + DeserializeOwned + ToSchema;
 
-    /// Its kind.
+    /// Kind of the resource.
     const KIND: Kind;
 
-    /// Path of the collection below the API's root, like `nics`.
+    /// Path of the collection relative to the API's root, such as `nics`.
     const PATH: &'static str;
 
-    /// Its name.
+    /// Returns the resource's name.
     fn name(&self) -> &Name;
 
-    /// The resources of this kind in desired state.
+    /// Returns the resources of this kind in the desired state.
     fn all(config: &HostConfig) -> &Vec<Self>;
 
-    /// The same, to change them.
+    /// Returns the resources of this kind in the desired state, for modification.
     fn all_mut(config: &mut HostConfig) -> &mut Vec<Self>;
 }
 
@@ -81,21 +81,21 @@ resource!(VmConfig, VmStatus, Kind::Vm, vms, "vms");
 resource!(PfConfig, PfStatus, Kind::Pf, pfs, "pfs");
 resource!(NodeConfig, NodeStatus, Kind::Node, nodes, "nodes");
 
-/// Reads the body of a `POST` or `PUT` of one resource. Whether it fits the rest
-/// of the host is asked of [`validate`](crate::validate) afterwards.
+/// Parses the body of a `POST` or `PUT` of one resource. [`validate`](crate::validate) checks
+/// references to other resources afterwards.
 ///
 /// # Errors
-/// All that is wrong with its keys; never empty.
+/// Every fault of its keys; never empty.
 pub fn parse_resource<T: Resource>(body: &[u8]) -> Result<T, Vec<ApiError>> {
     let table = object(body)?;
     read_resource(table)
 }
 
-/// Applies a JSON merge patch (RFC 7386) to a resource: keys in the patch replace
-/// those of the resource, `null` removes them. The name stays.
+/// Applies a JSON merge patch (RFC 7386) to a resource: keys in the patch replace those of the
+/// resource, `null` removes them. The name cannot change.
 ///
 /// # Errors
-/// All that is wrong with the result; never empty.
+/// Every fault of the result; never empty.
 pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<ApiError>> {
     let patch = object(patch)?;
     let place = format!("{}/{}", T::KIND.word(), resource.name());
@@ -119,18 +119,18 @@ pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<
     read_resource(table)
 }
 
-/// Reads the body of `PUT /1.0/power`.
+/// Parses the body of `PUT /1.0/power`.
 ///
 /// # Errors
-/// All that is wrong with its keys; never empty.
+/// Every fault of its keys; never empty.
 pub fn parse_power(body: &[u8]) -> Result<PowerConfig, Vec<ApiError>> {
     read_section(Kind::Power, object(body)?)
 }
 
-/// Applies a JSON merge patch (RFC 7386) to `[power]`, which may not be there yet.
+/// Applies a JSON merge patch (RFC 7386) to `[power]`, or to an empty table if it is absent.
 ///
 /// # Errors
-/// All that is wrong with the result; never empty.
+/// Every fault of the result; never empty.
 pub fn patch_power(
     power: Option<&PowerConfig>,
     patch: &[u8],
@@ -138,18 +138,18 @@ pub fn patch_power(
     patch_section(Kind::Power, power, patch)
 }
 
-/// Reads the body of `PUT /1.0/cluster`.
+/// Parses the body of `PUT /1.0/cluster`.
 ///
 /// # Errors
-/// All that is wrong with its keys; never empty.
+/// Every fault of its keys; never empty.
 pub fn parse_cluster(body: &[u8]) -> Result<ClusterConfig, Vec<ApiError>> {
     read_section(Kind::Cluster, object(body)?)
 }
 
-/// Applies a JSON merge patch (RFC 7386) to `[cluster]`, which may not be there yet.
+/// Applies a JSON merge patch (RFC 7386) to `[cluster]`, or to an empty table if it is absent.
 ///
 /// # Errors
-/// All that is wrong with the result; never empty.
+/// Every fault of the result; never empty.
 pub fn patch_cluster(
     cluster: Option<&ClusterConfig>,
     patch: &[u8],
@@ -157,11 +157,11 @@ pub fn patch_cluster(
     patch_section(Kind::Cluster, cluster, patch)
 }
 
-/// Checks a merge patch (RFC 7386) of a table of this kind by itself, before the table that it
-/// changes is known.
+/// Checks a merge patch (RFC 7386) of a table of this kind, independent of the table that it
+/// changes.
 ///
 /// # Errors
-/// All that is wrong with its keys and values; never empty.
+/// Every fault of its keys and values; never empty.
 pub fn check_patch(kind: Kind, patch: &[u8]) -> Result<(), Vec<ApiError>> {
     let patch = object(patch)?;
     let findings = shape::check_patch(Place::new(kind, 0), &patch);
@@ -171,11 +171,11 @@ pub fn check_patch(kind: Kind, patch: &[u8]) -> Result<(), Vec<ApiError>> {
     }
 }
 
-/// Reads the body of a request that is no configuration.
+/// Parses the body of a request other than configuration.
 ///
 /// # Errors
-/// It is not JSON or violates the type's schema (`malformed`, `unknown_key`), or a text has not
-/// the syntax of its type (`invalid_value`).
+/// `malformed` or `unknown_key` if the body is not JSON or violates the type's schema,
+/// `invalid_value` if a text violates the syntax of its type.
 pub fn parse_request<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let JsonTree(value) = tree(body)?;
     T::deserialize(Strict(value)).map_err(|error| {
@@ -192,8 +192,8 @@ pub fn parse_request<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     })
 }
 
-/// How messages of serde begin that tell of another shape than the type's. Others are those of the
-/// types themselves, about texts.
+/// First words of serde's messages about violations of a type's schema. Other messages come from
+/// the types' own parsers of texts.
 const SCHEMA_VIOLATIONS: [&str; 6] = [
     "invalid type: ",
     "invalid value: ",
@@ -226,10 +226,10 @@ fn read_section<T: DeserializeOwned>(
         .map_err(|findings| findings.into_iter().map(|found| found.into_error(None)).collect())
 }
 
-/// Reads the body of `POST /1.0/apply` and validates what it describes.
+/// Parses the body of `POST /1.0/apply` and validates the host file in it.
 ///
 /// # Errors
-/// All that is wrong; never empty.
+/// Every fault; never empty.
 pub fn parse_apply(body: &[u8]) -> Result<HostConfig, Vec<ApiError>> {
     let mut table = object(body)?;
     let config = table.remove("config");
@@ -249,7 +249,7 @@ pub fn parse_apply(body: &[u8]) -> Result<HostConfig, Vec<ApiError>> {
     }
 }
 
-/// What is wrong with a key of [`ApplyRequest`] other than `config`.
+/// Returns the fault of a key of [`ApplyRequest`] other than `config`, if any.
 fn wrong_in_apply(key: &str, value: &Value) -> Option<ApiError> {
     let error = match key {
         "toml" | "file" if value.is_string() => return None,
@@ -262,21 +262,21 @@ fn wrong_in_apply(key: &str, value: &Value) -> Option<ApiError> {
     Some(error.field(shape::quote(key)))
 }
 
-/// Whether the body of `POST /1.0/apply` has the host file as text. Errors in the text are no
-/// violations of the API's schema.
+/// Returns true if the body of `POST /1.0/apply` contains the host file as text. Errors in the text
+/// do not violate the API's schema.
 pub fn applies_a_file(body: &[u8]) -> bool {
     matches!(serde_json::from_slice(body), Ok(ApplyRequest { toml: Some(_), config: None, .. }))
 }
 
-/// Adds file and line to errors that were found after the body of
-/// `POST /1.0/apply` was read, if the body has the host file as text.
+/// Adds file and line to errors found after the body of `POST /1.0/apply` was parsed, if the body
+/// contains the host file as text.
 pub fn locate_errors_of_apply(body: &[u8], errors: &mut [ApiError]) {
     if let Ok(ApplyRequest { toml: Some(text), file, .. }) = serde_json::from_slice(body) {
         locate_errors(&text, file.as_deref(), errors);
     }
 }
 
-/// An error for a body that is not what the endpoint takes.
+/// Returns an error for a body that the endpoint does not accept.
 fn malformed(message: &str) -> ApiError {
     ApiError::new(ErrorCode::Malformed, format!("the body cannot be read: {message}"))
 }
@@ -317,8 +317,8 @@ fn merge(table: &mut Map<String, Value>, patch: Map<String, Value>, depth: usize
     for (key, value) in patch {
         match (value, depth.checked_sub(1)) {
             (Value::Null, _) => {
-                // A key that is not there stays in as null, so that one that does
-                // not exist at all is found wrong and not passed over.
+                // Null for an absent key is kept, so that the check of the result reports unknown
+                // keys.
                 if table.remove(&key).is_none() {
                     table.insert(key, Value::Null);
                 }

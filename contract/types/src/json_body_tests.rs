@@ -89,7 +89,7 @@ fn a_patch_that_removes_a_key_that_does_not_exist_is_refused() {
         assert_eq!(errors[0].code, ErrorCode::UnknownKey);
         assert_eq!(errors[0].field.as_deref(), Some(field));
     }
-    // One that exists and is not set is removed without a word.
+    // Removing an existing key that is not set is accepted.
     let patch = br#"{"trunk":null,"mtu":null,"offload":{"rx_checksum":null}}"#;
     assert_eq!(patch_resource(&nic(), patch), Ok(nic()));
 }

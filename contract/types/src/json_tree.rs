@@ -1,7 +1,7 @@
-//! A JSON text as a tree of values in which every key stands once.
+//! JSON text as a tree of values in which every key of an object is unique.
 //!
-//! `serde_json` keeps the last of several values of one key and says nothing; in
-//! a configuration the others would be lost unseen, where TOML refuses them.
+//! `serde_json` silently keeps the last of several values with the same key. In a configuration the
+//! others would be lost unnoticed, while TOML rejects duplicate keys.
 
 use core::fmt;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::shape::quote;
 
-/// A value whose objects have no key twice.
+/// JSON value without duplicate keys in its objects.
 pub(crate) struct JsonTree(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for JsonTree {
@@ -44,7 +44,8 @@ impl<'de> Visitor<'de> for TreeVisitor {
         Ok(Value::Number(value.into()))
     }
 
-    /// JSON does not tell `1.0` from `1` (RFC 8259, section 6), nor does JSON Schema: both are whole.
+    /// JSON and JSON Schema do not distinguish `1.0` from `1` (RFC 8259, section 6): both are
+    /// integers.
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
         if value.fract() == 0.0
             && let Ok(whole) = format!("{value:.0}").parse::<i64>()

@@ -1,24 +1,23 @@
-//! Observed state of a NIC's path in the kernel.
+//! Observed state of a NIC's forwarding path in the kernel.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What of a NIC's traffic the kernel moves itself. Its frames are among those of the
-/// NIC's counters.
+/// Traffic of a NIC that the kernel forwards directly. The NIC's counters include these frames.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KernelPathStatus {
-    /// Whether frames between this NIC and others of its switch, VLAN and MTU that have
-    /// theirs open may take it.
+    /// True if the kernel may forward frames between this NIC and others with an open path in its
+    /// switch and VLAN and with the same MTU.
     pub open: bool,
-    /// Why not.
+    /// Reason why the path is closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Frames that came in and took it; a large frame counts once.
+    /// Frames received from the NIC over the path; a large frame (GSO) counts once.
     pub rx_frames: u64,
-    /// Their bytes.
+    /// Bytes received from the NIC over the path.
     pub rx_bytes: u64,
-    /// Frames that went out and took it; a large frame counts once.
+    /// Frames sent to the NIC over the path; a large frame (GSO) counts once.
     pub tx_frames: u64,
-    /// Their bytes.
+    /// Bytes sent to the NIC over the path.
     pub tx_bytes: u64,
 }

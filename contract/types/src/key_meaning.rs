@@ -1,5 +1,5 @@
-//! What each key means, in the words of the types' own documentation, for help
-//! texts and reference pages.
+//! Meanings of keys for help texts and reference pages, taken from the documentation comments of
+//! the configuration types.
 
 use serde_json::Value;
 use utoipa::PartialSchema;
@@ -11,8 +11,8 @@ use crate::{
     UplinkConfig, VfConfig, VmConfig, VmqConfig,
 };
 
-/// The meaning of a key in a sentence or two, on one line; `None` if there is no
-/// such key.
+/// Returns the meaning of a key in one or more sentences on one line; `None` if the key does not
+/// exist.
 pub fn meaning_of(kind: Kind, key: &str) -> Option<String> {
     let schema = match kind {
         Kind::File => HostConfig::schema(),
@@ -45,8 +45,8 @@ pub fn meaning_of(kind: Kind, key: &str) -> Option<String> {
     Some(description.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// An optional key of a named type has its description on one of the
-/// alternatives.
+/// Returns the description of a property. For an optional key of a named type it is part of one of
+/// the alternatives.
 fn description(property: &Value) -> Option<&str> {
     property.get("description").and_then(Value::as_str).or_else(|| {
         let alternatives = property.get("oneOf").or_else(|| property.get("allOf"))?.as_array()?;
@@ -54,8 +54,7 @@ fn description(property: &Value) -> Option<&str> {
     })
 }
 
-/// The value a key has if nothing is written, in words; `None` for a key that must
-/// be there.
+/// Returns the text of a key's default; `None` for a required key.
 pub fn default_text(kind: Kind, key: &str) -> Option<String> {
     let known = kind.key(key)?;
     if known.required {

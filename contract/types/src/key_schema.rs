@@ -1,5 +1,5 @@
-//! The OpenAPI components of configuration: made from the table of keys, so that the document
-//! states what the parser checks.
+//! OpenAPI components of configuration, generated from the table of keys, so that the document
+//! states the rules that the parser checks.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use utoipa::openapi::{Object, RefOr, Schema};
 use crate::form_schema::{annotated, bytes, named, nullable, vlans};
 use crate::{Effect, Form, Key, Kind, default_of, meaning_of};
 
-/// Largest size where no key bounds it. Texts stay below it, too.
+/// Upper limit of sizes not bounded by their key. The pattern of texts stays below it.
 const SIZE_BYTES_MAX: u64 = 1 << 60;
 
-/// The components of an OpenAPI document, by their names.
+/// Components of an OpenAPI document, by name.
 pub type Components = BTreeMap<String, RefOr<Schema>>;
 
-/// Replaces the components that describe configuration by those of the keys, and adds their merge
-/// patches ([`patch_name`]).
+/// Replaces the components that describe configuration by components generated from the keys, and
+/// adds components for merge patches ([`patch_name`]).
 pub fn describe_keys(components: &mut Components) {
     components.insert("ByteSizeText".to_owned(), bytes(0, SIZE_BYTES_MAX, 1));
     components.insert("VlanRangeText".to_owned(), vlans());
@@ -32,17 +32,19 @@ pub fn describe_keys(components: &mut Components) {
     }
 }
 
-/// The component that describes a merge patch (RFC 7386) of a table of this kind.
+/// Returns the name of the component that describes a merge patch (RFC 7386) of a table of this
+/// kind.
 pub fn patch_name(kind: Kind) -> String {
     format!("{}Patch", kind.schema_name())
 }
 
-/// Sections that are read from the file alone, and tables in lists, are not patched.
+/// Returns true if the API patches tables of this kind. Sections read from the file only and tables
+/// in lists are not patched.
 const fn is_patched(kind: Kind) -> bool {
     !matches!(kind, Kind::File | Kind::Host | Kind::Api | Kind::Console | Kind::Lab | Kind::Vf)
 }
 
-/// A table: as the type describes it, with what the keys say of their values.
+/// Returns the component of a table: the type's description, with the values permitted by its keys.
 fn table(kind: Kind, known: &RefOr<Schema>) -> RefOr<Schema> {
     let description = match known {
         RefOr::T(Schema::Object(object)) => object.description.clone(),
@@ -56,7 +58,7 @@ fn table(kind: Kind, known: &RefOr<Schema>) -> RefOr<Schema> {
     })
 }
 
-/// A merge patch: every key may be absent, and null removes those that need not be there.
+/// Returns the component of a merge patch: every key is optional, and null removes optional keys.
 fn patch(kind: Kind, known: &RefOr<Schema>) -> RefOr<Schema> {
     let description = format!(
         "Merge patch (RFC 7386) of `{}`: keys that are absent stay as they are, null removes a key.",
@@ -72,7 +74,7 @@ fn patch(kind: Kind, known: &RefOr<Schema>) -> RefOr<Schema> {
     })
 }
 
-/// A property as the document has it.
+/// Property of a component.
 struct Described {
     value: RefOr<Schema>,
     default: Option<Value>,
@@ -100,7 +102,7 @@ fn object(
     object.into()
 }
 
-/// The meaning of a key, and what a change of its value does.
+/// Returns the meaning of a key and the effect of changing its value.
 fn description_of(kind: Kind, key: &Key) -> String {
     let meaning = meaning_of(kind, key.name).unwrap_or_default();
     match key.effect {
@@ -115,7 +117,7 @@ fn description_of(kind: Kind, key: &Key) -> String {
     }
 }
 
-/// The values of a key. Words are the component that the type of the key names.
+/// Returns the schema of a key's values. Keywords refer to the component of the key's type.
 fn value(key: &Key, known: Option<&RefOr<Schema>>) -> RefOr<Schema> {
     match key.form {
         Form::OneOf(_) => known.and_then(reference).unwrap_or_else(|| key.form.schema()),
@@ -130,7 +132,7 @@ fn property<'a>(table: &'a RefOr<Schema>, name: &str) -> Option<&'a RefOr<Schema
     }
 }
 
-/// The component that a property refers to, whatever else it admits.
+/// Returns the component that a property refers to, ignoring alternatives such as null.
 fn reference(property: &RefOr<Schema>) -> Option<RefOr<Schema>> {
     match property {
         RefOr::Ref(reference) => {

@@ -1,4 +1,4 @@
-//! The components of configuration agree with the parser and with the types.
+//! Components of configuration agree with the parser and with the types.
 
 use serde_json::{Map, Value, json};
 use utoipa::openapi::{RefOr, Schema};
@@ -52,7 +52,7 @@ fn every_kind_has_a_component_with_every_key() {
     }
 }
 
-/// The words of a property, or of the component that it refers to.
+/// Returns the keywords of a property, or of the component that it refers to.
 fn enum_of(all: &Map<String, Value>, property: &Value) -> Vec<String> {
     if let Some(reference) = property["$ref"].as_str() {
         return enum_of(all, &all[reference.rsplit('/').next().unwrap()]);

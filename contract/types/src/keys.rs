@@ -1,6 +1,5 @@
-//! The keys of the host file: which exist, what values they take, and what a
-//! change of each does to traffic. One table that the parser, the validation,
-//! the plans, the command line and the reference pages read.
+//! Keys of the host file: names, forms of values, and effect of a change on traffic. The parser,
+//! validation, plans, the command line and the reference pages derive from this table.
 
 use crate::cluster_keys::{CLUSTER, CLUSTER_TLS};
 use crate::form::{HOST_ADDRESSES_MAX, PROCESSORS_MAX};
@@ -10,10 +9,10 @@ use crate::storage_keys::{DISK, DISK_NBD, DISK_QOS, DISK_VHOST_USER, QOS_POLICY,
 use crate::vm_keys::VM;
 use crate::{Form, TEAM_MEMBERS_MAX};
 
-/// A table of the host file.
+/// Table of the host file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The file itself.
+    /// Top level of the file.
     File,
     /// `[host]`.
     Host,
@@ -63,49 +62,49 @@ pub enum Kind {
     Vf,
 }
 
-/// What a change of a key's value does.
+/// Effect of changing a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It happens while traffic goes on.
+    /// The change applies without interrupting traffic.
     Live,
-    /// As `Live` on a TAP device. On vhost-user the VM learns the value when it
-    /// connects, so the port is made anew and the VM connects again.
+    /// As `Live` on a TAP device. A vhost-user VM reads the value only when it connects, so the
+    /// port is replaced and the VM reconnects.
     LiveOnTap,
-    /// The resource is made anew: its own traffic is interrupted.
+    /// The resource is replaced: its traffic is interrupted.
     Replace,
-    /// A VM that runs stays as it is; it holds when it starts next.
+    /// A running VM is unchanged; the value applies at its next start.
     NextBoot,
-    /// It is read when the daemon starts.
+    /// The daemon reads the value when it starts.
     NextStart,
-    /// It is what a resource is told apart by: another value is another resource.
+    /// The value identifies the resource: a different value denotes a different resource.
     Identity,
 }
 
-/// One key.
+/// Key of a table in the host file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// As it is written.
+    /// Name of the key in the file.
     pub name: &'static str,
-    /// What its values look like.
+    /// Form of the key's values.
     pub form: Form,
-    /// Whether it must be there.
+    /// True if the key is required.
     pub required: bool,
-    /// Whether a value takes the place of an absent key ([`default_of`](crate::default_of)). A key
-    /// without one has a meaning of its own where it is absent or null.
+    /// True if an absent key has a default value ([`default_of`](crate::default_of)). For other
+    /// optional keys, absence or null has a meaning of its own.
     pub has_default: bool,
-    /// What a change of its value does.
+    /// Effect of changing its value.
     pub effect: Effect,
 }
 
 impl Key {
-    /// Whether null is a value, and stands for an absent key.
+    /// Returns true if null is permitted, which is equivalent to an absent key.
     pub const fn takes_null(&self) -> bool {
         !self.required && !self.has_default
     }
 }
 
 impl Kind {
-    /// Every kind.
+    /// Kinds of table, the file included.
     pub const ALL: [Self; 24] = [
         Self::File,
         Self::Host,
@@ -133,7 +132,7 @@ impl Kind {
         Self::Vf,
     ];
 
-    /// The kinds of resources: what a host has several of, each with a name.
+    /// Kinds of resource: tables with a name of which a host may have several.
     pub const RESOURCES: [Self; 10] = [
         Self::Switch,
         Self::Uplink,
@@ -147,13 +146,13 @@ impl Kind {
         Self::Node,
     ];
 
-    /// Whether a host has several of them, each with a name.
+    /// Returns true if a host may have several of this kind, each with a name.
     pub fn is_resource(self) -> bool {
         Self::RESOURCES.contains(&self)
     }
 
-    /// The words of the command line that lead to resources of this kind, like `qos policy`
-    /// in `suimon qos policy list`.
+    /// Returns the words of the command line for resources of this kind, such as `qos policy` in
+    /// `suimon qos policy list`.
     pub const fn command(self) -> &'static str {
         match self {
             Self::QosPolicy => "qos policy",
@@ -161,7 +160,7 @@ impl Kind {
         }
     }
 
-    /// The word that names resources of this kind, like `nic` in `nic/web`.
+    /// Returns the word that denotes resources of this kind, such as `nic` in `nic/web`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -191,7 +190,7 @@ impl Kind {
         }
     }
 
-    /// The keys of a table of this kind, in the order they are written.
+    /// Returns the keys of a table of this kind, in the order in which they are written.
     pub const fn keys(self) -> &'static [Key] {
         match self {
             Self::File => FILE,
@@ -221,7 +220,7 @@ impl Kind {
         }
     }
 
-    /// The key of this name.
+    /// Returns the key with this name.
     pub fn key(self, name: &str) -> Option<&'static Key> {
         self.keys().iter().find(|key| key.name == name)
     }
@@ -235,16 +234,16 @@ pub(crate) const fn optional(name: &'static str, form: Form, effect: Effect) -> 
     Key { name, form, required: false, has_default: false, effect }
 }
 
-/// A key that need not be there and then has its default.
+/// Returns an optional key with a default value.
 pub(crate) const fn defaulted(name: &'static str, form: Form, effect: Effect) -> Key {
     Key { name, form, required: false, has_default: true, effect }
 }
 
-/// Linux numbers at most 1024 nodes (`NODES_SHIFT` of at most 10).
+/// Linux supports at most 1024 NUMA nodes (`NODES_SHIFT` is at most 10).
 const NUMA_NODE_MAX: u64 = 1023;
 pub(crate) const QUEUES: Form = Form::Number { least: 1, most: 64 };
 const MTU: Form = Form::Number { least: 68, most: 9216 };
-/// Processors are counted from 0.
+/// Number of a worker, counted from 0.
 const PROCESSOR: Form = Form::Number { least: 0, most: PROCESSORS_MAX as u64 - 1 };
 
 const FILE: &[Key] = &[

@@ -1,4 +1,4 @@
-//! The table of keys agrees with the types it describes.
+//! Table of keys agrees with the types it describes.
 
 use utoipa::PartialSchema;
 use utoipa::openapi::RefOr;

@@ -1,158 +1,158 @@
-//! What came out of a run of the lab, and whether two runs differ.
+//! Results of a lab run, and comparison of two runs.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{LabRun, LabWords};
 
-/// `GET /1.0/lab/runs/{id}`.
+/// Response of `GET /1.0/lab/runs/{id}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabRunDetails {
-    /// As in the list.
+    /// Entry of the run in the list of runs.
     #[serde(flatten)]
     pub run: LabRun,
-    /// Whether there is a report to read.
+    /// True if a report is available.
     pub has_report: bool,
-    /// Why it ended before all was measured, if it did.
+    /// Reason why the run ended before all measurements; absent if it was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<String>,
-    /// The plan's figures; nothing while there is no report.
+    /// Figures of the plan; empty without a report.
     pub figures: Vec<LabFigure>,
-    /// All figures of the simulator.
+    /// Published figures with the simulator's results.
     pub simulated_figures: Vec<LabSimulatedFigure>,
 }
 
-/// A figure of a plan: what was published, what was measured, what the simulator has.
+/// Figure of a plan: published, measured and simulated value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabFigure {
-    /// Unique in the plan.
+    /// Id, unique in the plan.
     pub id: String,
-    /// What it is of.
+    /// Subject of the figure in both languages.
     pub of: LabWords,
-    /// In the document's words.
+    /// Published value as stated in the document.
     pub published: LabWords,
-    /// Of all repetitions.
+    /// Estimate over all repetitions; absent if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<LabEstimate>,
-    /// Of what was measured; empty if it has none.
+    /// Unit of the measured value; empty for a dimensionless one.
     pub unit: String,
-    /// How many digits after the point are shown; as many as the value needs if absent.
+    /// Decimal places shown; as many as the value needs if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digits: Option<u8>,
-    /// What the simulator has.
+    /// Result of the simulator for this figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulated: Option<LabSimulatedFigure>,
-    /// Whether it is a bar of Suimon's own that is to be reached, not a published value.
+    /// True if the figure is a target of Suimon instead of a published value.
     #[serde(default)]
     pub bar: bool,
-    /// Whether it is as expected.
+    /// Agreement of the measured value with the expectation.
     pub agreement: LabAgreement,
 }
 
-/// Whether what was measured is what was published.
+/// Agreement of a measured value with the published value or target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabAgreement {
-    /// The whole interval is within the bounds.
+    /// The whole confidence interval is within the bounds.
     Agrees,
-    /// The whole interval is outside.
+    /// The whole confidence interval is outside the bounds.
     Differs,
-    /// The interval reaches over a bound.
+    /// The confidence interval includes a bound.
     Open,
-    /// It was not measured in this run.
+    /// The figure was not measured in this run.
     NotMeasured,
-    /// Nothing is expected of it.
+    /// The figure is informational, without an expectation.
     Shown,
 }
 
-/// A mean, and between which bounds it is in 95 of 100 such measurements.
+/// Statistics of repeated measurements with a 95 % confidence interval of the mean.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabEstimate {
-    /// How many.
+    /// Number of samples (repetitions).
     pub samples: u64,
-    /// Arithmetic.
+    /// Arithmetic mean of the samples.
     pub mean: f64,
-    /// The one in the middle.
+    /// Median of the samples.
     pub median: f64,
-    /// The lowest.
+    /// Lowest value of a sample.
     pub least: f64,
-    /// The highest.
+    /// Highest value of a sample.
     pub most: f64,
-    /// The lower and the upper bound of the mean; absent for one sample.
+    /// Lower and upper bound of the mean (95 % confidence); absent for one sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
 }
 
-/// A published figure and what the simulator has for it.
+/// Published figure and the simulator's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LabSimulatedFigure {
-    /// The scenario's step.
+    /// Step of the simulated scenario.
     pub step: String,
-    /// Of what.
+    /// Subject of the figure, such as a metric.
     pub of: String,
-    /// In the document's words.
+    /// Published value as stated in the document.
     pub published: String,
-    /// What came out of the model.
+    /// Value that the model computed.
     pub ours: String,
-    /// Whether they agree, within what the scenario allows.
+    /// True if the result is within the tolerance of the scenario.
     pub agrees: bool,
-    /// What the figure is used for: `calibration`, `held-out` or `bar`.
+    /// Use of the figure: `calibration`, `held-out` or `bar`.
     #[serde(rename = "use")]
     pub used: String,
 }
 
-/// `GET /1.0/lab/compare`: two runs, measure by measure.
+/// Response of `GET /1.0/lab/compare`: two runs, compared by measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabComparison {
-    /// The first run.
+    /// Id of the first run.
     pub a: String,
-    /// The second.
+    /// Id of the second run.
     pub b: String,
-    /// Whether they were made on different machines.
+    /// True if the runs were made on different machines.
     pub other_machine: bool,
-    /// Every measure of every case that both have.
+    /// Measures of the cases contained in both runs.
     pub compared: Vec<LabCompared>,
 }
 
-/// One measure of one case in two runs.
+/// Comparison of one measure of one case in two runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabCompared {
-    /// The case, unique together with the measure.
+    /// Id of the case; unique together with the measure.
     pub case: String,
-    /// What the case is.
+    /// Description of the case in both languages.
     pub case_words: LabWords,
-    /// The measure.
+    /// Id of the measure.
     pub measure: String,
-    /// What the measure is.
+    /// Description of the measure in both languages.
     pub measure_words: LabWords,
-    /// Of the measure; empty if it has none.
+    /// Unit of the measure; empty for a dimensionless one.
     pub unit: String,
-    /// What the first run has.
+    /// Estimate of the first run.
     pub a: LabEstimate,
-    /// What the second has.
+    /// Estimate of the second run.
     pub b: LabEstimate,
-    /// What b is more than a, in percent; absent where a is 0.
+    /// Difference of `b` from `a` in percent of `a`; absent if `a` is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_percent: Option<f64>,
-    /// How probable such a difference is where there is none: of Mann and Whitney's test, after
-    /// Holm's correction.
+    /// Probability of such a difference by chance (p-value): Mann-Whitney test with Holm's
+    /// correction.
     pub p: f64,
-    /// What follows.
+    /// Conclusion from the difference and its significance.
     pub finding: LabFinding,
 }
 
-/// What is found of two runs.
+/// Conclusion of a comparison of two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabFinding {
-    /// The second is better.
+    /// The second run is significantly better.
     Better,
-    /// The second is worse.
+    /// The second run is significantly worse.
     Worse,
-    /// Different, where neither is better.
+    /// The runs differ significantly, and neither value is better.
     Different,
-    /// No difference that chance would not make.
+    /// The difference is not significant.
     NotShown,
-    /// So few repetitions that no difference could be shown, however large.
+    /// Too few repetitions for any difference to be significant.
     TooFew,
 }

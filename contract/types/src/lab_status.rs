@@ -1,86 +1,86 @@
-//! The lab as the API shows it: plans, who runs them, what was asked for, and runs.
+//! State of the lab as reported by the API: plans, worker, requests and runs.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The same in both languages of the lab.
+/// Text in both languages of the lab.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LabWords {
-    /// English.
+    /// English text.
     pub en: String,
-    /// Japanese.
+    /// Japanese text.
     pub ja: String,
 }
 
-/// The lab.
+/// Response of `GET /1.0/lab`: state of the lab.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabStatus {
-    /// The folder of runs.
+    /// Folder that contains the runs.
     pub results: String,
-    /// Who does what is asked for; absent if nobody is there.
+    /// Process that carries out requests; absent if none is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<LabWorker>,
-    /// What to do so that somebody is there; absent if somebody is.
+    /// Action to start a worker; absent if one is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// What can be asked for, as the last worker told.
+    /// Available plans, as reported by the last worker.
     pub plans: Vec<LabPlan>,
-    /// What was asked for, oldest first: all that waits or is under way, and the last that ended.
+    /// Requests, oldest first: all that are queued or in progress, and the last that ended.
     pub requests: Vec<LabRequest>,
 }
 
-/// The program that runs experiments: `suimon lab work`.
+/// Process that runs experiments: `suimon lab work`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LabWorker {
-    /// Its process.
+    /// Process id of the worker.
     pub pid: u32,
 }
 
-/// A plan that can be run.
+/// Plan of an experiment that can be run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabPlan {
-    /// What it is called.
+    /// Id of the plan.
     pub id: String,
-    /// Its title.
+    /// Title of the plan in both languages.
     pub title: LabWords,
-    /// What it is to find out.
+    /// Question that the experiment answers.
     pub question: LabWords,
-    /// The document it is after, by its short name.
+    /// Short name of the document that the experiment reproduces.
     pub document: String,
-    /// The simulator's scenario of the same experiment.
+    /// Simulator scenario of the same experiment; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulation: Option<String>,
-    /// What it takes at each scale.
+    /// Requirements and duration at each scale.
     pub scales: Vec<LabPlanScale>,
 }
 
-/// A plan at one scale.
+/// Requirements of a plan at one scale.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabPlanScale {
-    /// How large.
+    /// Scale that the values apply to.
     pub scale: LabScale,
-    /// About how long it takes.
+    /// Estimated duration of the run in seconds.
     pub seconds: f64,
-    /// What it needs that this machine lacks, with how to get it; it can be run if there is
-    /// nothing.
+    /// Requirements that this machine does not meet, with how to meet them. The plan can be run if
+    /// empty.
     pub missing: Vec<LabWords>,
 }
 
-/// How large a run is.
+/// Scale of a run: duration and size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LabScale {
-    /// As the plan says, fitted to this machine.
+    /// As the plan specifies, adapted to this machine.
     #[default]
     Auto,
-    /// Two minutes at most: whether it works, hardly what comes out.
+    /// At most two minutes: verifies that the plan works, with little precision.
     Quick,
-    /// As long and as large as in the document.
+    /// Duration and size of the published experiment.
     Full,
 }
 
 impl LabScale {
-    /// As it is written.
+    /// Returns the scale as serialized by the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -90,109 +90,109 @@ impl LabScale {
     }
 }
 
-/// `POST /1.0/lab/runs`: a run that somebody wants.
+/// Body of `POST /1.0/lab/runs`: request for a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabRunRequest {
-    /// The plan's id.
+    /// Id of the plan.
     pub plan: String,
-    /// How large.
+    /// Scale of the requested run.
     #[serde(default)]
     pub scale: LabScale,
-    /// Whether `perf` says meanwhile where CPU time goes, which takes some itself.
+    /// True if `perf` records where CPU time is spent, at the cost of some CPU time.
     #[serde(default)]
     pub profile: bool,
 }
 
-/// What was asked for.
+/// Request for a run, queued or ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LabRequest {
-    /// When it was asked for, in milliseconds since 1970: requests are told apart by it.
+    /// Id of the request: time of submission in milliseconds since 1970-01-01 UTC.
     pub id: String,
-    /// The plan; absent once it has ended.
+    /// Id of the plan; absent once the request ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// How large; absent once it has ended.
+    /// Scale of the run; absent once the request ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<LabScale>,
-    /// How far it is.
+    /// Current state of the request.
     pub state: LabRequestState,
-    /// The run it became.
+    /// Id of the run that the request started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Why it did not come to its end, or cannot be read.
+    /// Reason why the request failed or cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// How far a request is.
+/// State of a request for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabRequestState {
-    /// Others are before it, or nobody is there.
+    /// Queued behind other requests, or without a running worker.
     Waiting,
-    /// It is run.
+    /// The run is in progress.
     UnderWay,
-    /// It is to end.
+    /// The run is being cancelled.
     Stopping,
-    /// Its run came to its end.
+    /// The run was completed successfully.
     Done,
-    /// It did not.
+    /// The run failed or was cancelled.
     Failed,
 }
 
-/// A run in the list of all.
+/// Entry of the list of runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabRun {
-    /// The name of its folder.
+    /// Id of the run: the name of its folder.
     pub id: String,
-    /// The plan's id.
+    /// Id of the plan.
     pub plan: String,
-    /// Whether it is of the simulator, not of this host.
+    /// True if the run is of the simulator, not of this host.
     pub simulated: bool,
-    /// As it was begun.
+    /// Scale that the run was started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<String>,
-    /// When: RFC 3339, UTC.
+    /// Start time (RFC 3339, UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<String>,
-    /// How far it is.
+    /// Current state of the run.
     pub state: LabRunState,
-    /// Where it is, while it is under way.
+    /// Progress; absent unless the run is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<LabProgress>,
-    /// What came out, in a sentence or two.
+    /// Result in one or two sentences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<LabWords>,
-    /// Why something of it cannot be read; it names the file.
+    /// Reason why a part of the run cannot be read, with the file's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// How far a run is.
+/// State of a lab run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabRunState {
-    /// It came to its end.
+    /// Completed: every measurement was made.
     Whole,
-    /// It is being made.
+    /// Measurements are in progress.
     UnderWay,
-    /// It ended before all was measured, and can be taken up again.
+    /// Ended before all measurements; can be resumed.
     Interrupted,
 }
 
-/// Where a run is.
+/// Progress of a run in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LabProgress {
-    /// What is measured now.
+    /// Case that is currently measured.
     pub case: LabWords,
-    /// For the how many-th time, from 1.
+    /// Number of its current repetition, counted from 1.
     pub repetition: u32,
-    /// How many parts are done; a part is one repetition of one case.
+    /// Parts completed; a part is one repetition of one case.
     pub parts_done: u64,
-    /// When this part began, in milliseconds since 1970.
+    /// Start of the current part in milliseconds since 1970-01-01 UTC.
     pub part_began_ms: u64,
-    /// About how many seconds the run takes from then on, if nothing has to be
-    /// repeated more often than the plan says.
+    /// Estimated time in seconds from the start of the current part to the end of the run, without
+    /// repetitions beyond those of the plan.
     pub seconds_left: u64,
 }

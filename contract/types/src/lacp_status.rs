@@ -1,83 +1,83 @@
-//! Observed state of LACP on one link. States are called as the standard calls them
-//! (IEEE 802.1AX-2014, 6.4), in small letters.
+//! Observed state of LACP on one link. State names are those of IEEE 802.1AX-2014, section 6.4, in
+//! lower case.
 
 use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
 use utoipa::ToSchema;
 
-/// LACP on the link of a member.
+/// State of LACP on a member's link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LacpMemberStatus {
-    /// Our end.
+    /// Local end of the link (Actor).
     pub actor: LacpPortStatus,
-    /// The other end, as it was heard last or is assumed.
+    /// Remote end (Partner), as last received or as assumed by default.
     pub partner: LacpPortStatus,
-    /// State of the Receive machine, like `current`.
+    /// State of the Receive machine, such as `current`.
     pub receive: String,
-    /// State of the Periodic Transmission machine, like `slow-periodic`.
+    /// State of the Periodic Transmission machine, such as `slow-periodic`.
     pub periodic: String,
-    /// State of the Mux machine, like `waiting`.
+    /// State of the Mux machine, such as `waiting`.
     pub mux: String,
-    /// What the Selection Logic decided: `selected`, `standby` or `unselected`.
+    /// Result of the Selection Logic: `selected`, `standby` or `unselected`.
     pub selected: String,
-    /// Whether frames from it are taken.
+    /// True if frames received on the link are accepted.
     pub collecting: bool,
-    /// Whether frames may be sent on it.
+    /// True if frames may be sent on the link.
     pub distributing: bool,
-    /// State of our churn detection, like `churn`: we do not get in sync.
+    /// State of Actor churn detection, such as `churn`: the Actor does not reach synchronization.
     pub actor_churn: String,
-    /// State of churn detection for the other end.
+    /// State of Partner churn detection.
     pub partner_churn: String,
-    /// The port of this host that the link leads back to.
+    /// Port of this host that the link is looped back to; absent without a loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looped_port: Option<u16>,
-    /// Milliseconds since the last LACPDU was taken; absent if there was none.
+    /// Time since the last accepted LACPDU in ms; absent if none was received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_pdu_age_ms: Option<u64>,
-    /// What was counted.
+    /// Counters of LACP and Marker PDUs.
     pub counters: LacpCounters,
 }
 
-/// One end of a link. Priorities: the lower number goes first.
+/// One end of a link. Lower priority values take precedence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LacpPortStatus {
-    /// Priority of the System.
+    /// System priority of this end.
     pub system_priority: u16,
-    /// The System's address; all zero if no System is known.
+    /// MAC address of the System; all zero if unknown.
     #[schema(value_type = String)]
     pub system: MacAddr,
-    /// Ports of one System and one key can aggregate.
+    /// Aggregation key. Ports of one System with equal keys can aggregate.
     pub key: u16,
-    /// Priority of the port.
+    /// Port priority of this end.
     pub port_priority: u16,
-    /// The port's number within its System.
+    /// Number of the port within its System.
     pub port: u16,
-    /// The bits of its state that are set, such as `activity` and `synchronization`.
+    /// State bits that are set, such as `activity` and `synchronization`.
     pub state: Vec<String>,
 }
 
-/// Counters of LACP on one link, since it joined the team (IEEE 802.1AX-2014, 7.3.4).
+/// Counters of LACP on one link since it joined the team (IEEE 802.1AX-2014, section 7.3.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LacpCounters {
-    /// LACPDUs received that were valid.
+    /// Valid LACPDUs received on the link.
     pub lacpdus_rx: u64,
-    /// LACPDUs sent.
+    /// LACPDUs sent on the link.
     pub lacpdus_tx: u64,
-    /// Markers received.
+    /// Marker PDUs received on the link.
     pub markers_rx: u64,
-    /// Markers that were left without response: too many at a time, or no link.
+    /// Marker PDUs without a response: rate limit exceeded, or link down.
     pub markers_unanswered: u64,
-    /// Marker Responses received, for which nobody here asks.
+    /// Marker Response PDUs received. This host sends no Marker PDUs.
     pub marker_responses_rx: u64,
-    /// Marker Responses sent.
+    /// Marker Response PDUs sent on the link.
     pub marker_responses_tx: u64,
-    /// Frames of the slow protocols that were malformed, or of a subtype that cannot be.
+    /// Slow Protocols frames that were malformed or had an illegal subtype.
     pub illegal_rx: u64,
-    /// PDUs of other slow protocols.
+    /// PDUs of other Slow Protocols.
     pub unknown_rx: u64,
-    /// LACPDUs that named another partner than the one that was known: cables were
-    /// changed, or somebody forges.
+    /// LACPDUs that named a partner other than the known one: cables were changed, or LACPDUs are
+    /// forged.
     pub partner_changes: u64,
-    /// LACPDUs of this very host.
+    /// LACPDUs that originated from this host.
     pub loopbacks: u64,
 }

@@ -1,93 +1,92 @@
-//! The contract between the daemon and everybody else: the API's types, the host
-//! file, its validation, and the plan a change amounts to.
+//! Contract between the daemon and its clients: the API's types, the host file, its validation, and
+//! the plan that results from a change.
 //!
-//! Desired state ([`HostConfig`] and its parts) and observed state (`…Status`)
-//! are separate types. Both sides of the API use these very types, so there is
-//! nothing to generate between them; for other languages the daemon serves the
-//! OpenAPI document made from them.
+//! Desired state ([`HostConfig`] and its parts) and observed state (`…Status`) are separate types.
+//! Daemon and clients written in Rust share these types; for other languages the daemon serves the
+//! OpenAPI document derived from them.
 //!
-//! What it does not do: no I/O, no look at the host. Whether a device exists is
-//! asked by the daemon.
+//! This crate performs no I/O and does not examine the host. The daemon checks whether devices
+//! exist.
 //!
 //! # The REST API
 //!
-//! HTTP/1.1 on a Unix socket, [`SOCKET_DEFAULT`] unless told otherwise. Every
-//! answer that is not a success has an [`ErrorBody`] and the status of its first
-//! error ([`ErrorCode::http_status`]). A mutation answers 202 with the
-//! [`Operation`] it became and its address in `Location`; with `?dry_run=true` it
-//! answers 200 with the [`Plan`] and changes nothing. A change by which a store would
-//! promise more than it can keep is refused with [`ErrorCode::Overcommitted`]; with
-//! `?force=true` it is not.
+//! HTTP/1.1 on a Unix socket, by default [`SOCKET_DEFAULT`]. Every unsuccessful response has an
+//! [`ErrorBody`] and the status of its first error ([`ErrorCode::http_status`]). A mutation returns
+//! 202 with the [`Operation`] that carries it out and the operation's address in `Location`; with
+//! `?dry_run=true` it returns 200 with the [`Plan`] and changes nothing. A change that would
+//! overcommit a store's capacity is rejected with [`ErrorCode::Overcommitted`] unless `?force=true`
+//! is given.
 //!
-//! | endpoint | gives or does |
+//! | endpoint | result or action |
 //! |---|---|
 //! | `GET /1.0` | [`HostStatus`] |
-//! | `GET /1.0/openapi.json` | the OpenAPI document |
+//! | `GET /1.0/openapi.json` | OpenAPI document |
 //! | `GET /1.0/config` | [`HostConfig`]; with `?format=toml` the host file |
-//! | `POST /1.0/apply` | [`ApplyRequest`]: make the host be as described |
-//! | `GET`, `POST /1.0/switches` | [`SwitchStatus`] of all; add a [`SwitchConfig`] |
+//! | `POST /1.0/apply` | [`ApplyRequest`]: changes the host to the described state |
+//! | `GET`, `POST /1.0/switches` | list of [`SwitchStatus`]; adds a [`SwitchConfig`] |
 //! | `GET /1.0/switches/{name}` | [`SwitchStatus`] |
 //! | `PUT`, `PATCH`, `DELETE /1.0/switches/{name}` | replace; JSON merge patch (RFC 7386); delete |
 //! | `GET /1.0/switches/{name}/addresses` | list of [`AddressStatus`] |
 //! | `/1.0/uplinks`, `/1.0/teams`, `/1.0/nics` | the same verbs with [`UplinkConfig`], [`TeamConfig`] and [`NicConfig`] |
 //! | `/1.0/stores`, `/1.0/qos-policies`, `/1.0/disks` | the same verbs with [`StoreConfig`], [`QosPolicyConfig`] and [`DiskConfig`]; `DELETE` of a disk with `?with_file=true` deletes its file too |
-//! | `POST /1.0/disks/{name}/check`, `…/compact`, `…/merge` | look whether its file is sound; give back what it does not need; write it into its parent |
+//! | `POST /1.0/disks/{name}/check`, `…/compact`, `…/merge` | checks the disk's file; releases unused space; merges the file into its parent |
 //! | `POST /1.0/disks/{name}/convert`, `…/snapshot` | [`ConvertDiskRequest`], [`SnapshotDiskRequest`] |
-//! | `POST /1.0/stores/{name}/measure` | [`MeasureStoreRequest`]: find out what it can do |
+//! | `POST /1.0/stores/{name}/measure` | [`MeasureStoreRequest`]: measures the capacity |
+//! | `POST /1.0/stores/{name}/image-info`, `…/image-check`, `…/image-repair`, `…/image-relink` | [`ImageRequest`]: returns [`ImageInfo`], [`ImageCheck`] or [`ImageChanges`] |
 //! | `/1.0/vms` | the same verbs with [`VmConfig`] |
-//! | `POST /1.0/vms/{name}/start`, `…/kill`, `…/pause`, `…/resume`, `…/reset` | do so |
-//! | `POST /1.0/vms/{name}/stop` | [`StopVmRequest`]: ask its guest to turn itself off |
-//! | `POST /1.0/vms/{name}/freeze`, `…/thaw` | [`FreezeVmRequest`]: its guest's agent holds writes to file systems, and lets them go on |
-//! | `GET /1.0/vms/{name}/guest` | [`VmGuest`]: what its guest's agent tells |
-//! | `GET /1.0/vms/{name}/console` | its serial console: with `Upgrade: suimon-console` the bytes of both directions, as they are |
-//! | `GET /1.0/vms/{name}/libvirt` | the elements of a libvirt domain that give a VM these NICs and disks |
+//! | `POST /1.0/vms/{name}/start`, `…/kill`, `…/pause`, `…/resume`, `…/reset` | action on the VM |
+//! | `POST /1.0/vms/{name}/stop` | [`StopVmRequest`]: requests the guest to shut down |
+//! | `POST /1.0/vms/{name}/freeze`, `…/thaw` | [`FreezeVmRequest`]: the guest agent freezes and thaws file systems |
+//! | `GET /1.0/vms/{name}/guest` | [`VmGuest`]: report of the guest agent |
+//! | `GET /1.0/vms/{name}/console` | serial console: with `Upgrade: suimon-console` the raw bytes of both directions |
+//! | `GET /1.0/vms/{name}/libvirt` | elements of a libvirt domain with the VM's NICs and disks |
 //! | `/1.0/pfs` | the same verbs with [`PfConfig`] |
-//! | `POST /1.0/vms/{name}/migrate` | [`MigrateVmRequest`]: it goes to another node while it runs; a dry run gives the [`Plan`] of that node |
-//! | `POST /1.0/arrivals` | [`ArrivalRequest`]: make what a VM needs that comes from another node |
-//! | `GET`, `DELETE /1.0/arrivals/{id}`, `POST …/activate` | [`Arrival`]: what becomes of it; it does not come; it is this node's |
-//! | `GET /1.0/arrivals/{id}/memory`, `…/disks/{disk}` | with `Upgrade: suimon-memory` what QEMU sends of it; with `Upgrade: suimon-nbd` NBD, to the disk |
-//! | `/1.0/nodes` | the same verbs with [`NodeConfig`]: other nodes, to which VMs can go |
-//! | `POST /1.0/nodes/{name}/drain`, `…/undrain` | [`DrainRequest`]: no VM comes to the node, which may be this one, and its VMs go to others; a dry run gives the [`DrainPlan`]. Take that back |
-//! | `GET /1.0/sriov`, `…/{adapter}` | [`SriovAdapter`]s: all that have SR-IOV; one by its PCI address, device or [`PfConfig`] |
+//! | `POST /1.0/vms/{name}/migrate` | [`MigrateVmRequest`]: live migration to another node; a dry run returns the [`Plan`] of that node |
+//! | `POST /1.0/arrivals` | [`ArrivalRequest`]: prepares the resources of a VM that migrates to this node |
+//! | `GET`, `DELETE /1.0/arrivals/{id}`, `POST …/activate` | [`Arrival`]: its state; abandons it; makes this node the VM's owner |
+//! | `GET /1.0/arrivals/{id}/memory`, `…/disks/{disk}` | with `Upgrade: suimon-memory` QEMU's migration stream; with `Upgrade: suimon-nbd` NBD to the disk |
+//! | `/1.0/nodes` | the same verbs with [`NodeConfig`]: other nodes, as destinations of VMs |
+//! | `POST /1.0/nodes/{name}/drain`, `…/undrain` | [`DrainRequest`]: migrates the VMs of the node, which may be this one, and admits no new ones; a dry run returns the [`DrainPlan`]. Ends the drain |
+//! | `GET /1.0/sriov`, `…/{adapter}` | all [`SriovAdapter`]s; one by its PCI address, device or [`PfConfig`] |
 //! | `GET /1.0/qos/flows` | list of [`QosFlowStatus`] |
-//! | `POST /1.0/qos/what-if` | [`WhatIfRequest`]: what proposals would promise, as a [`WhatIfAnswer`]; nothing changes |
-//! | `GET /1.0/vmq` | list of [`VmqStatus`] of the teams and uplinks that switches use |
-//! | `GET`, `PUT`, `PATCH`, `DELETE /1.0/power` | [`PowerStatus`]; want a [`PowerConfig`], change it, want none |
-//! | `GET`, `PUT`, `PATCH`, `DELETE /1.0/cluster` | [`ClusterStatus`]; be a node of a cluster as [`ClusterConfig`] says, change it, leave it |
-//! | `GET /1.0/cluster/flows` | list of [`ClusterDisk`]: disks on shared stores of all nodes, as their reports name them |
-//! | `GET /1.0/nics/{name}/capture`, `…/uplinks/…` | pcapng as it comes; `?snaplen=&max_frames=&max_bytes=`; the id of the operation that it is in `Suimon-Operation` |
+//! | `POST /1.0/qos/what-if` | [`WhatIfRequest`]: computes the reservations of proposals as a [`WhatIfAnswer`], without changes |
+//! | `GET /1.0/vmq`, `…/{uplink}` | list of [`VmqStatus`] of the teams and uplinks that switches use; one of them |
+//! | `GET`, `PUT`, `PATCH`, `DELETE /1.0/power` | [`PowerStatus`]; sets, changes or removes the [`PowerConfig`] |
+//! | `GET`, `POST`, `PUT`, `PATCH`, `DELETE /1.0/cluster` | [`ClusterStatus`]; creates a cluster, joins one, changes the [`ClusterConfig`], leaves the cluster |
+//! | `DELETE /1.0/cluster/members/{name}` | removes a permanently failed node |
+//! | `GET /1.0/cluster/flows` | list of [`ClusterDisk`]: disks on shared stores in the reports of all nodes |
+//! | `GET /1.0/nics/{name}/capture`, `…/uplinks/…` | stream of pcapng; `?snaplen=&max_frames=&max_bytes=`; `Suimon-Operation` contains the operation's id |
 //! | `GET /1.0/queues` | list of [`QueueStatus`] |
 //! | `POST /1.0/queues/{port}/{rx or tx}/{index}/move` | [`MoveQueueRequest`] |
 //! | `GET /1.0/processors` | list of [`ProcessorStatus`] |
-//! | `GET /1.0/events` | list of [`Event`]; `?after=&limit=&severity=` |
-//! | `GET /1.0/events/follow` | one [`Event`] per line as they happen; `?after=&severity=` |
+//! | `GET /1.0/events` | list of [`Event`]; `?after=&limit=&severity=&subject=&id=` |
+//! | `GET /1.0/events/follow` | stream with one [`Event`] per line; `?after=&severity=&subject=&id=` |
 //! | `GET /1.0/operations`, `…/{id}` | [`Operation`]s |
-//! | `GET /1.0/operations/{id}/wait` | the operation when it has ended; `?timeout_s=` |
-//! | `GET /1.0/operations/{id}/follow` | one [`Operation`] per line at every change |
-//! | `DELETE /1.0/operations/{id}` | cancel it |
+//! | `GET /1.0/operations/{id}/wait` | the operation, after it ended; `?timeout_s=` |
+//! | `GET /1.0/operations/{id}/follow` | stream with one [`Operation`] per line at every change |
+//! | `DELETE /1.0/operations/{id}` | cancels the operation |
 //! | `GET /1.0/top` | [`TopSnapshot`] |
 //! | `POST /1.0/console/logins` | [`ConsoleLogin`] |
-//! | `GET /1.0/lab` | [`LabStatus`]: plans, whether somebody runs them, and what was asked for |
-//! | `GET`, `POST /1.0/lab/runs` | list of [`LabRun`]; ask for one with a [`LabRunRequest`], answered by the [`LabRequest`] it became |
-//! | `GET /1.0/lab/runs/{id}`, `…/report` | [`LabRunDetails`]; the report as a page |
-//! | `DELETE /1.0/lab/requests/{id}` | withdraw a [`LabRequest`], or end its run |
+//! | `GET /1.0/lab` | [`LabStatus`]: plans, worker and requests |
+//! | `GET`, `POST /1.0/lab/runs` | list of [`LabRun`]; requests a run with a [`LabRunRequest`] and returns the [`LabRequest`] |
+//! | `GET /1.0/lab/runs/{id}`, `…/report` | [`LabRunDetails`]; the report as HTML |
+//! | `DELETE /1.0/lab/requests/{id}` | withdraws a [`LabRequest`], or cancels its run |
 //! | `GET /1.0/lab/compare` | [`LabComparison`] of two runs; `?a=&b=` |
-//! | `GET /metrics` | Prometheus text |
+//! | `GET /metrics` | Prometheus text format |
 //!
 //! # Invariants
-//! - Whatever `parse` lets through refers only to what exists in it, holds no
-//!   name, device, socket or address twice, and has every value in its range.
-//! - Keys are only ever added; error codes, event numbers and drop reasons keep
-//!   their meaning.
+//! - A configuration accepted by a parser of this crate refers to existing resources only, uses no
+//!   name, device, socket or address twice, and has every value within its range.
+//! - Keys are only ever added; error codes, event numbers and drop reasons keep their meaning.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-/// Where the daemon listens unless told otherwise.
+/// Default path of the daemon's Unix socket.
 pub const SOCKET_DEFAULT: &str = "/run/suimon/suimon.sock";
-/// Environment variable that names another socket.
+/// Environment variable with a different path of the socket.
 pub const SOCKET_VARIABLE: &str = "SUIMON_SOCKET";
 
-/// Where runs of the lab are unless told otherwise.
+/// Default folder of lab runs.
 pub const LAB_RESULTS_DEFAULT: &str = "/var/lib/suimon/lab";
 
 mod byte_size;
@@ -274,7 +273,7 @@ pub use store_capability::{
     StorePatternFigure,
 };
 pub use store_file::{StoreFile, StoreFileError};
-/// Texts of the daemon and of its clients count things alike.
+/// Count with its noun in singular or plural, for consistent texts of the daemon and its clients.
 pub use suimon_quantity::Count;
 pub use team_config::{
     LacpSettings, LacpTimer, TEAM_MEMBERS_MAX, TeamAlgorithm, TeamConfig, TeamMode,

@@ -1,6 +1,6 @@
-//! A VM's NICs and disks as elements of a libvirt domain, for those who start VMs with
-//! libvirt (<https://libvirt.org/formatdomain.html>: "vhost-user interface", "Hard drives,
-//! floppy disks, CDROMs", "Memory Backing").
+//! NICs and disks of a VM as elements of a libvirt domain, for VMs started by libvirt
+//! (<https://libvirt.org/formatdomain.html>: "vhost-user interface", "Hard drives, floppy disks,
+//! CDROMs", "Memory Backing").
 
 use core::fmt::Write;
 use std::path::Path;
@@ -8,12 +8,12 @@ use std::path::Path;
 use crate::config::default_mtu;
 use crate::{DiskConfig, DiskController, HostConfig, NicBackend, NicConfig, VmConfig};
 
-/// QEMU makes devices of `qemu:commandline` before libvirt's own, whose slots it would take: libvirt
-/// begins with the first.
+/// First PCI slot of emulated NICs. QEMU creates devices of `qemu:commandline` before libvirt's
+/// devices, to which libvirt assigns slots from the first one upwards.
 const LEGACY_NIC_SLOT: u8 = 0x10;
 
-/// The elements `memoryBacking` and `devices` of a domain that has the VM's NICs and disks.
-/// Our sockets are where QEMU connects, and connects again after a daemon's death.
+/// Returns the elements `memoryBacking` and `devices` of a domain with the VM's NICs and disks.
+/// QEMU connects to the daemon's sockets, and reconnects after a crash of the daemon.
 pub fn libvirt_elements(config: &HostConfig, vm: &VmConfig) -> String {
     let mut xml = String::from("<memoryBacking>\n");
     if vm.huge_pages {
@@ -24,12 +24,13 @@ pub fn libvirt_elements(config: &HostConfig, vm: &VmConfig) -> String {
         "  <source type='memfd'/>\n  <access mode='shared'/>\n</memoryBacking>\n<devices>\n",
     );
     let disks = vm.disks.iter().map(|name| config.disks.iter().find(|disk| disk.name == *name));
-    // Places on an emulated controller follow from the letter.
+    // The unit on an emulated controller is independent of the device letter.
     let (mut ide, mut sata) = (0, 0);
     for (index, disk) in disks.enumerate() {
         let Some(disk) = disk else { continue };
         if let Some(of_vm) = config.emulated_disk_socket(disk) {
-            // Libvirt's QEMU is let in where the disk says so, and in the VM's folder is not.
+            // The disk's own socket admits the users it configures, such as libvirt's; the socket
+            // in the VM's folder does not.
             let own = disk.nbd.as_ref().and_then(|nbd| nbd.socket.clone());
             let socket = own.unwrap_or(of_vm);
             let place = if disk.controller == DiskController::Ide { &mut ide } else { &mut sata };
@@ -58,12 +59,12 @@ pub fn libvirt_elements(config: &HostConfig, vm: &VmConfig) -> String {
         if let Some(mac) = nic.mac {
             line(&mut xml, 4, &format!("<mac address='{mac}'/>"));
         }
-        // No NIC of a VM connects itself: validation refuses it.
+        // Validation rejects VM NICs in client mode.
         source(&mut xml, " mode='client'", &socket);
         line(&mut xml, 4, "<model type='virtio'/>");
         line(&mut xml, 4, &format!("<driver queues='{}'/>", nic.queues));
         if nic.mtu != default_mtu() {
-            // What an element `mtu` says libvirt sets of a port of Open vSwitch, and fails here.
+            // libvirt applies an `mtu` element to an Open vSwitch port, which fails here.
             let words = format!("<!-- have the guest set its MTU to {} -->", nic.mtu);
             line(&mut xml, 4, &words);
         }
@@ -85,9 +86,9 @@ fn source(xml: &mut String, mode: &str, socket: &Path) {
     line(xml, 4, "</source>");
 }
 
-/// A disk that QEMU emulates and has over NBD ("network" disks in `formatdomain.html`). How long
-/// it waits for a daemon, which is as long as QEMU does that the daemon starts, can be told to
-/// newer libvirts only; 9.0 (Debian 12) refuses the word where it validates.
+/// Writes a disk emulated by QEMU and accessed over NBD ("network" disks in `formatdomain.html`).
+/// The reconnect timeout cannot be set: libvirt 9.0 (Debian 12) rejects the attribute during
+/// validation.
 fn emulated_disk(
     xml: &mut String,
     disk: &DiskConfig,
@@ -121,9 +122,10 @@ fn emulated_disk(
     xml.push_str("  </disk>\n");
 }
 
-/// libvirt has no element for a NIC on a stream socket, but takes QEMU's own words.
+/// Writes a NIC on a stream socket as QEMU command-line arguments, since libvirt has no element for
+/// it.
 fn legacy_nic(xml: &mut String, nic: &NicConfig, socket: &Path, slot: u8) {
-    // In QEMU's lists two commas stand for one; two hyphens would end the comment.
+    // Two commas represent one in QEMU's lists; two hyphens would end the XML comment.
     let path = socket.to_string_lossy().replace(',', ",,");
     let mac = nic.mac.map(|mac| format!(",mac={mac}")).unwrap_or_default();
     let words = format!(
@@ -137,7 +139,7 @@ fn legacy_nic(xml: &mut String, nic: &NicConfig, socket: &Path, slot: u8) {
     line(xml, 7, &format!("{words} -->"));
 }
 
-/// `a`, `b`, …; a VM has 16 disks at most.
+/// Returns the device letter of the index: `a`, `b`, and so on. A VM has at most 16 disks.
 fn letter(index: usize) -> char {
     let letter = u8::try_from(index).ok().and_then(|index| b'a'.checked_add(index));
     char::from(letter.unwrap_or(b'z'))

@@ -1,41 +1,40 @@
-//! What is said about a VM that moves from one node to another while it runs.
+//! Messages about the live migration of a VM from one node to another.
 //!
-//! The node that it leaves drives: it asks the other whether the VM can come, has it prepare an
-//! *arrival*, copies disks and memory over connections that are upgraded from HTTP, and hands the
-//! VM over. Until the arrival is active, the VM is the first node's; from then on it is the
-//! other's. An arrival that was abandoned never becomes active, and one that is active is never
-//! abandoned, so that at most one of both ever runs the VM.
+//! The source node drives the migration. It requests the destination to prepare an *arrival*,
+//! copies disks and memory over connections upgraded from HTTP, and hands over the VM. The source
+//! owns the VM until the arrival becomes active; the destination owns it afterwards. An abandoned
+//! arrival never becomes active, and an active one is never abandoned, so that at most one node
+//! ever runs the VM.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{ByteSize, DiskConfig, Name, NicConfig, QosPolicyConfig, VmConfig};
 
-/// The version of what nodes say to each other about VMs that move. Nodes of different versions
-/// move none.
+/// Version of the protocol between nodes. Nodes with different versions do not migrate VMs.
 pub const MIGRATION_PROTOCOL: u32 = 2;
 
-/// Milliseconds for which a VM may stand still at the end of a migration unless told otherwise.
+/// Default of the longest downtime at the end of a migration, in ms.
 pub const DOWNTIME_MS_DEFAULT: u32 = 300;
-/// And at most.
+/// Upper limit of the longest downtime, in ms.
 pub const DOWNTIME_MS_MAX: u32 = 60_000;
 
-/// `POST /1.0/vms/{name}/migrate`: the VM goes to another node while it runs.
+/// Body of `POST /1.0/vms/{name}/migrate`: live migration to another node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MigrateVmRequest {
-    /// The node, one of the host's `[[node]]`s.
+    /// Destination, one of the host's `[[node]]`s.
     pub to: Name,
-    /// Milliseconds for which it may stand still at the end, 1 to 60 000: the last of its memory
-    /// is sent then. Once what is left takes no longer, it is handed over.
+    /// Longest downtime in ms, 1 to 60 000. The VM is stopped and handed over once the remaining
+    /// memory can be sent in this time.
     #[serde(default = "downtime_default")]
     #[schema(minimum = 1, maximum = 60_000)]
     pub downtime_ms: u32,
-    /// Bytes of memory sent in a second at most; as many as the connection carries if absent.
+    /// Limit of memory transfer in bytes per second; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<ByteSize>,
-    /// Whether the files of its disks are deleted here once it runs there. Otherwise they stay,
-    /// as those of a disk that is deleted.
+    /// True if the files of the VM's disks are deleted on this node after the migration. Otherwise
+    /// they are kept, like those of a deleted disk.
     #[serde(default)]
     pub with_files: bool,
 }
@@ -44,153 +43,154 @@ pub(crate) const fn downtime_default() -> u32 {
     DOWNTIME_MS_DEFAULT
 }
 
-/// Where a migration is.
+/// Phase of a migration, in chronological order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MigrationPhase {
-    /// The other node makes what the VM needs.
+    /// The destination prepares the VM's resources.
     Preparing,
-    /// Disks are copied, and what the guest writes meanwhile.
+    /// Disks are copied, including writes of the guest in the meantime.
     CopyingDisks,
-    /// Memory is copied, and what the guest writes meanwhile, disks too.
+    /// Memory is copied, including writes of the guest to memory and disks in the meantime.
     CopyingMemory,
-    /// The VM stands still; what is left is copied.
+    /// The VM is stopped; the remaining state is copied.
     Switching,
-    /// Everything is there, and the other node was told to run it.
+    /// The destination has all state and was requested to run the VM.
     HandedOver,
 }
 
-/// A VM that leaves this node, or comes to it.
+/// VM that migrates from or to this node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VmMigration {
-    /// Names it on both nodes.
+    /// Id of the migration on both nodes.
     pub id: String,
-    /// Whether it leaves; otherwise it comes.
+    /// True on the source node, false on the destination.
     pub leaves: bool,
-    /// The other node, as this one calls it; the host's name if that is not known here.
+    /// Name of the other node in this host's configuration; its host name if it is not configured
+    /// here.
     pub node: String,
-    /// Where it is, as far as this node knows.
+    /// Phase, as far as known to this node.
     pub phase: MigrationPhase,
-    /// Bytes of disks copied so far, what was copied again included. 0 where it comes to.
+    /// Bytes of disks copied, including repeated copies. 0 on the destination.
     pub disk_bytes_copied: u64,
-    /// Bytes of disks that are left.
+    /// Bytes of disks left to copy.
     pub disk_bytes_left: u64,
-    /// Bytes of memory sent so far, what was sent again included. 0 where it comes to.
+    /// Bytes of memory sent, including repeated copies. 0 on the destination.
     pub memory_bytes_copied: u64,
-    /// Bytes of memory that are left.
+    /// Bytes of memory left to copy.
     pub memory_bytes_left: u64,
-    /// Its disks that are copied.
+    /// Names of disks that are copied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks_copied: Vec<Name>,
-    /// Its disks that are handed over: both nodes see their files.
+    /// Disks that are handed over, because both nodes access their files in a shared store.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks_handed_over: Vec<Name>,
 }
 
-/// Where a device of a VM that runs is plugged in.
+/// PCI port of a device of a running VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArrivingPort {
-    /// `nic/NAME` or `disk/NAME`.
+    /// Device: `nic/NAME` or `disk/NAME`.
     pub device: String,
-    /// The machine's port, from 0 on.
+    /// Number of the machine's port, from 0.
     #[schema(minimum = 0, maximum = 255)]
     pub port: u8,
 }
 
-/// A disk in a store that both nodes see, as its guest knows it.
+/// Guest-visible geometry of a disk in a shared store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskHandedOver {
-    /// The disk.
+    /// Name of the disk.
     pub name: Name,
-    /// Its bytes.
+    /// Size of the disk in bytes.
     #[schema(minimum = 0, maximum = 9_223_372_036_854_775_807usize)]
     pub size_bytes: u64,
-    /// Bytes of a sector.
+    /// Logical sector size in bytes.
     #[schema(minimum = 0, maximum = 4_294_967_295usize)]
     pub logical_sector: u32,
-    /// Bytes that are written at a time without being read before.
+    /// Physical sector size in bytes.
     #[schema(minimum = 0, maximum = 4_294_967_295usize)]
     pub physical_sector: u32,
 }
 
-/// A file that the node which a VM leaves has made in a store, and has open: the node that finds
-/// it in its own store of that name sees the same one.
+/// File that the source node created in a shared store and keeps open. A destination that finds the
+/// file in its store of the same name accesses the same directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoreToken {
-    /// The store.
+    /// Name of the store.
     pub store: Name,
-    /// What the file's name is made of, 32 hexadecimal digits; drawn at random.
+    /// Random part of the file's name, 32 hexadecimal digits.
     pub token: String,
 }
 
-/// `POST /1.0/arrivals`: a VM that runs on another node wants to come.
+/// Body of `POST /1.0/arrivals`: request of a source node to prepare a migration to this node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArrivalRequest {
-    /// [`MIGRATION_PROTOCOL`] of the node that it leaves.
+    /// [`MIGRATION_PROTOCOL`] of the source node.
     #[schema(minimum = 0, maximum = 4_294_967_295usize)]
     pub protocol: u32,
-    /// Names the migration, 32 hexadecimal digits; chosen by the node that it leaves, at random.
+    /// Id of the migration, 32 hexadecimal digits, chosen at random by the source node.
     pub id: String,
-    /// The name of the host that it leaves.
+    /// Host name of the source node.
     pub from: String,
-    /// The VM.
+    /// Current configuration of the VM.
     pub vm: VmConfig,
-    /// How it was started, which holds as long as it runs.
+    /// Configuration at the VM's start, in effect while it runs.
     pub as_started: VmConfig,
-    /// Whether its CPUs stand still, and stay so.
+    /// True if the VM's CPUs are paused and remain paused.
     pub is_paused: bool,
-    /// What the guest sees as the machine's identity, 32 hexadecimal digits.
+    /// UUID of the machine as the guest sees it, 32 hexadecimal digits.
     pub uuid: String,
-    /// Its NICs.
+    /// NICs of the VM as configured.
     pub nics: Vec<NicConfig>,
-    /// Its disks: those that are copied as they are to be made, without parents and with their
-    /// size; those that are handed over as they are.
+    /// Disks of the VM. Copied disks are given as they are to be created: without parent and with
+    /// their size. Disks handed over are given as configured.
     pub disks: Vec<DiskConfig>,
-    /// Which of them are handed over. They are opened when the VM becomes active.
+    /// Disks handed over. They are opened when the VM becomes active.
     #[serde(default)]
     pub handed_over: Vec<DiskHandedOver>,
-    /// By what their stores are known to be the same on both nodes, one for each.
+    /// Files that prove that both nodes access the same stores, one for each store.
     #[serde(default)]
     pub stores: Vec<StoreToken>,
-    /// The QoS policies that they name.
+    /// QoS policies that the disks refer to.
     pub qos_policies: Vec<QosPolicyConfig>,
-    /// Whether KVM runs it; otherwise QEMU translates.
+    /// True if KVM runs the VM, false if QEMU emulates the CPU.
     pub is_kvm: bool,
-    /// Virtual CPUs that it has now.
+    /// Current number of virtual CPUs.
     #[schema(minimum = 0, maximum = 65_535)]
     pub cpus_now: u16,
-    /// QEMU's version, like `7.2.22`.
+    /// Version of QEMU, such as `7.2.22`.
     pub qemu_version: String,
-    /// The machine that QEMU emulates, like `pc-q35-7.2`.
+    /// Machine type that QEMU emulates, such as `pc-q35-7.2`.
     pub machine: String,
-    /// Where virtio devices are plugged in.
+    /// PCI ports of the virtio devices.
     pub ports: Vec<ArrivingPort>,
-    /// What the CPU can do that it leaves, as the host's kernel names it (`flags` in
-    /// `/proc/cpuinfo`). Matters with KVM only.
+    /// CPU features of the source, as named by the kernel (`flags` in `/proc/cpuinfo`). Used with
+    /// KVM only.
     pub cpu_flags: Vec<String>,
 }
 
-/// What becomes of a VM that comes.
+/// State of an arrival on the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrivalState {
-    /// It is being prepared, or waits for its disks and memory.
+    /// In preparation, or receiving disks and memory.
     Waiting,
-    /// It is this node's, and runs as it did.
+    /// This node owns the VM, which runs or is paused as before.
     Active,
-    /// It will never be this node's. An arrival that is not known is told to be so too.
+    /// Abandoned: this node will never own the VM. Also reported for unknown arrivals.
     Abandoned,
 }
 
-/// `GET /1.0/arrivals/{id}`.
+/// Response of `GET /1.0/arrivals/{id}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Arrival {
-    /// Names the migration.
+    /// Id of the migration.
     pub id: String,
-    /// What becomes of it.
+    /// Current state of the arrival.
     pub state: ArrivalState,
 }

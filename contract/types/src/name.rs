@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use utoipa::ToSchema;
 
-/// The name of a resource: 1 to 63 letters, digits, `-`, `_` and `.`, starting
-/// with a letter or a digit. Safe in paths, URLs and metrics.
+/// Name of a resource: 1 to 63 letters, digits, `-`, `_` and `.`, starting with a letter or a
+/// digit. Safe in paths, URLs and metrics.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 pub struct Name(String);
 
-/// Why a text is not a name.
+/// Error for a text that is not a valid name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "`{text}` is not a name; use 1 to 63 letters, digits, `-`, `_` and `.`, \
@@ -25,7 +25,7 @@ pub struct NameError {
 }
 
 impl Name {
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Desired state of a disk's offer to NBD clients.
+//! Desired state of a disk's NBD export.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// `[disk.nbd]`: the disk as an export of NBD servers, on a Unix socket, on a TCP address
-/// or on both. Disks that share a socket or an address share who is let in there.
+/// `[disk.nbd]`: exports the disk over NBD on a Unix socket, a TCP address or both. Disks that
+/// share a socket or address also share its access rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskNbd {
@@ -15,43 +15,42 @@ pub struct DiskNbd {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub socket: Option<PathBuf>,
-    /// Users of this host who are let in at `socket`, by name or number, beside those of
-    /// `groups`; if both are absent, the daemon's user and group.
+    /// Users of this host permitted to connect to `socket`, by name or number, in addition to
+    /// `groups`. If both are absent, the daemon's user and group are permitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users: Option<Vec<String>>,
-    /// Groups of this host whose members are let in at `socket`, by name or number, beside
-    /// `users`.
+    /// Groups of this host whose members are permitted to connect to `socket`, by name or number,
+    /// in addition to `users`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Vec<String>>,
-    /// Address and TCP port on which the daemon listens, like `192.0.2.1:10809`. Disks may
+    /// IP address and TCP port on which the daemon listens, such as `192.0.2.1:10809`. Disks may
     /// share it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub listen: Option<SocketAddr>,
-    /// PEM file with the certificate chain that is shown at `listen`, where nothing is
-    /// answered before TLS then.
+    /// PEM file with the server's certificate chain. Makes TLS mandatory at `listen`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_certificate: Option<PathBuf>,
-    /// PEM file with the certificate's private key, not readable by everybody.
+    /// PEM file with the certificate's private key. The file must not be readable by all users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_key: Option<PathBuf>,
-    /// PEM file with the authorities of clients: who does not show a certificate that one
-    /// of them has signed is refused.
+    /// PEM file with CA certificates for clients. A client without a certificate signed by one of
+    /// them is rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_client_ca: Option<PathBuf>,
-    /// Names of which a client's certificate must have one, as a DNS name among its
-    /// alternative names; any if absent.
+    /// Permitted DNS names of clients: a client's certificate must contain one as a subject
+    /// alternative name. Any name if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_clients: Option<Vec<String>>,
-    /// Addresses and networks whose clients are let in at `listen`, like `192.0.2.0/24`;
-    /// all if absent.
+    /// IP addresses and networks from which clients may connect to `listen`, such as
+    /// `192.0.2.0/24`; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Vec<String>>,
-    /// Whether others than this host may be served without TLS, so that everybody on the
-    /// way can read and change what passes. Needs `addresses`.
+    /// True if clients on other hosts may connect without TLS, so that the network path can read
+    /// and change the traffic. Requires `addresses`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub plaintext: bool,
 }
@@ -62,12 +61,12 @@ const fn is_false(flag: &bool) -> bool {
 }
 
 impl DiskNbd {
-    /// Offered on a Unix socket, to the daemon's user and group.
+    /// Returns an export on a Unix socket, accessible to the daemon's user and group.
     pub fn on_socket(socket: impl Into<PathBuf>) -> Self {
         Self { socket: Some(socket.into()), ..Self::default() }
     }
 
-    /// Whether TLS is wanted on TCP.
+    /// Returns true if TLS is configured for TCP.
     pub const fn has_tls(&self) -> bool {
         self.tls_certificate.is_some() || self.tls_key.is_some()
     }

@@ -1,5 +1,5 @@
-//! Whether disks can be offered over NBD as they say: each by itself, and with those that
-//! share its socket or address.
+//! Validation of NBD exports: each by itself, and together with others on the same socket or
+//! address.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,13 +10,13 @@ use serde_json::Value;
 use crate::finding::{Finding, Place};
 use crate::{DiskConfig, DiskNbd, ErrorCode, HostConfig, Kind};
 
-/// Keys that say who is let in at `socket`.
+/// Access rules of `socket`.
 const OF_SOCKET: [&str; 2] = ["users", "groups"];
-/// Keys that say who is let in at `listen`.
+/// Access rules of `listen`.
 const OF_LISTEN: [&str; 6] =
     ["tls_certificate", "tls_key", "tls_client_ca", "tls_clients", "addresses", "plaintext"];
 
-/// What is wrong with how one disk is offered.
+/// Reports invalid combinations of one export's keys.
 pub(crate) fn nbd_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let Some(nbd) = &disk.nbd else { return };
     let mut find = |code, key: &str, message: String| {
@@ -71,7 +71,7 @@ fn tls_fits(nbd: &DiskNbd, find: &mut impl FnMut(ErrorCode, &str, String)) {
     }
 }
 
-/// Who reaches the address must be meant to.
+/// Reports addresses that clients on other hosts can reach without an explicit permission.
 fn reach_fits(nbd: &DiskNbd, address: SocketAddr, find: &mut impl FnMut(ErrorCode, &str, String)) {
     if address.port() == 0 {
         let text = "clients have to know the port; give one from 1 to 65535, like 10809";
@@ -103,7 +103,8 @@ fn value_of(nbd: &DiskNbd, key: &str) -> Option<Value> {
     serde_json::to_value(nbd).ok()?.get(key).cloned()
 }
 
-/// One server is on each socket and address, and lets in the same clients for all disks.
+/// Reports exports on one socket or address with different access rules: one server with one set of
+/// rules listens on each.
 pub(crate) fn nbd_servers_agree(config: &HostConfig, findings: &mut Vec<Finding>) {
     let mut sockets: BTreeMap<&PathBuf, &DiskConfig> = BTreeMap::new();
     let mut addresses: BTreeMap<SocketAddr, &DiskConfig> = BTreeMap::new();

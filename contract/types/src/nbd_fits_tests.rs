@@ -11,13 +11,13 @@ fn read(disks: &str) -> HostConfig {
     parse_toml(&format!("{STORE}{disks}"), None).unwrap()
 }
 
-/// Fields that are wrong, with what is said of them.
+/// Returns the invalid fields with their messages.
 fn wrong(disks: &str) -> Vec<(String, String)> {
     let errors = parse_toml(&format!("{STORE}{disks}"), None).err().unwrap_or_default();
     errors.into_iter().map(|error| (error.field.unwrap_or_default(), error.message)).collect()
 }
 
-/// The only field that is wrong.
+/// Returns the only invalid field.
 fn wrong_field(nbd: &str) -> String {
     let mut wrong = wrong(&disk("a", nbd));
     assert_eq!(wrong.len(), 1, "{nbd}: {wrong:?}");
@@ -90,7 +90,7 @@ fn disks_that_share_a_server_let_the_same_clients_in() {
     let told = shared(listen, &format!("{listen}\n{TLS}"));
     let fields: Vec<&str> = told.iter().map(|(field, _)| field.as_str()).collect();
     assert_eq!(fields, ["nbd.tls_certificate", "nbd.tls_key"]);
-    // The same keys of different places need not agree.
+    // The same keys at a socket and at an address may differ.
     assert!(shared(listen, &format!("listen = \"127.0.0.1:2\"\n{TLS}")).is_empty());
     assert!(shared(&format!("{socket}\n{listen}"), listen).is_empty());
 }

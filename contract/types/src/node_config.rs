@@ -1,4 +1,4 @@
-//! Desired state of other nodes, to which VMs can go.
+//! Desired state of other nodes, the destinations of live migration.
 
 use std::path::PathBuf;
 
@@ -7,23 +7,23 @@ use utoipa::ToSchema;
 
 use crate::Name;
 
-/// `[[node]]`: another host with Suimon, as this one reaches it.
+/// `[[node]]`: another host with Suimon, and how to reach its API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeConfig {
-    /// Unique among nodes.
+    /// Name, unique among nodes.
     pub name: Name,
-    /// The address and port of its API, like `192.0.2.2:8443` or `node2.example.net:8443`.
+    /// Address and port of the node's API, such as `192.0.2.2:8443` or `node2.example.net:8443`.
     pub address: String,
-    /// Absolute path of the certificates, in PEM, of which one has signed the node's own, or is
-    /// it.
+    /// Absolute path of a PEM file with CA certificates that sign the node's certificate, or with
+    /// the certificate itself.
     #[schema(value_type = String)]
     pub authority: PathBuf,
-    /// Absolute path of a file whose first line is the token of the node's API. Nobody else may
-    /// read it.
+    /// Absolute path of a file whose first line is the token of the node's API. The file must not
+    /// be readable by other users.
     #[schema(value_type = String)]
     pub token_file: PathBuf,
-    /// The name that its certificate is for; that in `address` if absent.
+    /// Name that the node's certificate must contain; the host in `address` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_name: Option<String>,
 }

@@ -1,9 +1,9 @@
-//! Whether it makes sense how another node is reached.
+//! Validation of the configuration of other nodes.
 
 use crate::finding::{Finding, Place};
 use crate::{ErrorCode, NodeConfig};
 
-/// What is wrong between the keys of one node.
+/// Reports invalid combinations of one node's keys.
 pub(crate) fn node_fits(place: Place, node: &NodeConfig, findings: &mut Vec<Finding>) {
     if node.authority == node.token_file {
         let text = "is the file of certificates, which is no secret; name another for the token";
@@ -12,13 +12,13 @@ pub(crate) fn node_fits(place: Place, node: &NodeConfig, findings: &mut Vec<Find
 }
 
 impl NodeConfig {
-    /// The name or IP address that the node's certificate has to be for.
+    /// Returns the name or IP address that the node's certificate must contain.
     pub fn effective_server_name(&self) -> String {
         let name = self.server_name.clone();
         name.unwrap_or_else(|| Self::server_name_of(&self.address).to_owned())
     }
 
-    /// The host name or IP address in an address with a port, without the brackets of IPv6.
+    /// Returns the host name or IP address in an address with a port, without the brackets of IPv6.
     pub fn server_name_of(address: &str) -> &str {
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
         host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
@@ -115,7 +115,7 @@ mod tests {
         let plan = Plan::between(&before, &after);
         let steps: Vec<_> =
             plan.steps.iter().map(|step| (step.action, step.resource.as_str())).collect();
-        // The address is free before somebody else takes it over.
+        // The address becomes free before another node takes it over.
         let wanted = [(PlanAction::Delete, "node/left"), (PlanAction::ChangeLive, "node/right")];
         assert_eq!(steps, wanted);
     }

@@ -5,20 +5,22 @@ use utoipa::ToSchema;
 
 use crate::{Condition, DrainStatus, NodeConfig};
 
-/// `GET /1.0/nodes/{name}`: another node, asked when it is shown.
+/// Response of `GET /1.0/nodes/{name}`: state of another node, requested from it at the time of the
+/// response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NodeStatus {
-    /// As desired.
+    /// Desired state of the node.
     pub config: NodeConfig,
-    /// Up if it answers, down if it does not, failed if it refuses or cannot be asked.
+    /// `up` if the node responds, `down` if it does not, `failed` if it rejects the request or
+    /// cannot be contacted.
     pub condition: Condition,
-    /// The name that its host has there.
+    /// Host name of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The version of its daemon.
+    /// Version of the node's daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// That it is drained, if it is: no VM can go to it.
+    /// State of the node's drain; absent unless the node is drained. A drained node admits no VMs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<DrainStatus>,
 }

@@ -1,26 +1,25 @@
-//! Observed state of offloads: what could be, what is switched on, what is, and who
-//! does it.
+//! Observed state of offloads: support, configuration, use, and the component that performs each.
 
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Who does what an offload is about, whenever a frame asks for it.
+/// Component that performs an offload for frames that require it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OffloadDoer {
-    /// The guest, or whoever else sends or receives at the ends.
+    /// The guest, or another endpoint of the traffic.
     Guest,
-    /// The uplink's device.
+    /// Network device of the uplink.
     Nic,
-    /// The host's kernel.
+    /// Kernel of the host.
     Kernel,
-    /// The switch, in software.
+    /// Virtual switch, in software.
     Software,
-    /// Whoever does it for the port that the frame leaves by.
+    /// The component of the egress port.
     Egress,
-    /// It is not done.
+    /// No component: the offload is not performed.
     Nobody,
 }
 
@@ -37,44 +36,44 @@ impl fmt::Display for OffloadDoer {
     }
 }
 
-/// One offload of a NIC, a host NIC or an uplink: what is, and why.
+/// State of one offload of a NIC, host NIC or uplink, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OffloadStatus {
-    /// `rx_checksum`, `tx_tcp4_segmentation`, …, seen from the guest, or on an uplink
-    /// from the switch, which uses it.
+    /// Name, such as `rx_checksum` or `tx_tcp4_segmentation`, as seen by the guest; on an uplink,
+    /// as seen by the switch, which uses the device.
     pub name: String,
-    /// Whether the other side could: the guest's driver, the kernel behind a TAP, the
-    /// uplink's device. Absent if that is not known: a virtio driver is not asked for
-    /// what is switched off, and some kernels do not tell what a device can.
+    /// True if the other side supports the offload: the guest's driver, the kernel of a TAP, the
+    /// uplink's device. Absent if unknown: disabled features are not offered to a virtio driver,
+    /// and some kernels do not report a device's features.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supported: Option<bool>,
-    /// Whether its switch is on.
+    /// True if the configuration enables the offload.
     pub enabled: bool,
-    /// Whether it is used.
+    /// True if the offload is in use.
     pub effective: bool,
-    /// Who does it.
+    /// Component that performs the offload.
     pub by: OffloadDoer,
-    /// Why.
+    /// Reason for the offload's state.
     pub reason: String,
 }
 
-/// What a network device does itself.
+/// Offload features of a network device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeviceFeaturesStatus {
-    /// Why it is not known; absent if it is, or if the uplink is a TAP, which has no
-    /// device behind it.
+    /// Reason why the features are unknown; absent if they are known, and for a TAP uplink, which
+    /// has no hardware.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
-    /// Those features that matter here.
+    /// Features relevant to the switch.
     pub features: Vec<DeviceFeatureStatus>,
 }
 
-/// One feature of a network device.
+/// Feature of a network device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeviceFeatureStatus {
-    /// As `ethtool -k` calls it, like `tx-tcp-segmentation`.
+    /// Name as in `ethtool -k`, such as `tx-tcp-segmentation`.
     pub name: String,
-    /// As `ethtool -k` words it: `on`, `off`, `on [fixed]`, `off [fixed]`,
-    /// `on [requested off]`, `off [requested on]`.
+    /// State as in `ethtool -k`: `on`, `off`, `on [fixed]`, `off [fixed]`, `on [requested off]`,
+    /// `off [requested on]`.
     pub state: String,
 }

@@ -1,25 +1,25 @@
-//! Operations: changes that take their time.
+//! Operations: changes carried out asynchronously.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{ApiError, Plan};
 
-/// Where an operation stands.
+/// State of an asynchronous operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OperationState {
-    /// Not finished.
+    /// The operation is in progress.
     Running,
-    /// Done.
+    /// The operation was completed.
     Succeeded,
-    /// Not done; everything is as before.
+    /// Failed; the previous state is restored.
     Failed,
-    /// Stopped on request; everything is as before.
+    /// Cancelled on request; the previous state is restored.
     Cancelled,
 }
 
-/// A change under way. Every change of desired state is one.
+/// Asynchronous operation. Every change of desired state is one.
 ///
 /// ```text
 /// running ──► succeeded
@@ -28,33 +28,33 @@ pub enum OperationState {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Operation {
-    /// Unique while the daemon runs.
+    /// Id, unique while the daemon runs.
     pub id: u64,
-    /// `apply`, `nic add`, `queue move`, `nic capture`, `disk convert`, …
+    /// Kind, such as `apply`, `nic add`, `queue move`, `nic capture` or `disk convert`.
     pub kind: String,
-    /// Whom it is about, like `nic/web`, or `host`.
+    /// Object concerned, such as `nic/web` or `host`.
     pub subject: String,
-    /// Where it stands.
+    /// Current state of the operation.
     pub state: OperationState,
-    /// Steps done.
+    /// Number of steps completed so far.
     pub steps_done: usize,
-    /// Steps in all.
+    /// Number of steps of the whole operation.
     pub steps: usize,
-    /// The step under way, for people.
+    /// Description of the current step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// What it changes, if it changes desired state.
+    /// Plan of the change; absent if the operation does not change desired state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
-    /// What it found, for people, a line each: what a check of a disk has to say.
+    /// Human-readable findings, one per line, such as those of a disk check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub report: Vec<String>,
-    /// Why it failed.
+    /// Error of a failed operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
-    /// When it began, in milliseconds since 1970-01-01 UTC.
+    /// Start time in milliseconds since 1970-01-01 UTC.
     pub started_unix_ms: u64,
-    /// When it ended.
+    /// End time in milliseconds since 1970-01-01 UTC; absent while running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_unix_ms: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Desired state of adapters with SR-IOV, and of their virtual functions.
+//! Desired state of SR-IOV adapters and of their virtual functions.
 
 use std::collections::BTreeMap;
 
@@ -8,72 +8,72 @@ use utoipa::ToSchema;
 
 use crate::Name;
 
-/// Drivers know the rates of VFs in megabits per second.
+/// Resolution of VF rates in bits per second: drivers use megabits per second.
 pub(crate) const VF_RATE_STEP_BPS: u64 = 1_000_000;
 
-/// What a VF is told of its link.
+/// Link state presented to a VF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VfLinkState {
-    /// How the adapter's link is.
+    /// State of the adapter's link.
     Auto,
-    /// That it is up, so that VFs reach each other without it.
+    /// Always up, so that VFs reach each other while the adapter's link is down.
     Enable,
-    /// That it is down: nothing passes.
+    /// Always down: the VF transmits and receives no frames.
     Disable,
 }
 
-/// `[[pf]]`: a network adapter with SR-IOV (its physical function), and the virtual
-/// functions that it is to have.
+/// `[[pf]]`: an SR-IOV network adapter (its physical function) and its virtual functions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PfConfig {
-    /// Unique among adapters.
+    /// Name, unique among adapters.
     pub name: Name,
-    /// The adapter: its network device, or its PCI address, which never changes.
+    /// Adapter: its network device, or its PCI address, which is stable.
     pub device: String,
-    /// Virtual functions that it has. Their number changes only while nobody uses one.
+    /// Number of virtual functions. Changes only while none is in use.
     #[serde(default)]
     pub vfs: u16,
-    /// How they are set up. What is not written stays as it is.
+    /// Settings of virtual functions. Settings that are absent remain unchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vf: Vec<VfConfig>,
 }
 
-/// `[[pf.vf]]`: how an adapter has one of its virtual functions.
+/// `[[pf.vf]]`: settings of one virtual function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VfConfig {
-    /// Its number, 0 to one less than `vfs`.
+    /// Number of the virtual function, 0 to `vfs` - 1.
     pub index: u16,
-    /// Its address, which whoever has it cannot change unless it is trusted.
+    /// MAC address. The VF's user cannot change it unless `trust` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "52:54:00:12:34:56")]
     pub mac: Option<MacAddr>,
-    /// The VLAN that all of its frames are of; whoever has it sees no tags.
+    /// VLAN of all frames of the VF, whose user sees untagged frames only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u16>, minimum = 1, maximum = 4094)]
     pub vlan: Option<VlanId>,
-    /// Whether the adapter drops what it sends from other addresses.
+    /// True if the adapter drops frames sent with another source address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spoof_check: Option<bool>,
-    /// Whether it may change its address and receive what is not for it.
+    /// True if the VF's user may change the MAC address and receive frames addressed to others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<bool>,
-    /// Bits per second that it can always send, a multiple of 1 000 000. Few adapters have
-    /// that.
+    /// Guaranteed transmit rate in bits per second, a multiple of 1 000 000. Few adapters support
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_min_bps: Option<u64>,
-    /// Bits per second that it may send, a multiple of 1 000 000.
+    /// Limit of the transmit rate in bits per second, a multiple of 1 000 000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_max_bps: Option<u64>,
-    /// What it is told of its link: how the adapter's is, that it is up, or that it is down.
+    /// Link state presented to the VF: `auto` (that of the adapter's link), `enable` (up) or
+    /// `disable` (down).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_state: Option<VfLinkState>,
 }
 
 impl VfConfig {
-    /// A virtual function of which nothing is written.
+    /// Returns settings of a virtual function without any value.
     pub const fn new(index: u16) -> Self {
         Self {
             index,
@@ -89,7 +89,7 @@ impl VfConfig {
 }
 
 impl PfConfig {
-    /// What is written of each virtual function.
+    /// Returns the settings by number of the virtual function.
     pub fn vf_by_index(&self) -> BTreeMap<u16, &VfConfig> {
         self.vf.iter().map(|vf| (vf.index, vf)).collect()
     }

@@ -1,4 +1,4 @@
-//! Whether an adapter with SR-IOV and its virtual functions make sense.
+//! Validation of SR-IOV adapters and their virtual functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::finding::{Finding, Place};
 use crate::pf_config::VF_RATE_STEP_BPS;
 use crate::{ErrorCode, PfConfig, VfConfig};
 
-/// What is wrong between the keys of one adapter.
+/// Reports invalid combinations of one adapter's keys.
 pub(crate) fn pf_fits(place: Place, pf: &PfConfig, findings: &mut Vec<Finding>) {
     let mut indexes = BTreeSet::new();
     let mut macs = BTreeMap::new();

@@ -1,11 +1,10 @@
-//! The keys of adapters with SR-IOV and of their virtual functions.
+//! Keys of SR-IOV adapters and of their virtual functions.
 
 use crate::keys::{Key, defaulted, optional, required};
 use crate::pf_config::VF_RATE_STEP_BPS;
 use crate::{Effect, Form, Kind};
 
-/// Virtual functions are counted with 16 bits (PCI Express Base Specification 5.0, section
-/// 9.3.3.6).
+/// NumVFs is a 16-bit field (PCI Express Base Specification 5.0, section 9.3.3.6).
 const VFS: Form = Form::Number { least: 0, most: 65_535 };
 const INDEX: Form = Form::Number { least: 0, most: 65_534 };
 const RATE: Form = Form::Number { least: VF_RATE_STEP_BPS, most: 1_000_000_000_000_000 };

@@ -1,4 +1,4 @@
-//! Plans: what a change of desired state will do.
+//! Plans: the steps of a change of desired state.
 
 use core::fmt;
 
@@ -7,55 +7,55 @@ use utoipa::ToSchema;
 
 use crate::ByteSize;
 
-/// What happens to one resource.
+/// Action of a step on its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanAction {
-    /// It is made.
+    /// The resource does not exist and is created.
     Create,
-    /// It changes without an interruption of its traffic.
+    /// The resource changes without an interruption of its traffic.
     ChangeLive,
-    /// It is deleted and made anew: its traffic is interrupted.
+    /// The resource is deleted and created again: its traffic is interrupted.
     Replace,
-    /// It is deleted.
+    /// The resource exists and is deleted.
     Delete,
 }
 
-/// One key that changes.
+/// Change of one key of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FieldChange {
-    /// The key, like `vlan` or `offload.tx_checksum`.
+    /// Key, such as `vlan` or `offload.tx_checksum`.
     pub field: String,
-    /// Its value before, as JSON; absent if it had none.
+    /// Previous value as JSON; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub from: Option<serde_json::Value>,
-    /// Its value after, as JSON; absent if it has none.
+    /// New value as JSON; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub to: Option<serde_json::Value>,
 }
 
-/// One step of a plan.
+/// Step of a plan: one action on one resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PlanStep {
-    /// What happens.
+    /// Action on the resource.
     pub action: PlanAction,
-    /// To whom, like `nic/web`.
+    /// Resource, such as `nic/web`.
     pub resource: String,
-    /// Which keys change; empty for create and delete.
+    /// Changed keys; empty for create and delete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FieldChange>,
-    /// What the user should know about it, such as that it waits for the next
-    /// start of the daemon.
+    /// Notice for the user, for example that the change takes effect at the next start of the
+    /// daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// The steps in the order in which they are taken.
+/// Steps of a change, in order of execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Plan {
-    /// The steps; empty if desired state already is as asked.
+    /// Steps; empty if the desired state does not change.
     pub steps: Vec<PlanStep>,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for PlanAction {
 }
 
 impl PlanAction {
-    /// `+`, `~`, `±`, `-`: the mark at the head of a step.
+    /// Returns the symbol of the action: `+`, `~`, `±` or `-`.
     pub const fn mark(self) -> char {
         match self {
             Self::Create => '+',
@@ -83,9 +83,9 @@ impl PlanAction {
 }
 
 impl fmt::Display for FieldChange {
-    /// `vlan 10 → 20`, with `none` for an absent value.
+    /// Writes `vlan 10 → 20`, with `none` for an absent value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Units stand last in the names of keys.
+        // Names of keys end with their unit.
         let is_size = self.field.ends_with("_bytes") || self.field.ends_with("_bytes_per_s");
         let shown = |value| Shown { value, is_size };
         write!(f, "{} {} → {}", self.field, shown(self.from.as_ref()), shown(self.to.as_ref()))
@@ -112,7 +112,7 @@ impl fmt::Display for Shown<'_> {
 }
 
 impl fmt::Display for PlanStep {
-    /// `~ nic/web change live: vlan 10 → 20, isolated false → true`.
+    /// Writes `~ nic/web change live: vlan 10 → 20, isolated false → true`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}", self.action.mark(), self.resource, self.action)?;
         for (index, change) in self.changes.iter().enumerate() {

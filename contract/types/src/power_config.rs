@@ -1,4 +1,4 @@
-//! Desired state of the host's power: a plan, and what is to be otherwise.
+//! Desired state of the host's power management: a plan and deviations from it.
 
 use core::fmt;
 
@@ -7,22 +7,23 @@ use utoipa::ToSchema;
 
 use crate::Name;
 
-/// A power plan; the names are those of Windows.
+/// Power plan, with the names used by Windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PowerPlanName {
-    /// Clocks follow the load, without turbo.
+    /// Frequencies follow the load, without turbo.
     Balanced,
-    /// The highest clocks, with turbo; the data plane polls longer and does not park.
+    /// Highest frequencies with turbo. Workers poll longer and do not park.
     HighPerformance,
-    /// Clocks follow the load reluctantly, without turbo; the data plane does not poll.
+    /// Frequencies follow the load with a preference for low ones, without turbo. Workers do not
+    /// poll.
     PowerSaver,
-    /// Only what is written beside it.
+    /// Only the values given beside the plan.
     Custom,
 }
 
 impl PowerPlanName {
-    /// As it is written.
+    /// Returns the name as written in the configuration.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Balanced => "balanced",
@@ -39,23 +40,23 @@ impl fmt::Display for PowerPlanName {
     }
 }
 
-/// What a CPU that chooses its frequency itself is told to prefer
-/// (`energy_performance_preference` of Linux).
+/// Preference of a CPU that selects its frequency autonomously (`energy_performance_preference` of
+/// Linux).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EnergyPreference {
-    /// Performance, whatever it takes.
+    /// Preference for performance, regardless of energy.
     Performance,
-    /// Rather performance.
+    /// Preference for performance over energy.
     BalancePerformance,
-    /// Rather energy.
+    /// Preference for energy over performance.
     BalancePower,
-    /// Energy, whatever it costs.
+    /// Preference for energy, regardless of performance.
     Power,
 }
 
 impl EnergyPreference {
-    /// As it is written, by Linux, too.
+    /// Returns the name as written in the configuration and by Linux.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Performance => "performance",
@@ -66,54 +67,56 @@ impl EnergyPreference {
     }
 }
 
-/// `[power]`: what becomes of the host's CPUs. Without it they are left alone. A key that is
-/// written wins over the plan. What the daemon changes it puts back when it ends.
+/// `[power]`: power management of the host's CPUs, which are unchanged without this table. A key
+/// given here takes precedence over the plan. The daemon restores changed settings when it ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PowerConfig {
-    /// The plan; `custom` asks for nothing but what is written beside it.
+    /// Power plan: `balanced`, `high-performance`, `power-saver`, or `custom` for the values given
+    /// here only.
     pub plan: PowerPlanName,
-    /// cpufreq governor by its name, such as `schedutil`.
+    /// Name of the cpufreq governor, such as `schedutil`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governor: Option<Name>,
-    /// What a CPU that chooses its frequency itself is told to prefer.
+    /// Preference of a CPU that selects its frequency autonomously.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_preference: Option<EnergyPreference>,
-    /// Lowest frequency, in percent of the highest that the CPU has, 0 to 100.
+    /// Lowest frequency in percent of the CPU's highest frequency, 0 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub performance_percent_min: Option<u8>,
-    /// Highest frequency, in percent of the highest that the CPU has, 1 to 100.
+    /// Highest frequency in percent of the CPU's highest frequency, 1 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub performance_percent_max: Option<u8>,
-    /// Whether frequencies above the nominal one may be used.
+    /// True if frequencies above the nominal one are permitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turbo: Option<bool>,
-    /// Name of the deepest idle state that CPUs may enter, such as `C1E`; no plan limits them.
+    /// Name of the deepest idle state that CPUs may enter, such as `C1E`. Plans set no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_state_max: Option<String>,
-    /// Longest time in microseconds that leaving an idle state may take, 0 to 1 000 000; CPUs
-    /// enter no other. No plan limits it.
+    /// Longest permitted exit latency of idle states in microseconds, 0 to 1 000 000. Plans set no
+    /// limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_latency_us_max: Option<u32>,
-    /// Whether dynamic VMQ empties processors with little to do, so that they park.
+    /// True if dynamic VMQ moves queues away from lightly loaded workers, so that these park.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parking: Option<bool>,
-    /// How long in microseconds a processor polls rings after the last frame or request before it
-    /// sleeps, 0 to 10 000; up to four times as long for answers of devices that come so soon.
+    /// Poll budget in microseconds, 0 to 10 000: time for which a worker polls rings after the last
+    /// frame or request before it sleeps. Up to four times as long while device completions arrive
+    /// within that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_us: Option<u32>,
-    /// High-water mark of dynamic VMQ, in percent of a processor, 50 to 95: a processor above
-    /// it gives queues away.
+    /// High-water mark of dynamic VMQ in percent of a worker's time, 50 to 95. Queues move away
+    /// from a worker above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmq_high_percent: Option<u8>,
-    /// Low-water mark of dynamic VMQ, in percent of a processor, 0 to 65, and 30 below the high
-    /// one at the least: a processor whose queues take no more can be emptied.
+    /// Low-water mark of dynamic VMQ in percent of a worker's time, 0 to 65 and at least 30 below
+    /// the high-water mark. A worker whose queues use no more can be emptied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmq_low_percent: Option<u8>,
 }
 
 impl PowerConfig {
-    /// A plan as it is.
+    /// Returns a plan without deviations.
     pub const fn of(plan: PowerPlanName) -> Self {
         Self {
             plan,

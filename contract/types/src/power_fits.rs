@@ -1,12 +1,12 @@
-//! Whether `[power]` makes sense by itself.
+//! Validation of `[power]`.
 
 use crate::finding::{Finding, Place};
 use crate::{ErrorCode, HostConfig, Kind};
 
-/// So far apart the water marks are at the least, in percent of a processor.
+/// Smallest distance between the water marks, in percent of a worker's time.
 const MARKS_APART: u8 = 30;
 
-/// What is wrong between the keys of `[power]`.
+/// Reports invalid combinations of the keys of `[power]`.
 pub(crate) fn power_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     let Some(power) = &config.power else { return };
     let place = Place::new(Kind::Power, 0);

@@ -1,9 +1,9 @@
-//! The keys of `[power]`.
+//! Keys of `[power]`.
 
 use crate::keys::{optional, required};
 use crate::{Effect, Form, Key};
 
-/// `CPUIDLE_NAME_LEN` of Linux is 16, closing zero included (include/linux/cpuidle.h).
+/// `CPUIDLE_NAME_LEN` of Linux is 16, including the terminating zero (include/linux/cpuidle.h).
 const IDLE_STATE_BYTES_MAX: usize = 15;
 
 pub(crate) const POWER: &[Key] = &[

@@ -1,27 +1,27 @@
-//! Observed state of the host's power.
+//! Observed state of the host's power management.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::PowerConfig;
 
-/// How much of what is wanted is so.
+/// Extent to which the desired CPU settings are in effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PowerEffect {
-    /// Nothing is wanted: the host's CPUs are left alone.
+    /// No power plan is configured: CPU settings are unchanged.
     #[default]
     Off,
-    /// All of it.
+    /// Every setting is in effect.
     Full,
-    /// Some of it; `settings` say what is not, and why.
+    /// Some settings are in effect; `settings` names the others with the reason.
     Partial,
-    /// Nothing of what concerns CPUs; the data plane's share is in effect all the same.
+    /// No CPU setting is in effect. The settings of the data plane are in effect nevertheless.
     None,
 }
 
 impl PowerEffect {
-    /// As it is written.
+    /// Returns the name as serialized by the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -32,95 +32,95 @@ impl PowerEffect {
     }
 }
 
-/// `GET /1.0/power`.
+/// Response of `GET /1.0/power`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PowerStatus {
-    /// As desired; absent if nothing is.
+    /// Desired state; absent if none is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<PowerConfig>,
-    /// How much of it is so, of CPUs.
+    /// Extent to which the CPU settings are in effect.
     pub effect: PowerEffect,
-    /// All that is wanted of CPUs, of the host and of each CPU.
+    /// Desired settings of the host and of each CPU.
     pub settings: Vec<PowerSettingStatus>,
-    /// What is in effect in the data plane.
+    /// Settings in effect in the data plane.
     pub data_plane: PowerDataPlaneStatus,
-    /// All CPUs, by number.
+    /// CPUs of the host, by number.
     pub cpus: Vec<PowerCpuStatus>,
-    /// All that was changed, with what comes back.
+    /// Settings changed by the daemon, with the values that it will restore.
     pub changed: Vec<PowerChangedStatus>,
-    /// Energy and power.
+    /// Energy counters and power of the host.
     pub energy: PowerEnergyStatus,
 }
 
-/// One thing that is wanted.
+/// Desired setting and its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PowerSettingStatus {
-    /// Of which CPUs, ascending; of the host if empty.
+    /// CPUs concerned, ascending; empty for a setting of the host.
     pub cpus: Vec<u16>,
-    /// What it is about: `governor`, `energy_preference`, `performance_percent_min`,
+    /// Setting: `governor`, `energy_preference`, `performance_percent_min`,
     /// `performance_percent_max`, `turbo` or `idle_states`.
     pub setting: String,
-    /// What is wanted, in words.
+    /// Desired value of the setting.
     pub wanted: String,
-    /// Whether it is so.
+    /// True if the desired value is in effect.
     pub in_effect: bool,
-    /// What its files say now; absent where there are none.
+    /// Current value read from sysfs; absent if the files do not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
-    /// Why it is not so, or what else is to be known of it.
+    /// Reason why the value is not in effect, or a remark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
 }
 
-/// What the data plane does to use less, or to answer sooner.
+/// Settings of the data plane that trade power for latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PowerDataPlaneStatus {
-    /// Whether dynamic VMQ empties processors so that they park.
+    /// True if dynamic VMQ moves queues away from lightly loaded workers, so that these park.
     pub parking: bool,
-    /// How long a processor polls before it sleeps.
+    /// Poll budget of a worker in microseconds.
     pub poll_us: u32,
-    /// High-water mark of dynamic VMQ in percent of a processor.
+    /// High-water mark of dynamic VMQ in percent of a worker's time.
     pub vmq_high_percent: u8,
-    /// Low-water mark of dynamic VMQ in percent of a processor.
+    /// Low-water mark of dynamic VMQ in percent of a worker's time.
     pub vmq_low_percent: u8,
 }
 
-/// What the kernel says of one CPU.
+/// Power management state of one CPU, as reported by the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PowerCpuStatus {
-    /// Its number.
+    /// Number of the logical CPU.
     pub cpu: u16,
-    /// Whether it is online.
+    /// True if the CPU is online.
     pub online: bool,
-    /// Its cpufreq driver.
+    /// cpufreq driver of the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// Its governor.
+    /// cpufreq governor of the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governor: Option<String>,
-    /// Its energy-performance preference.
+    /// Energy-performance preference of the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_preference: Option<String>,
-    /// Its lowest allowed frequency in kHz.
+    /// Lowest permitted frequency in kHz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub khz_min: Option<u32>,
-    /// Its highest allowed frequency in kHz.
+    /// Highest permitted frequency in kHz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub khz_max: Option<u32>,
-    /// Idle states that it may enter, the shallowest first.
+    /// Permitted idle states, shallowest first.
     pub idle_states: Vec<String>,
 }
 
-/// A setting that is not as the daemon found it.
+/// Setting changed by the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PowerChangedStatus {
-    /// Its file below sysfs.
+    /// Path of the setting's file in sysfs.
     pub file: String,
-    /// What it was, and will be again.
+    /// Original value, which the daemon restores.
     pub before: String,
-    /// What the daemon wrote.
+    /// Value written by the daemon.
     pub written: String,
-    /// What it is now; absent if its file is not there, as while its CPU is offline.
+    /// Current value; absent if the file does not exist, for example while the CPU is offline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
 }
@@ -128,50 +128,51 @@ pub struct PowerChangedStatus {
 /// Energy and power of the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PowerEnergyStatus {
-    /// What packages and memory took of late, in milliwatts; absent where it is not known, or
-    /// was asked for the first time for long.
+    /// Recent power of packages and memory in milliwatts; absent if unknown, and for the first
+    /// request after a long time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub milliwatts: Option<u64>,
-    /// Why energy is not known.
+    /// Reason why energy is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacking: Option<String>,
-    /// The counters, by zone.
+    /// Energy counters of powercap, by zone.
     pub zones: Vec<PowerZoneStatus>,
 }
 
-/// An energy counter.
+/// Energy counter of powercap (zone).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PowerZoneStatus {
-    /// Its folder in powercap, like `intel-rapl:0`.
+    /// Folder in powercap, such as `intel-rapl:0`.
     pub zone: String,
-    /// Its name, like `package-0`.
+    /// Name of the zone, such as `package-0`.
     pub name: String,
-    /// Microjoules since the daemon first read it, without those of spans in which nobody
-    /// asked for so long that the counter may have begun anew twice.
+    /// Energy in microjoules since the daemon first read the counter. Intervals without a reading
+    /// are omitted if the counter may have wrapped more than once in them.
     pub energy_uj: u64,
-    /// What it took of late, in milliwatts.
+    /// Recent power of the zone in milliwatts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub milliwatts: Option<u64>,
-    /// Whether it is a part of the host's sum: cores are in their package.
+    /// True if the zone is part of the host's sum. Zones of cores are not, since their package
+    /// contains them.
     pub counted: bool,
 }
 
-/// What `suimon top` shows of power.
+/// Power values of `suimon top`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TopPower {
-    /// The plan, if one is desired.
+    /// Power plan; absent if none is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// How much of it was so when it was last applied.
+    /// Extent to which the CPU settings were in effect when last applied.
     pub effect: PowerEffect,
-    /// Microjoules that packages and memory took since the daemon first read their counters;
-    /// absent where they are not known.
+    /// Energy of packages and memory in microjoules since the daemon first read their counters;
+    /// absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_uj: Option<u64>,
-    /// When they were read, on the clock of `time_monotonic_ns`.
+    /// Time of the reading, on the clock of `time_monotonic_ns`.
     #[serde(default)]
     pub read_monotonic_ns: u64,
-    /// Why energy is not known.
+    /// Reason why energy is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacking: Option<String>,
 }

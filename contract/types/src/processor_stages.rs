@@ -1,40 +1,40 @@
-//! Where a processor's time goes.
+//! Breakdown of a worker's time.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A processor's time since it started, in ns by what it did. Each nanosecond counts
-/// once: the stages add up to all of its time. While it works the account is about a
-/// millisecond old, or one round of its queues if that takes longer.
+/// Time of a worker since its start in ns, by activity (stage). Each nanosecond counts for one
+/// stage; the stages add up to the total. While the worker runs, the values are up to 1 ms old, or
+/// one round of its queues if that takes longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProcessorStages {
-    /// Frames were taken from queues: copied out of rings or read from devices,
-    /// checked, and captured on their way in.
+    /// Taking frames from queues: copies out of rings or reads from devices, checks, and ingress
+    /// capture.
     pub copy_in_ns: u64,
-    /// Headers were read and destinations decided.
+    /// Parsing headers and determining destinations.
     pub classify_ns: u64,
-    /// Segments of streams were looked for and joined.
+    /// Finding and coalescing segments of streams.
     pub coalesce_ns: u64,
-    /// Large frames were cut, without the checksums of the segments.
+    /// Segmenting large frames, except checksums of the segments.
     pub segment_ns: u64,
-    /// Checksums of frames and of segments were completed.
+    /// Completing checksums of frames and segments.
     pub checksum_ns: u64,
-    /// Frames were handed to queues, or to the processors that own those.
+    /// Putting frames into queues, or handing them to the workers that own these.
     pub copy_out_ns: u64,
-    /// What was handed over was made visible, and the other sides were notified.
+    /// Publishing the frames and notifying the other sides.
     pub notify_ns: u64,
-    /// Requests of disks were taken, translated, handed to the device and answered.
+    /// Taking, translating, submitting and completing disk requests.
     #[serde(default)]
     pub storage_ns: u64,
-    /// Work was looked for: polls that brought nothing, descriptors, messages of other
-    /// processors and of the control plane, the way into sleep and out of it.
+    /// Searching for work: polls without result, descriptors, messages of other workers and the
+    /// control plane, entering and leaving sleep.
     pub poll_ns: u64,
-    /// It slept; until it was asked, if it sleeps now.
+    /// Sleeping, including the current sleep up to the time of the query.
     pub idle_ns: u64,
 }
 
 impl ProcessorStages {
-    /// How many stages there are.
+    /// Number of stages in the breakdown.
     pub const COUNT: usize = 10;
 
     /// Names of the stages and their meanings, for the reference page.
@@ -63,7 +63,7 @@ impl ProcessorStages {
         ("idle", "Asleep."),
     ];
 
-    /// Names of the stages, as metrics and tables have them, and the time of each.
+    /// Returns the names of the stages, as used in metrics and tables, with the time of each in ns.
     pub const fn named(&self) -> [(&'static str, u64); Self::COUNT] {
         [
             ("copy_in", self.copy_in_ns),

@@ -1,55 +1,56 @@
-//! Desired state of Storage QoS: what disks are entitled to and held to.
+//! Desired state of Storage QoS: guaranteed shares and limits of disks.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{ByteSize, Name};
 
-/// Whether disks of a policy each have its limits, or all together.
+/// Scope of a policy's limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum QosPolicyKind {
-    /// Each disk by itself.
+    /// Each disk of the policy has the limits.
     #[default]
     Dedicated,
-    /// All its disks on a store together.
+    /// Disks of the policy on the same store share the limits.
     Aggregated,
 }
 
-/// `[[qos_policy]]`: limits that several disks refer to. Operations are normalised: a
-/// request counts as one for each `normalization_bytes` of its store that it has begun.
+/// `[[qos_policy]]`: limits for several disks. Operations are normalised: a request counts as one
+/// operation for each started `normalization_bytes` of its store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QosPolicyConfig {
-    /// Unique among QoS policies.
+    /// Name, unique among QoS policies.
     pub name: Name,
-    /// `dedicated`: each disk of the policy has these limits. `aggregated`: all its disks on a store
-    /// have them together.
+    /// Scope of the limits. `dedicated`: each disk of the policy has them. `aggregated`: all disks
+    /// of the policy on a store share them.
     #[serde(default)]
     pub kind: QosPolicyKind,
-    /// True: the policy exists on all nodes of the cluster with the same limits, and a change on one
-    /// node applies to all. If it is aggregated, its disks on a shared store have the limits together
-    /// across nodes. Without effect outside of a cluster.
+    /// True if the policy exists on all nodes of the cluster with the same limits, and a change on
+    /// one node applies to all. If aggregated, its disks on a shared store share the limits across
+    /// nodes. No effect outside of a cluster.
     #[serde(default, skip_serializing_if = "is_not")]
     pub shared: bool,
-    /// Minimum of normalised operations per second, guaranteed while there is demand, 1 to
-    /// 1 000 000 000; none if absent.
+    /// Guaranteed minimum in normalised operations per second while there is demand, 1 to 1 000 000
+    /// 000; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
-    /// Maximum of normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any
-    /// interval, 20 ms of it (80 ms with a minimum) and one request may come on top, and a burst.
+    /// Maximum in normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any
+    /// interval it may be exceeded by 20 ms of the rate (80 ms with a minimum), one request and a
+    /// burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Maximum of bytes per second, 512 to 1 TiB; no limit if absent. The same comes on top as with
-    /// `max_iops`, except a burst.
+    /// Maximum in bytes per second, 512 to 1 TiB; no limit if absent. In any interval it may be
+    /// exceeded by 20 ms of the rate (80 ms with a minimum) and one request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
-    /// Share of the capacity beyond all minimums, in proportion to the weights of others, 1 to
-    /// 10 000.
+    /// Weight in the distribution of capacity beyond the minimums, relative to the weights of
+    /// others, 1 to 10 000.
     #[serde(default = "default_weight")]
     pub weight: u16,
-    /// Maximum during a burst, in normalised operations per second, above `max_iops` and up to
-    /// 1 000 000 000; needs `burst_s`.
+    /// Maximum during a burst in normalised operations per second, above `max_iops` and up to 1 000
+    /// 000 000. Requires `burst_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_iops: Option<u64>,
     /// Length of a burst after idle time, in seconds, 1 to 3600.
@@ -58,7 +59,7 @@ pub struct QosPolicyConfig {
 }
 
 impl QosPolicyConfig {
-    /// A policy with these limits.
+    /// Returns a policy with the given limits.
     pub const fn new(name: Name, kind: QosPolicyKind, limits: DiskQos) -> Self {
         let DiskQos { min_iops, max_iops, max_bytes_per_s, weight, burst_iops, burst_s } = limits;
         let shared = false;
@@ -75,12 +76,12 @@ impl QosPolicyConfig {
         }
     }
 
-    /// Whether disks of several nodes may have its limits together.
+    /// Returns true if disks of several nodes may share the limits.
     pub const fn spans_nodes(&self) -> bool {
         self.shared && matches!(self.kind, QosPolicyKind::Aggregated)
     }
 
-    /// Its limits.
+    /// Returns the limits of the policy.
     pub const fn limits(&self) -> DiskQos {
         DiskQos {
             min_iops: self.min_iops,
@@ -93,27 +94,28 @@ impl QosPolicyConfig {
     }
 }
 
-/// `[disk.qos]`: limits of one disk, as a dedicated policy of its own would have them.
+/// `[disk.qos]`: limits of one disk, equivalent to a dedicated policy for it alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiskQos {
-    /// Minimum of normalised operations per second, guaranteed while there is demand, 1 to
-    /// 1 000 000 000; none if absent.
+    /// Guaranteed minimum in normalised operations per second while there is demand, 1 to 1 000 000
+    /// 000; none if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
-    /// Maximum of normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any
-    /// interval, 20 ms of it (80 ms with a minimum) and one request may come on top, and a burst.
+    /// Maximum in normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any
+    /// interval it may be exceeded by 20 ms of the rate (80 ms with a minimum), one request and a
+    /// burst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Maximum of bytes per second, 512 to 1 TiB; no limit if absent. The same comes on top as with
-    /// `max_iops`, except a burst.
+    /// Maximum in bytes per second, 512 to 1 TiB; no limit if absent. In any interval it may be
+    /// exceeded by 20 ms of the rate (80 ms with a minimum) and one request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
-    /// Share of the capacity beyond all minimums, in proportion to the weights of others, 1 to
-    /// 10 000.
+    /// Weight in the distribution of capacity beyond the minimums, relative to the weights of
+    /// others, 1 to 10 000.
     pub weight: u16,
-    /// Maximum during a burst, in normalised operations per second, above `max_iops` and up to
-    /// 1 000 000 000; needs `burst_s`.
+    /// Maximum during a burst in normalised operations per second, above `max_iops` and up to 1 000
+    /// 000 000. Requires `burst_s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_iops: Option<u64>,
     /// Length of a burst after idle time, in seconds, 1 to 3600.
@@ -122,7 +124,7 @@ pub struct DiskQos {
 }
 
 impl DiskQos {
-    /// No minimum, no maximum and the weight that all have.
+    /// Neither minimum nor maximum, and the default weight.
     pub const NONE: Self = Self {
         min_iops: None,
         max_iops: None,
@@ -132,7 +134,7 @@ impl DiskQos {
         burst_s: None,
     };
 
-    /// Whether everything stands as it does where nothing is written.
+    /// Returns true if every limit has its default value.
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }

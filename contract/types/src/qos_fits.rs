@@ -1,9 +1,9 @@
-//! Whether limits of QoS make sense: the same rules for policies and for disks.
+//! Validation of QoS limits, common to policies and disks.
 
 use crate::finding::{Finding, Place};
 use crate::{DiskQos, ErrorCode, QosPolicyConfig};
 
-/// What is wrong between the keys of one policy.
+/// Reports invalid combinations of one policy's keys.
 pub(crate) fn policy_fits(place: Place, policy: &QosPolicyConfig, findings: &mut Vec<Finding>) {
     limits_fit(place, "", &policy.limits(), findings);
     let keys = [
@@ -17,7 +17,7 @@ pub(crate) fn policy_fits(place: Place, policy: &QosPolicyConfig, findings: &mut
     }
 }
 
-/// What is wrong between limits whose keys begin with `prefix`.
+/// Reports invalid combinations of limits. `prefix` precedes their keys.
 pub(crate) fn limits_fit(
     place: Place,
     prefix: &str,

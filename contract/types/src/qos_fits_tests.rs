@@ -1,6 +1,6 @@
 use crate::{DiskQos, parse_toml};
 
-/// A host with these limits as a policy's, and one with them as a disk's.
+/// Returns a host with these limits in a policy, and one with them in a disk.
 fn hosts(keys: &str) -> [(String, &'static str); 2] {
     let policy = format!("[[qos_policy]]\nname = \"gold\"\n{keys}\n");
     let disk = format!(

@@ -1,4 +1,4 @@
-//! Observed state of Storage QoS: what disks are entitled to, want and get.
+//! Observed state of Storage QoS: guaranteed, demanded and delivered rates of disks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,85 +8,87 @@ use utoipa::ToSchema;
 
 use crate::{ClusterCap, DiskQos, Name, QosPolicyConfig};
 
-/// A QoS policy.
+/// Observed state of a QoS policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QosPolicyStatus {
-    /// As desired.
+    /// Desired state of the policy.
     pub config: QosPolicyConfig,
-    /// The disks that have it, by name.
+    /// Disks with the policy, by name.
     pub disks: Vec<Name>,
-    /// Normalised operations per second that it promises, on all stores together.
+    /// Sum of the minimums reserved for the policy on all stores, in normalised operations per
+    /// second.
     pub promised_iops: u64,
-    /// Normalised operations per second that its disks here got in the last 5 s.
+    /// Delivered rate of the policy's disks on this host in the last 5 s, in normalised operations
+    /// per second.
     pub delivered_iops: u64,
-    /// What this host has of it, by store, of one that disks of several nodes have together.
+    /// This host's parts of the limits by store; empty unless disks of several nodes share them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<QosPolicyPart>,
 }
 
-/// What a host has of a policy that disks of several nodes have together.
+/// Part of a policy's limits granted to a host, for a policy shared by disks of several nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QosPolicyPart {
-    /// Of disks on this store.
+    /// Store of the disks concerned.
     pub store: Name,
-    /// Normalised operations per second that they get together whenever they want them.
+    /// Guaranteed minimum of these disks together, in normalised operations per second.
     pub min_iops: u64,
-    /// What they may do together; absent if the policy has no maximum.
+    /// Limit of these disks together; absent if the policy has no maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<ClusterCap>,
 }
 
-/// `GET /1.0/qos/flows`: what a disk gets, and what it is held to.
+/// Entry of `GET /1.0/qos/flows`: limits and delivered rates of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QosFlowStatus {
-    /// The disk.
+    /// Name of the disk.
     pub disk: Name,
-    /// The store it is in.
+    /// Store that contains the disk.
     pub store: Name,
-    /// Whose limits it has: `disk/NAME`, or `qos_policy/NAME` for an aggregated policy,
-    /// whose disks share them.
+    /// Holder of the limits: `disk/NAME`, or `qos_policy/NAME` for an aggregated policy, whose
+    /// disks share them.
     pub holder: String,
-    /// The limits in effect.
+    /// Limits in effect for the holder.
     pub limits: DiskQos,
     /// Requests queued in the scheduler.
     pub waiting: u32,
-    /// Requests in the device.
+    /// Requests in flight at the device.
     pub in_flight: u32,
-    /// Over the last 5 s.
+    /// Rates of the last 5 s.
     pub last_5_s: QosDelivery,
-    /// Over the last 5 min.
+    /// Rates of the last 5 min.
     pub last_5_min: QosDelivery,
 }
 
-/// What a disk was entitled to, wanted and got over a while. Rates are normalised
-/// operations per second.
+/// Guaranteed, demanded and delivered rates of a disk in a time window, in normalised operations
+/// per second.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QosDelivery {
-    /// How long that was, in ns: less than asked for while the disk is new.
+    /// Length of the window in ns; shorter than nominal after the disk was opened.
     pub window_ns: u64,
-    /// What it was entitled to while it had something to do.
+    /// Guaranteed rate: the disk's minimum during times with demand.
     pub entitled_iops: u64,
-    /// What it wanted.
+    /// Demanded rate: the rate of the client's requests.
     pub demanded_iops: u64,
-    /// What it got.
+    /// Delivered rate: the rate of completed requests.
     pub delivered_iops: u64,
-    /// How long its requests waited, in ns summed over them, by cause: `own-maximum`,
+    /// Time that requests were queued, in ns, summed over requests, by cause: `own-maximum`,
     /// `own-bandwidth`, `shared-policy`, `others-minimums`, `device-depth`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waits_ns: BTreeMap<String, u64>,
-    /// Shares of the window's time by what limited the disk, the first limiting factor first. They
-    /// come to 1 000 000.
+    /// Shares of the window's time by limiting factor, first limiting factor first. Their sum is 1
+    /// 000 000.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limited_by: Vec<QosTimeShare>,
-    /// Mean number of requests that were queued or in the device while there were any, in
-    /// thousandths.
+    /// Mean number of requests queued or in flight, over times with at least one, in thousandths.
     #[serde(default)]
     pub queue_depth_milli: u64,
-    /// Mean time of a read or write in the device, in ns; absent if none completed.
+    /// Mean service time of reads and writes at the device in ns; absent if none completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_latency_ns: Option<u64>,
-    /// The device's own latency for these (reads and writes apart, by size) at the same depth, in ns: the lowest in the last one to two
-    /// hours, or that of the store's measurement.
+    /// Baseline latency of the device for these requests (reads and writes separately, by size) at
+    /// the same depth, in ns: the lowest of the last one to two hours, or that of the store's
+    /// measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_own_latency_ns: Option<u64>,
 }
@@ -94,13 +96,13 @@ pub struct QosDelivery {
 /// Share of time by a limiting factor of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QosTimeShare {
-    /// The factor.
+    /// Factor that limited the disk.
     pub factor: QosLimitingFactor,
     /// Share of the window's time, in parts per million.
     pub share_ppm: u32,
 }
 
-/// What limits a disk's throughput.
+/// Factor that limits a disk's throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QosLimitingFactor {
@@ -112,42 +114,43 @@ pub enum QosLimitingFactor {
     OwnBandwidth,
     /// Requests were queued because of a maximum of the policy that the disk shares with others.
     SharedPolicy,
-    /// Requests were queued because other nodes use the store.
+    /// Requests were queued because of the node's limit on a shared store.
     StoreCap,
     /// Requests were queued because of other disks' minimums.
     OthersMinimums,
-    /// Requests were queued for the device or in it: it has as many as it can serve.
+    /// Requests were queued for the device or in flight at it: its queue depth is exhausted.
     DeviceSaturated,
-    /// The device took more than twice its own latency at the same depth.
+    /// The device took more than twice its baseline latency at the same depth.
     DeviceSlow,
     /// Requests were flushes, or durable writes that waited for a flush.
     Flushes,
-    /// Requests waited for metadata of the image: for a read or a commit of it.
+    /// Requests were waiting for a read or commit of the image's metadata.
     Metadata,
     /// Requests were discards or writes of zeros.
     Discards,
-    /// Requests were queued in the engine behind others of the disk; no cause was measured.
+    /// Requests were queued in the engine behind other requests of the disk, without a measured
+    /// cause.
     Unmeasured,
-    /// The worker's thread was runnable, and others had its CPU.
+    /// The worker's thread was runnable, but other threads occupied its CPU.
     Worker,
-    /// All of the client's requests were in the device: more of them at a time get more.
+    /// Every request of the client was in flight: a larger queue depth would increase throughput.
     QueueDepth,
-    /// The client had no request queued.
+    /// The client had no request outstanding.
     ClientIdle,
-    /// Service in the device while requests were queued for another reason. It is no limit, and always
-    /// the last.
+    /// Requests were in service at the device while others were queued for another reason. Not a
+    /// limit; always last.
     Device,
 }
 
 impl fmt::Display for QosLimitingFactor {
-    /// Its word in the API.
+    /// Writes the factor as serialized by the API.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }
 }
 
 impl QosLimitingFactor {
-    /// All factors.
+    /// Limiting factors in the order of the reference page.
     pub const ALL: [Self; 16] = [
         Self::StoreFull,
         Self::OwnMaximum,
@@ -167,7 +170,7 @@ impl QosLimitingFactor {
         Self::Device,
     ];
 
-    /// Time that counts for the factor, for the reference page.
+    /// Returns the definition of time attributed to the factor, for the reference page.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::StoreFull => "Requests were queued because the store has no space for them.",
@@ -205,7 +208,7 @@ impl QosLimitingFactor {
         }
     }
 
-    /// Remedy, for the reference page.
+    /// Returns the remedy, for the reference page.
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::StoreFull => "Free space on the store, or move disks to another one.",
@@ -225,7 +228,7 @@ impl QosLimitingFactor {
         }
     }
 
-    /// For people: what limits the disk.
+    /// Returns the limiting factor as a phrase for messages.
     pub const fn text(self) -> &'static str {
         match self {
             Self::StoreFull => "its full store",
@@ -248,33 +251,32 @@ impl QosLimitingFactor {
     }
 }
 
-/// What a store would promise, or promises: the arithmetic.
+/// Reservations of a store, actual or proposed, with the calculation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StorePromises {
-    /// The store.
+    /// Name of the store.
     pub store: Name,
-    /// Minimums on it; one of an aggregated policy counts once.
+    /// Number of minimums; one of an aggregated policy counts once.
     pub minimums: usize,
-    /// What they come to, in normalised operations per second.
+    /// Sum of the minimums in normalised operations per second.
     pub minimums_iops: u64,
-    /// What the store can do, in normalised operations per second; absent if that is not
-    /// known.
+    /// Capacity of the store in normalised operations per second; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability_iops: Option<u64>,
-    /// What of that may be promised.
+    /// Part of the capacity available for reservations, in normalised operations per second.
     pub promisable_iops: u64,
-    /// Whether the minimums fit that.
+    /// True if the sum does not exceed `promisable_iops`.
     pub fits: bool,
-    /// The arithmetic in words, and what to do where they do not fit.
+    /// The calculation as text, with the action to take if the minimums do not fit.
     pub text: String,
 }
 
-/// Answer of `POST /1.0/qos/what-if`.
+/// Response of `POST /1.0/qos/what-if`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WhatIfAnswer {
-    /// Whether every store could keep what it would promise.
+    /// True if the reservations fit on every store.
     pub fits: bool,
-    /// The stores that the proposals concern, by name.
+    /// Stores concerned by the proposals, by name.
     pub stores: Vec<StorePromises>,
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{DiskQos, QosPolicyKind};
 
-/// Fails if a key that is out in the world gets another name.
+/// Fails if a published key is renamed.
 #[test]
 fn keys_are_as_published_and_read_as_they_are_written() {
     let limits = DiskQos { min_iops: Some(1000), ..DiskQos::NONE };

@@ -1,5 +1,4 @@
-//! Names between resources: that each stands for one thing, and that what is named
-//! exists.
+//! References between resources: names are unique, and named resources exist.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +6,8 @@ use crate::finding::{Finding, Place};
 use crate::validate::ERRORS_MAX;
 use crate::{ErrorCode, HostConfig, Kind, Name};
 
-/// Every name is given once among its kind. Uplinks and teams share their names, because
-/// a switch takes either by its name.
+/// Reports duplicate names within a kind. Uplinks and teams share one namespace, since a switch
+/// refers to either by name.
 pub(crate) fn names_are_unique(config: &HostConfig, findings: &mut Vec<Finding>) {
     let place = |kind: Kind| move |index: usize| Place::new(kind, index);
     let switches = config.switches.iter().map(|s| &s.name);
@@ -62,7 +61,7 @@ fn ordinal(index: usize) -> String {
     format!("{number}{suffix}")
 }
 
-/// Whatever is referred to is there.
+/// Reports references to resources that do not exist.
 pub(crate) fn references_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
     let switches = NamesOf::new(&[Kind::Switch], config.switches.iter().map(|s| &s.name));
     let uplinks = || config.uplinks.iter().map(|u| &u.name);
@@ -122,14 +121,14 @@ fn references_of_vms_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The names something may refer to.
+/// Names that a reference may use.
 struct NamesOf<'a> {
     kinds: &'a [Kind],
     sorted: Vec<&'a Name>,
 }
 
 impl<'a> NamesOf<'a> {
-    /// A name is looked for among this many when a similar one is suggested.
+    /// Largest number of names searched for a similar one to suggest.
     const SUGGESTIONS_FROM_MAX: usize = 256;
 
     fn new(kinds: &'a [Kind], names: impl Iterator<Item = &'a Name>) -> Self {
@@ -143,7 +142,7 @@ impl<'a> NamesOf<'a> {
     }
 
     fn check(&self, place: Place, field: &str, name: &Name, findings: &mut Vec<Finding>) {
-        // No more than this is reported, and to look for a similar name takes time.
+        // Skips the search for a similar name if the error would not be reported.
         if self.holds(name) || findings.len() >= ERRORS_MAX {
             return;
         }

@@ -1,4 +1,4 @@
-//! Bodies of requests that are not configuration itself.
+//! Bodies of requests other than configuration.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -8,18 +8,18 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::{DiskFormat, DiskKind, HostConfig, StoreFile};
 
-/// `POST /1.0/apply`: make the host be as described. Exactly one of `toml` and
-/// `config` is given; with `toml`, errors name the line.
+/// Body of `POST /1.0/apply`: desired state of the host. Exactly one of `toml` and `config` is
+/// required; with `toml`, errors name the line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyRequest {
-    /// The host file as text.
+    /// Host file as TOML text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toml: Option<String>,
-    /// Its name, for errors.
+    /// Name of the file, for error messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The host file as a value.
+    /// Host file as a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<HostConfig>,
 }
@@ -54,51 +54,52 @@ impl ToSchema for ApplyRequest {
     }
 }
 
-/// `POST /1.0/queues/{port}/{rx|tx}/{index}/move`.
+/// Body of `POST /1.0/queues/{port}/{rx|tx}/{index}/move`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MoveQueueRequest {
-    /// The processor that is to own it.
+    /// Number of the new owning worker.
     #[schema(minimum = 0, maximum = 65_535)]
     pub processor: u16,
 }
 
-/// `POST /1.0/disks/{name}/convert`: a copy of the disk in another file of its store.
+/// Body of `POST /1.0/disks/{name}/convert`: copies the disk to another file of its store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConvertDiskRequest {
-    /// The new file, relative to the store's path; it is not there yet.
+    /// New file, relative to the store's path. It must not exist.
     pub file: StoreFile,
-    /// Its format; not `pass-through`.
+    /// Image format of the new file; not `pass-through`.
     pub format: DiskFormat,
-    /// Its kind, `fixed` or `dynamic`; what is usual for the format if absent.
+    /// Kind of the new file, `fixed` or `dynamic`; the format's default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<DiskKind>,
 }
 
-/// `POST /1.0/disks/{name}/snapshot`: what the disk has now stays in its file, and what is
-/// written from now on goes to a new differencing file.
+/// Body of `POST /1.0/disks/{name}/snapshot`: the current content remains in the disk's file, and
+/// subsequent writes go to a new differencing file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotDiskRequest {
-    /// The new file, relative to the store's path; it is not there yet.
+    /// New file, relative to the store's path. It must not exist.
     pub file: StoreFile,
 }
 
-/// Seconds for which each pattern is measured unless told otherwise.
+/// Default measuring time of each pattern in seconds.
 pub const MEASURE_SECONDS_DEFAULT: u64 = 10;
-/// And at most.
+/// Longest measuring time of each pattern in seconds.
 pub const MEASURE_SECONDS_MAX: u64 = 600;
 
-/// `POST /1.0/stores/{name}/measure`: what the store can do. The body may be absent.
+/// Body of `POST /1.0/stores/{name}/measure`: measures the store's capacity. The body may be
+/// absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MeasureStoreRequest {
-    /// Seconds for which each pattern is measured, 1 to 600; 10 if absent.
+    /// Measuring time of each pattern in seconds, 1 to 600; 10 if absent.
     #[schema(minimum = 1, maximum = 600)]
     pub seconds: u64,
-    /// Measure although VMs or NBD clients use disks of the store: they get less meanwhile,
-    /// and what is measured is what they leave.
+    /// True to measure while VMs or NBD clients use disks of the store. The measurement slows them
+    /// down, and its result excludes the capacity that they use.
     pub beside: bool,
 }
 

@@ -1,5 +1,4 @@
-//! Checks one table key by key against the table of keys, so that every wrong
-//! key is reported by name and not only the first.
+//! Check of one table against the table of keys, so that every invalid key is reported by name.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -8,15 +7,15 @@ use crate::finding::{Finding, Place};
 use crate::validate::ERRORS_MAX;
 use crate::{ErrorCode, Form, Key, Kind};
 
-/// Longest part of a wrong value that a message repeats.
+/// Largest number of characters of an invalid value quoted in messages.
 const QUOTED_CHARS_MAX: usize = 64;
-/// Longest unknown key that a similar one is looked for.
+/// Largest length in characters of an unknown key for which a similar key is searched.
 const SUGGESTION_CHARS_MAX: usize = 40;
 
-/// Checks `table` and makes it a `T`.
+/// Checks `table` and deserializes it.
 ///
 /// # Errors
-/// All that is wrong with its keys and values; never empty.
+/// Every fault of its keys and values; never empty.
 pub(crate) fn read<T: DeserializeOwned>(
     place: Place,
     mut table: Map<String, Value>,
@@ -31,7 +30,7 @@ pub(crate) fn read<T: DeserializeOwned>(
     })
 }
 
-/// Removes keys that are null: JSON's way to write an absent key.
+/// Removes keys with the value null, JSON's notation of an absent key.
 fn drop_nulls(table: &mut Map<String, Value>) {
     table.retain(|_, value| !value.is_null());
     for value in table.values_mut() {
@@ -41,8 +40,8 @@ fn drop_nulls(table: &mut Map<String, Value>) {
     }
 }
 
-/// Removes the nulls that a merge patch left at keys that need not be there: it removes what is
-/// not there. Those at other keys stay, and are found by [`check`].
+/// Removes nulls that a merge patch left at optional keys, where removing an absent key has no
+/// effect. Nulls at other keys remain and are reported by [`check`].
 pub(crate) fn drop_removed(kind: Kind, table: &mut Map<String, Value>) {
     let is_removed = |name: &str| kind.key(name).is_some_and(|key| !key.required);
     table.retain(|name, value| !(value.is_null() && is_removed(name)));
@@ -55,22 +54,22 @@ pub(crate) fn drop_removed(kind: Kind, table: &mut Map<String, Value>) {
     }
 }
 
-/// All that is wrong with the keys of `table` and their values, each by itself.
+/// Returns every fault of the keys of `table` and of their values, each by itself.
 pub(crate) fn check(place: Place, table: &Map<String, Value>) -> Vec<Finding> {
     let mut findings = Vec::new();
     check_keys(place, place.kind, "", table, Way::Whole, &mut findings);
     findings
 }
 
-/// All that is wrong with a merge patch of a table: keys may be absent, and null removes those
-/// that need not be there.
+/// Returns every fault of a merge patch of a table: keys may be absent, and null removes optional
+/// keys.
 pub(crate) fn check_patch(place: Place, patch: &Map<String, Value>) -> Vec<Finding> {
     let mut findings = Vec::new();
     check_keys(place, place.kind, "", patch, Way::Patch, &mut findings);
     findings
 }
 
-/// What a table is checked as.
+/// Interpretation of a table: complete, or merge patch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Whole,
@@ -120,7 +119,7 @@ fn check_value(
     findings: &mut Vec<Finding>,
 ) {
     if key.form.accepts(value) {
-        // The tables of a file are resources; they are read each by itself.
+        // Tables of a file are resources, which are checked separately.
         if place.kind == Kind::File {
             return;
         }
@@ -178,7 +177,7 @@ fn unknown_key(kind: Kind, name: &str) -> String {
     }
 }
 
-/// The head of a text that a user wrote, without anything that could drive a
+/// Returns the first characters of a user's text, without control characters that could affect a
 /// terminal.
 pub(crate) fn quote(text: &str) -> String {
     let mut quoted: String = text

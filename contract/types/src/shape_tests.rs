@@ -8,7 +8,7 @@ use crate::{
     SwitchConfig, TeamConfig, UplinkConfig, VmqConfig, parse_apply, parse_resource, patch_resource,
 };
 
-/// Values of every type, at the edges of what keys take.
+/// Returns values of every type at the limits of the keys' ranges.
 fn odd_values() -> Vec<Value> {
     let mut values = vec![
         json!(null),
@@ -77,8 +77,8 @@ fn odd_values() -> Vec<Value> {
     values
 }
 
-/// What passes the table of keys, the type takes: no value is refused by serde
-/// alone, which could not name the key.
+/// Asserts that the type accepts every value that passes the table of keys: serde alone rejects no
+/// value, since its errors do not name the key.
 fn agrees<T: DeserializeOwned>(kind: Kind, minimal: &Value) {
     for key in kind.keys() {
         for value in odd_values() {

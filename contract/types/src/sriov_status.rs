@@ -1,4 +1,4 @@
-//! Observed state of adapters with SR-IOV and of their virtual functions.
+//! Observed state of SR-IOV adapters and of their virtual functions.
 
 use core::fmt;
 
@@ -8,27 +8,27 @@ use utoipa::ToSchema;
 
 use crate::{Condition, Name, PfConfig, VfLinkState};
 
-/// Whether VMs could be given an adapter's virtual functions; if not, the first reason. The
-/// words are those of Hyper-V's `SriovSupport`.
+/// Availability of an adapter's virtual functions for VMs; the first obstacle if not available. The
+/// names are those of Hyper-V's `SriovSupport`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum SriovSupport {
-    /// They could.
+    /// Virtual functions are available to VMs.
     Supported,
-    /// No driver drives the physical function, or one without SR-IOV.
+    /// The physical function has no driver, or one without SR-IOV support.
     MissingPfDriver,
-    /// The machine gave its virtual functions no memory addresses.
+    /// The firmware assigned no memory addresses (BARs) to virtual functions.
     NoVfBarSpace,
-    /// There are not enough PCI bus numbers for all its virtual functions.
+    /// PCI bus numbers do not suffice for all virtual functions.
     NoBusResources,
-    /// No IOMMU is at work. Virtual functions can be made, for network namespaces, but no VM
-    /// can have one.
+    /// No IOMMU is enabled. Virtual functions can be created for network namespaces, but not
+    /// assigned to VMs.
     NoIoMmuSupport,
-    /// It shares its IOMMU group with devices that are no part of it.
+    /// The adapter shares its IOMMU group with other devices.
     MissingAcs,
 }
 
 impl SriovSupport {
-    /// All of them.
+    /// Values, `Supported` first.
     pub const ALL: [Self; 6] = [
         Self::Supported,
         Self::MissingPfDriver,
@@ -38,7 +38,7 @@ impl SriovSupport {
         Self::MissingAcs,
     ];
 
-    /// The word for it.
+    /// Returns the name of the value.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Supported => "Supported",
@@ -50,7 +50,7 @@ impl SriovSupport {
         }
     }
 
-    /// What is to be done about it; `None` if nothing is.
+    /// Returns the action to take; `None` if none is required.
     pub const fn remedy(self) -> Option<&'static str> {
         Some(match self {
             Self::Supported => return None,
@@ -84,101 +84,100 @@ impl fmt::Display for SriovSupport {
     }
 }
 
-/// A network adapter with SR-IOV (its physical function), whether or not anything is desired
-/// of it.
+/// SR-IOV network adapter (physical function), whether or not it is configured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SriovAdapter {
-    /// PCI address of its physical function.
+    /// PCI address of the physical function.
     pub address: String,
-    /// Its network device.
+    /// Name of the network device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// The network namespace of the device, if it is another than the daemon's.
+    /// Network namespace of the device; absent if it is that of the daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<String>,
-    /// Name of the `[[pf]]` that says how it is to be.
+    /// Name of the `[[pf]]` that configures the adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pf: Option<Name>,
-    /// Its driver.
+    /// Driver of the physical function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// Whether VMs could be given its virtual functions.
+    /// Availability of virtual functions for VMs.
     pub support: SriovSupport,
-    /// What is to be done about that.
+    /// Action to make virtual functions available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// Virtual functions that it can have.
+    /// Largest number of virtual functions.
     pub vfs_supported: u16,
-    /// Virtual functions that it has.
+    /// Current number of virtual functions.
     pub vfs_enabled: u16,
-    /// Virtual functions that somebody uses.
+    /// Number of virtual functions in use.
     pub vfs_in_use: u16,
-    /// Its IOMMU group.
+    /// Number of the adapter's IOMMU group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iommu_group: Option<u32>,
-    /// The NUMA node that it is near.
+    /// NUMA node of the adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa_node: Option<u16>,
-    /// The virtual functions that it has.
+    /// Virtual functions that currently exist.
     pub vfs: Vec<VfStatus>,
 }
 
-/// A virtual function.
+/// Observed state of a virtual function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VfStatus {
-    /// Its number among those of its adapter.
+    /// Number of the virtual function on its adapter.
     pub index: u16,
-    /// Its PCI address.
+    /// PCI address of the virtual function.
     pub address: String,
-    /// Its driver; `vfio-pci` where VMs get it.
+    /// Driver; `vfio-pci` for assignment to VMs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// Its IOMMU group.
+    /// Number of the virtual function's IOMMU group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iommu_group: Option<u32>,
-    /// Its network device, where one can be seen.
+    /// Network device; absent if there is none or it is not visible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// The network namespace of the device, if it is another than the daemon's.
+    /// Network namespace of the device; absent if it is that of the daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<String>,
-    /// Who uses it, in words.
+    /// User of the virtual function, as text; absent if unused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_by: Option<String>,
-    /// Its address as the adapter has it; absent while nobody gave it one.
+    /// MAC address set by the adapter; absent if none was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub mac: Option<MacAddr>,
-    /// The VLAN that its frames are of.
+    /// VLAN of the virtual function's frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u16>)]
     pub vlan: Option<VlanId>,
-    /// Whether the adapter drops what it sends from other addresses; absent if the driver
-    /// does not tell, like all that follows.
+    /// True if the adapter drops frames sent with another source address. This and the following
+    /// values are absent if the driver does not report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spoof_check: Option<bool>,
-    /// Whether it may change its address and receive what is not for it.
+    /// True if the user may change the MAC address and receive frames addressed to others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<bool>,
-    /// Bits per second that it can always send; absent if nothing is promised.
+    /// Guaranteed transmit rate in bits per second; absent if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_min_bps: Option<u64>,
-    /// Bits per second that it may send; absent if as many as it can.
+    /// Limit of the transmit rate in bits per second; absent if none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_max_bps: Option<u64>,
-    /// What it is told of its link.
+    /// Link state presented to the virtual function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_state: Option<VfLinkState>,
 }
 
-/// What is desired of an adapter, and how it is.
+/// Desired and observed state of an adapter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PfStatus {
-    /// As desired.
+    /// Desired state of the adapter.
     pub config: PfConfig,
-    /// Whether it is as desired, by what was read back.
+    /// Agreement of the settings read back with the desired state.
     pub condition: Condition,
-    /// The adapter; absent if it is not there.
+    /// Observed state of the adapter; absent if it does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<SriovAdapter>,
 }

@@ -1,4 +1,4 @@
-//! Observed state: what is. Never written by a user.
+//! Observed state of the host and its network. Read-only for users.
 
 use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
@@ -10,7 +10,7 @@ use crate::{
     UplinkConfig, XdpStatus,
 };
 
-/// `GET /1.0`.
+/// Response of `GET /1.0`: observed state of the host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HostStatus {
     /// Name of the host.
@@ -19,194 +19,195 @@ pub struct HostStatus {
     pub version: String,
     /// Seconds since the daemon started.
     pub uptime_s: u64,
-    /// Counts up with every change of desired state; survives restarts.
+    /// Revision of the desired state. Increases with every change and continues across restarts of
+    /// the daemon.
     pub revision: u64,
-    /// Number of switches.
+    /// Number of configured switches.
     pub switches: usize,
-    /// Number of uplinks.
+    /// Number of configured uplinks.
     pub uplinks: usize,
-    /// Number of teams.
+    /// Number of configured teams.
     #[serde(default)]
     pub teams: usize,
-    /// Number of NICs.
+    /// Number of configured NICs.
     pub nics: usize,
-    /// Number of stores.
+    /// Number of configured stores.
     #[serde(default)]
     pub stores: usize,
-    /// Number of QoS policies.
+    /// Number of configured QoS policies.
     #[serde(default)]
     pub qos_policies: usize,
-    /// Number of disks.
+    /// Number of configured disks.
     #[serde(default)]
     pub disks: usize,
-    /// Number of VMs.
+    /// Number of configured VMs.
     #[serde(default)]
     pub vms: usize,
-    /// Number of adapters with SR-IOV of which something is desired.
+    /// Number of configured SR-IOV adapters.
     #[serde(default)]
     pub pfs: usize,
-    /// Number of other nodes.
+    /// Number of configured other nodes.
     #[serde(default)]
     pub nodes: usize,
-    /// That it is drained, if it is: no VM comes to it.
+    /// State of the host's drain; absent unless the host is drained. A drained host admits no VMs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<DrainStatus>,
-    /// What the daemon's threads can no longer ask of the kernel.
+    /// Confinement of the daemon's threads.
     #[serde(default)]
     pub confinement: ConfinementStatus,
 }
 
-/// Whether desired and observed state agree for one resource.
+/// Agreement of desired and observed state of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
-    /// As desired, and frames can pass.
+    /// As desired and able to carry traffic.
     Up,
-    /// As desired, but the other side is not there: no VM, no carrier.
+    /// As desired, but the other side is absent: no VM, no carrier.
     Down,
-    /// Not as desired; `reason` says why, and the daemon tries again.
+    /// Not as desired; `reason` states the cause, and the daemon retries.
     Failed,
 }
 
-/// Health with its reason.
+/// Health of a resource with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Condition {
-    /// In one word.
+    /// Health of the resource.
     pub health: Health,
-    /// Why it is not up.
+    /// Reason why the health is not `up`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Counters of one port since it was made, seen from the switch: `rx` came in
-/// from the port, `tx` went out to it.
+/// Counters of one port since its creation, as seen by the switch: `rx` frames came from the port,
+/// `tx` frames went to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PortCounters {
-    /// Frames in; a large frame counts once.
+    /// Frames received from the port; a large frame (GSO) counts once.
     pub rx_frames: u64,
-    /// Bytes in.
+    /// Bytes received from the port.
     pub rx_bytes: u64,
-    /// Frames out; a large frame counts once.
+    /// Frames sent to the port; a large frame (GSO) counts once.
     pub tx_frames: u64,
-    /// Bytes out.
+    /// Bytes sent to the port.
     pub tx_bytes: u64,
-    /// Frames that came in and went nowhere, by reason.
+    /// Frames received from the port and dropped, by reason.
     pub rx_dropped: Vec<DropCounter>,
-    /// Frames meant for this port that did not go out, by reason.
+    /// Frames for the port that were dropped, by reason.
     pub tx_dropped: Vec<DropCounter>,
-    /// Frames this port caused to be flooded.
+    /// Frames received from the port that were flooded.
     pub flooded: u64,
-    /// Frames segmented in software on their way out here.
+    /// Frames segmented in software before transmission to the port.
     pub software_segmented: u64,
-    /// Frames whose checksum was completed in software on their way out here.
+    /// Frames with a checksum completed in software before transmission to the port.
     pub software_checksummed: u64,
-    /// Frames that were joined with others of their TCP stream in software on their
-    /// way out here.
+    /// Frames coalesced with others of their TCP stream in software before transmission to the
+    /// port.
     pub software_coalesced_segments: u64,
-    /// The large frames they became, which are among the frames out.
+    /// Large frames that resulted from coalescing. They are included in `tx_frames`.
     pub software_coalesced_units: u64,
 }
 
-/// Drops of one kind.
+/// Counter of drops for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DropCounter {
-    /// Stable name of the reason, like `spoofed_source`.
+    /// Stable name of the reason, such as `spoofed_source`.
     pub reason: String,
-    /// How many.
+    /// Number of frames dropped.
     pub frames: u64,
 }
 
-/// A queue and the processor that owns it.
+/// Queue and the worker that owns it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QueueStatus {
-    /// `NIC/rx/0`, `NIC/tx/0`, seen from the guest as Hyper-V and Linux do:
-    /// `rx` carries frames to it.
+    /// Id, such as `NIC/rx/0` or `NIC/tx/0`, as seen by the guest (as in Hyper-V and Linux): `rx`
+    /// carries frames to the guest.
     pub id: String,
-    /// The NIC, uplink or switch (for its host NIC) it belongs to.
+    /// NIC, uplink or switch (for its host NIC) that the queue belongs to.
     pub port: String,
-    /// Owning processor.
+    /// Worker that owns the queue.
     pub processor: u16,
-    /// Frames carried since it was made.
+    /// Frames carried since the queue's creation.
     pub frames: u64,
-    /// Bytes carried since it was made.
+    /// Bytes carried since the queue's creation.
     pub bytes: u64,
-    /// Frames lost because the other side had no room.
+    /// Frames lost because the receiving side had no free buffer.
     pub full: u64,
-    /// Times it was handed over to another processor.
+    /// Number of moves to another worker.
     pub moves: u64,
 }
 
-/// A NIC.
+/// Observed state of a NIC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NicStatus {
-    /// As desired.
+    /// Desired state of the NIC.
     pub config: NicConfig,
-    /// Whether it is as desired.
+    /// Agreement with the desired state.
     pub condition: Condition,
-    /// Counters.
+    /// Counters of the port's frames and drops.
     pub counters: PortCounters,
-    /// Offloads.
+    /// State of the port's offloads.
     pub offloads: Vec<OffloadStatus>,
-    /// Negotiated virtio features as a hexadecimal number, if it is virtio.
+    /// Negotiated virtio features as a hexadecimal number; absent for other NICs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtio_features: Option<String>,
-    /// Queue pairs in use.
+    /// Number of queue pairs in use.
     pub queue_pairs: u16,
-    /// Addresses learned on it.
+    /// MAC addresses learned on the port.
     pub learned: u32,
-    /// Source address that is bound to the NIC, which has no `mac`. Frames from it that other NICs send
-    /// are dropped until the guest disconnects.
+    /// Source address bound to a NIC without `mac`. Frames with it from other NICs are dropped
+    /// until the guest disconnects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub bound_mac: Option<MacAddr>,
-    /// Its path in the kernel, if it asks for one.
+    /// Forwarding path in the kernel; absent unless `kernel_path` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_path: Option<KernelPathStatus>,
-    /// Which of its two paths its frames take, if it is to have a virtual function.
+    /// Path of the NIC's frames; absent unless the NIC may have a virtual function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iov: Option<IovStatus>,
 }
 
-/// An uplink.
+/// Observed state of an uplink.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UplinkStatus {
-    /// As desired.
+    /// Desired state of the uplink.
     pub config: UplinkConfig,
-    /// The switch that uses it.
+    /// Switch that uses the uplink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Name>,
-    /// Whether it is as desired.
+    /// Agreement with the desired state.
     pub condition: Condition,
-    /// Counters.
+    /// Counters of the port's frames and drops.
     pub counters: PortCounters,
-    /// Largest IP packet now.
+    /// Largest IP packet in bytes, as currently in effect.
     pub mtu: u16,
-    /// The device's address.
+    /// MAC address of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub mac: Option<MacAddr>,
-    /// Offloads.
+    /// State of the port's offloads.
     #[serde(default)]
     pub offloads: Vec<OffloadStatus>,
-    /// What the device does itself, as the kernel says now.
+    /// Offload features of the device, as currently reported by the kernel.
     #[serde(default)]
     pub device: DeviceFeaturesStatus,
-    /// How its AF_XDP sockets get at frames, while they are open.
+    /// Mode of the AF_XDP sockets; absent while none is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub af_xdp: Option<XdpStatus>,
-    /// Whether the device gives frames to receive queues of NICs, while it is open.
+    /// Hardware steering of frames to receive queues of NICs; absent while the uplink is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steering: Option<SteeringStatus>,
 }
 
-/// A switch.
+/// Observed state of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SwitchStatus {
-    /// As desired.
+    /// Desired state of the switch.
     pub config: SwitchConfig,
-    /// Whether it is as desired.
+    /// Agreement with the desired state.
     pub condition: Condition,
-    /// Names of the NICs on it.
+    /// Names of the connected NICs.
     pub nics: Vec<Name>,
     /// Counters of the host NIC of an internal switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -214,127 +215,126 @@ pub struct SwitchStatus {
     /// Offloads of the host NIC of an internal switch; empty for other switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_nic_offloads: Vec<OffloadStatus>,
-    /// Addresses known on it.
+    /// Number of MAC addresses in the forwarding table.
     pub addresses: usize,
 }
 
-/// `GET /1.0/switches/{name}/addresses`: one line of the forwarding table.
+/// Entry of `GET /1.0/switches/{name}/addresses`: entry of the forwarding table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AddressStatus {
-    /// The address.
+    /// MAC address of the entry.
     #[schema(value_type = String)]
     pub mac: MacAddr,
-    /// Its VLAN; absent for the untagged network.
+    /// VLAN of the entry; absent for the untagged network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,
-    /// NIC, uplink or switch (for its host NIC) behind which it is.
+    /// NIC, uplink or switch (for its host NIC) that frames to the address leave by.
     pub port: String,
-    /// Whether it was configured, not learned.
+    /// True if the entry was configured, not learned.
     pub fixed: bool,
-    /// Seconds since it was last seen; absent if configured.
+    /// Seconds since the address was last seen; absent if configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_s: Option<u64>,
 }
 
-/// A processor.
+/// Observed state of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProcessorStatus {
-    /// Counts from 0.
+    /// Number of the worker, counted from 0.
     pub id: u16,
-    /// The logical CPU it is pinned to; none if it runs on any that the daemon may use,
-    /// as it does where the host's `processors` are not set.
+    /// Logical CPU to which the worker is pinned; absent if it is not pinned, which is the case
+    /// without the host's `processors`.
     pub cpu: Option<u16>,
-    /// Queues it owns.
+    /// Number of queues that the worker owns.
     pub queues: usize,
-    /// CPU time used since the daemon started, in ns.
+    /// CPU time since the daemon started, in ns.
     pub cpu_time_ns: u64,
-    /// Time in which it did not sleep, in ns: all of its stages but idle.
+    /// Time not sleeping in ns: the sum of all stages except idle.
     pub busy_ns: u64,
-    /// Batches taken from queues.
+    /// Number of batches taken from queues.
     pub batches: u64,
-    /// Frames taken from queues.
+    /// Number of frames taken from queues.
     pub frames: u64,
-    /// Times it went to sleep.
+    /// Number of times the worker went to sleep.
     pub sleeps: u64,
-    /// Whether it sleeps now.
+    /// True if the worker is sleeping.
     pub asleep: bool,
-    /// Times it stopped polling for answers of devices for a while, because somebody else wants
-    /// all of its CPU.
+    /// Number of times the worker backed off from polling for device completions because other
+    /// threads required its CPU.
     #[serde(default)]
     pub rests: u64,
-    /// Whether it does not poll now for that reason.
+    /// True if the worker is currently backed off.
     #[serde(default)]
     pub resting: bool,
-    /// Where its time went.
+    /// Time of the worker by stage.
     #[serde(default)]
     pub stages: ProcessorStages,
 }
 
-/// `GET /1.0/top`: all counters at one moment. Rates are the differences of two.
+/// Response of `GET /1.0/top`: a snapshot of all counters. Rates are differences of two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TopSnapshot {
-    /// When they were read, in milliseconds since 1970-01-01 UTC.
+    /// Time of the snapshot in milliseconds since 1970-01-01 UTC.
     pub time_unix_ms: u64,
-    /// When they were read, in ns on a clock that only goes forward, which is the
-    /// one to divide by.
+    /// Time of the snapshot in ns on a monotonic clock, for the calculation of rates.
     pub time_monotonic_ns: u64,
-    /// NICs, by name.
+    /// Counters of NICs, by name.
     pub nics: Vec<TopPort>,
-    /// Uplinks, by name.
+    /// Counters of uplinks, by name.
     pub uplinks: Vec<TopPort>,
-    /// Teams, by name.
+    /// State of teams, by name.
     #[serde(default)]
     pub teams: Vec<TopTeam>,
-    /// Disks, by name.
+    /// Counters of disks, by name.
     #[serde(default)]
     pub disks: Vec<TopDisk>,
-    /// Processors, by number.
+    /// State of workers, by number.
     pub processors: Vec<ProcessorStatus>,
-    /// Power and energy.
+    /// Power plan and energy of the host.
     #[serde(default)]
     pub power: TopPower,
 }
 
-/// What `suimon top` shows of a NIC or uplink.
+/// Values of `suimon top` for a NIC or uplink.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TopPort {
     /// Name of the NIC or uplink.
     pub name: Name,
-    /// The switch it is on.
+    /// Name of the port's switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Name>,
-    /// Whether it is as desired.
+    /// Agreement with the desired state.
     pub health: Health,
-    /// Frames that came in from it.
+    /// Frames received from the port.
     pub rx_frames: u64,
-    /// Bytes that came in from it.
+    /// Bytes received from the port.
     pub rx_bytes: u64,
-    /// Frames that went out to it.
+    /// Frames sent to the port.
     pub tx_frames: u64,
-    /// Bytes that went out to it.
+    /// Bytes sent to the port.
     pub tx_bytes: u64,
-    /// Frames from it that went nowhere.
+    /// Frames received from the port and dropped.
     pub rx_dropped: u64,
-    /// Frames meant for it that did not go out.
+    /// Frames for the port that were dropped.
     pub tx_dropped: u64,
 }
 
-/// What `suimon top` shows of a team. What it carries is what its members carry.
+/// Values of `suimon top` for a team. Its traffic is the sum of its members' traffic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TopTeam {
-    /// Its name.
+    /// Name of the team.
     pub name: Name,
-    /// The switch that uses it.
+    /// Switch that uses the team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Name>,
-    /// Whether it is as desired.
+    /// Agreement with the desired state.
     pub health: Health,
-    /// The uplinks it is made of, as they are configured.
+    /// Member uplinks in the order of the configuration.
     pub members: Vec<Name>,
 }
 
 impl TopPort {
-    /// The line of a port with these counters.
+    /// Returns the values of a port with the given counters.
     pub fn new(name: Name, switch: Option<Name>, health: Health, counters: &PortCounters) -> Self {
         let sum = |drops: &[DropCounter]| {
             drops.iter().fold(0u64, |sum, drop| sum.saturating_add(drop.frames))

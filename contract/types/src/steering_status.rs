@@ -1,4 +1,4 @@
-//! Observed state of where frames of an uplink are classified.
+//! Observed state of the classification of an uplink's received frames.
 
 use core::fmt;
 
@@ -8,50 +8,49 @@ use utoipa::ToSchema;
 
 use crate::Name;
 
-/// Who gives frames to the queues of NICs.
+/// Component that distributes received frames to the queues of NICs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SteeringMode {
-    /// The device, at least for some NICs: their frames arrive on receive queues of their
-    /// own.
+    /// The device, for at least one NIC: its frames arrive on a dedicated receive queue.
     Hardware,
-    /// The switch, for all.
+    /// The switch, for all NICs.
     Software,
 }
 
-/// Where frames that arrive at an uplink are classified by destination address and VLAN.
+/// Classification of frames received by an uplink, by destination address and VLAN.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SteeringStatus {
-    /// Who does it.
+    /// Component that classifies received frames.
     pub mode: SteeringMode,
-    /// Receive queues of the uplink.
+    /// Number of receive queues of the uplink.
     pub queues: u16,
-    /// Whether frames of other NICs stay off the queues that NICs have to themselves.
+    /// True if frames of other NICs do not arrive on queues dedicated to a NIC.
     pub exclusive: bool,
-    /// Why the device does it for none, or not for all.
+    /// Reason why the device classifies for no NIC, or not for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The NICs that have a receive queue to themselves, by queue.
+    /// NICs with a dedicated receive queue, by queue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nics: Vec<SteeredNic>,
 }
 
-/// A NIC whose frames arrive on a receive queue of their own.
+/// NIC with a dedicated receive queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SteeredNic {
-    /// Which.
+    /// Name of the NIC.
     pub nic: Name,
-    /// The destination of these frames.
+    /// Destination address of the frames.
     #[schema(value_type = String)]
     pub mac: MacAddr,
-    /// Their VLAN; absent if the device's rule looks at none.
+    /// VLAN of the frames; absent if the device's rule does not match the VLAN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,
-    /// The receive queue, counted from 0.
+    /// Receive queue, counted from 0.
     pub queue: u16,
 }
 
-/// `hardware, 6 of 8 queues`, `software: the device receives with one queue`.
+/// Formats as `hardware, 6 of 8 queues` or `software: the device receives with one queue`.
 impl fmt::Display for SteeringStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.mode {
@@ -71,7 +70,7 @@ impl fmt::Display for SteeringStatus {
     }
 }
 
-/// `queue 2, to 52:54:00:12:34:56 in VLAN 10`.
+/// Formats as `queue 2, to 52:54:00:12:34:56 in VLAN 10`.
 impl fmt::Display for SteeredNic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "queue {}, to {}", self.queue, self.mac)?;

@@ -1,4 +1,4 @@
-//! The keys of stores, disks and QoS policies.
+//! Keys of stores, disks and QoS policies.
 
 use crate::disk_config::SERIAL_BYTES_MAX;
 use crate::keys::{Key, QUEUES, defaulted, optional, required};
@@ -8,12 +8,12 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 const IOPS: Form = Form::Number { least: 1, most: 1_000_000_000 };
-/// What a store can do is also found out.
+/// Capacity of a store: declared, or measured.
 const CAPABILITY: Form = Form::NumberOr { least: 1, most: 1_000_000_000, word: "measure" };
 const SECTOR: Form = Form::OneOfNumbers(&[512, 4096]);
-/// Far more than any format but raw can have, and than any store has.
+/// Upper limit of a disk's size, above that of every format except raw.
 const DISK_BYTES: Form = Form::Bytes { least: 512, most: 1 << 50, step: 512 };
-/// Of all formats; what each takes is checked with the format at hand.
+/// Range common to all formats; another check applies the limits of the disk's format.
 const BLOCK_BYTES: Form = Form::Bytes { least: 512 * KIB, most: 256 * MIB, step: 512 * KIB };
 
 pub(crate) const STORE: &[Key] = &[
@@ -82,7 +82,7 @@ pub(crate) const DISK_VHOST_USER: &[Key] = &[
     defaulted("queues", QUEUES, Effect::Replace),
 ];
 
-/// Users, groups, names or addresses that an NBD server lets in.
+/// Largest number of users, groups, names or addresses permitted by an NBD server.
 const LET_IN_MAX: usize = 64;
 
 pub(crate) const DISK_NBD: &[Key] = &[

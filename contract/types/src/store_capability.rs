@@ -1,23 +1,23 @@
-//! What a store can do: as desired, measured, and estimated.
+//! Capacity of a store: declared, measured, and estimated.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// `capability_iops` of a store: a number, or the word `measure`.
+/// Value of `capability_iops` of a store: a number, or the word `measure`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum StoreCapability {
-    /// Normalised operations per second, as the operator says.
+    /// Capacity in normalised operations per second, declared by the operator.
     Declared(u64),
-    /// What `suimon store measure` found out last; nothing is known before it has run.
+    /// Result of the last `suimon store measure`; unknown before the first.
     Measured(MeasureWord),
 }
 
-/// The word for what is to be measured.
+/// Word that selects the measured capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MeasureWord {
-    /// It is measured when the operator asks for it.
+    /// The capacity is measured at the operator's request.
     Measure,
 }
 
@@ -25,7 +25,7 @@ impl StoreCapability {
     /// The word `measure`.
     pub const MEASURE: Self = Self::Measured(MeasureWord::Measure);
 
-    /// What was declared.
+    /// Returns the declared capacity in normalised operations per second, if declared.
     pub const fn declared(self) -> Option<u64> {
         match self {
             Self::Declared(iops) => Some(iops),
@@ -34,30 +34,30 @@ impl StoreCapability {
     }
 }
 
-/// How it is known what a store can do.
+/// Source of a store's capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CapabilitySource {
-    /// The operator says so.
+    /// Capacity declared by the operator.
     Declared,
-    /// It was measured.
+    /// Capacity measured by `suimon store measure`.
     Measured,
 }
 
-/// What a store was measured with.
+/// Access pattern of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StorePattern {
-    /// Reads at random places.
+    /// Reads at random offsets.
     RandomRead,
-    /// Writes at random places.
+    /// Writes at random offsets.
     RandomWrite,
-    /// Half reads, half writes, at random places.
+    /// Half reads, half writes, at random offsets.
     RandomMixed,
 }
 
 impl StorePattern {
-    /// For people.
+    /// Returns the name of the pattern for output.
     pub const fn word(self) -> &'static str {
         match self {
             Self::RandomRead => "random reads",
@@ -67,45 +67,46 @@ impl StorePattern {
     }
 }
 
-/// What a store did under one pattern.
+/// Result of a measurement with one pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StorePatternFigure {
-    /// The pattern.
+    /// Access pattern of the measurement.
     pub pattern: StorePattern,
-    /// Operations per second of the size that counts as one.
+    /// Operations per second, each of the store's `normalization_bytes`.
     pub iops: u64,
-    /// Requests that the device had at a time, as Storage QoS found best.
+    /// Queue depth at the device, as selected by Storage QoS.
     pub depth: u32,
-    /// Half of the requests took this long at most, in ns.
+    /// Median (50th percentile) of the latency in ns.
     pub latency_ns_p50: u64,
-    /// All but one of a hundred took this long at most, in ns.
+    /// 99th percentile of the latency in ns.
     pub latency_ns_p99: u64,
 }
 
-/// What a measurement of a store found out.
+/// Result of a measurement of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StoreMeasurement {
-    /// Normalised operations per second that it can do: the least of all patterns.
+    /// Capacity in normalised operations per second: the lowest of all patterns.
     pub iops: u64,
-    /// When it ended, in milliseconds since 1970-01-01 UTC.
+    /// End of the measurement in milliseconds since 1970-01-01 UTC.
     pub measured_unix_ms: u64,
-    /// For how many seconds each pattern was measured.
+    /// Measuring time of each pattern in seconds.
     pub seconds: u64,
-    /// What it did under each pattern. A block device is only read.
+    /// Results by pattern. A block device is measured with reads only.
     pub patterns: Vec<StorePatternFigure>,
-    /// Bytes that requests went to.
+    /// Size of the range accessed, in bytes.
     pub file_bytes: u64,
-    /// Whether they went past the host's page cache.
+    /// True if requests bypassed the host's page cache.
     pub direct: bool,
-    /// Normalised operations per second that its own disks did beside, in the last 5 s.
+    /// Rate delivered to the store's disks in the last 5 s of the measurement, in normalised
+    /// operations per second.
     pub others_iops: u64,
 }
 
-/// What a store did when requests last waited for it.
+/// Estimate of a store's capacity from a time with queued requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StoreEstimate {
-    /// Normalised operations per second, of the load that there was.
+    /// Rate delivered under the load of that time, in normalised operations per second.
     pub iops: u64,
-    /// How long ago that was, in ms.
+    /// Age of the estimate in ms.
     pub age_ms: u64,
 }

@@ -1,4 +1,4 @@
-//! Names of files in stores.
+//! Paths of files in stores.
 
 use core::fmt;
 use core::str::FromStr;
@@ -12,17 +12,17 @@ use crate::{DiskFormat, Name};
 
 /// `NAME_MAX` of Linux (limits.h).
 const PART_BYTES_MAX: usize = 255;
-/// Far below `PATH_MAX`, so that the store's path has room before it.
+/// Well below `PATH_MAX`, which leaves room for the store's path.
 const BYTES_MAX: usize = 1023;
 
-/// A file by its path below its store's: parts with `/` between them, none of them empty,
-/// `.` or `..`, so that it stays in the store and two names are two files.
+/// Path of a file relative to its store's path. Components are separated by `/`, and none is empty,
+/// `.` or `..`, so that the file is in the store and different paths denote different files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, example = "vms/web.vhdx")]
 pub struct StoreFile(String);
 
-/// Why a text is no file of a store.
+/// Error for a text that is not a valid path in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "`{text}` is not a file in a store; write a path like vms/web.vhdx, without `/` at its start, `.` and `..`"
@@ -32,13 +32,13 @@ pub struct StoreFileError {
 }
 
 impl StoreFile {
-    /// The path below the store's.
+    /// Returns the path relative to the store's path.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The file that a disk of this name has unless told otherwise: `web.vhdx`. `None` if
-    /// the format has no file.
+    /// Returns the default file of a disk with this name, such as `web.vhdx`; `None` for a format
+    /// without a file.
     pub(crate) fn of_disk(name: &Name, format: DiskFormat) -> Option<Self> {
         format.extension().map(|extension| Self(format!("{name}.{extension}")))
     }

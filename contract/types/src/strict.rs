@@ -1,12 +1,12 @@
-//! A JSON value that is read without serde's leniencies: what a type describes as an object is one,
-//! where serde's derived code also takes a list of the fields' values.
+//! Deserializer of JSON values without a leniency of serde: serde's derived code accepts an array
+//! of the fields' values in place of an object; this deserializer rejects it.
 
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{Deserializer, Error, IntoDeserializer, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
-/// The value.
+/// JSON value that is deserialized strictly.
 pub(crate) struct Strict(pub(crate) Value);
 
 impl<'de> IntoDeserializer<'de, serde_json::Error> for Strict {

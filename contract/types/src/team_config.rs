@@ -1,116 +1,114 @@
-//! Desired state of teams: several uplinks that a switch uses as one.
+//! Desired state of teams: groups of uplinks that a switch uses as one.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{Name, VmqConfig};
 
-/// Most uplinks of one team, as many as Hyper-V's.
+/// Largest number of uplinks in a team, equal to that of Hyper-V.
 pub const TEAM_MEMBERS_MAX: usize = 32;
 
-/// What the switch on the other side of a team knows of it.
+/// Configuration of the physical switch at the other end of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TeamMode {
-    /// It has the members' ports in one group, by configuration.
+    /// The members' ports form a static link aggregation group.
     Static,
-    /// It has them in one group, by agreement (IEEE 802.1AX).
+    /// The members' ports form a link aggregation group negotiated by LACP (IEEE 802.1AX).
     Lacp,
-    /// Nothing: the members may be on different switches.
+    /// The physical switch needs no configuration; members may be connected to different switches.
     SwitchIndependent,
 }
 
-/// By what a team chooses the member that a frame leaves by.
+/// Selection of the member that transmits a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TeamAlgorithm {
-    /// The NIC it came from: each NIC lives on one member.
+    /// By source NIC: each NIC is assigned to one member.
     HyperVPort,
-    /// IP addresses, protocol and ports.
+    /// By IP addresses, protocol and ports.
     TransportPorts,
-    /// IP addresses.
+    /// By IP addresses.
     IpAddresses,
-    /// MAC addresses and VLAN.
+    /// By MAC addresses and VLAN.
     MacAddresses,
-    /// Flows as for `transport-ports`, moved between members by load when they pause.
+    /// Flows as in `transport-ports`, moved between members by load during pauses of the flow.
     #[default]
     Dynamic,
 }
 
-/// How often the switch on the other side is to send LACPDUs, and how soon it is given
-/// up (IEEE 802.1AX-2014, 6.4.1 d).
+/// Interval of the LACPDUs requested from the partner, and timeout of its information (IEEE
+/// 802.1AX-2014, 6.4.1 d).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LacpTimer {
-    /// Every 30 s; given up after 90 s.
+    /// Every 30 s; timeout 90 s.
     #[default]
     Slow,
-    /// Every second; given up after 3 s.
+    /// Every second; timeout 3 s.
     Fast,
 }
 
-/// `[[team]]`.
+/// `[[team]]`: a group of uplinks used as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TeamConfig {
-    /// Unique among teams and uplinks; a switch names either as its `uplink`.
+    /// Name, unique among teams and uplinks. A switch may name either as its `uplink`.
     pub name: Name,
-    /// Names of uplinks, 1 to 32, each once and in no other team. Where nothing else
-    /// decides, the earlier is preferred.
+    /// Member uplinks, 1 to 32, each in one team only. Earlier members are preferred where no other
+    /// rule decides.
     pub members: Vec<Name>,
-    /// What the switch on the other side knows of the team.
+    /// Configuration of the physical switch: `static` or `lacp` (link aggregation group), or
+    /// `switch-independent` (none).
     pub mode: TeamMode,
-    /// By what the team chooses the member that a frame leaves by.
+    /// Selection of the member that transmits a frame.
     #[serde(default)]
     pub algorithm: TeamAlgorithm,
-    /// lacp: how often the switch on the other side is to send LACPDUs, every 30 s
-    /// (`slow`) or every second (`fast`); it is given up after three that did not come.
-    /// `slow` if absent.
+    /// lacp: interval of the LACPDUs requested from the partner, 30 s (`slow`) or 1 s (`fast`). Its
+    /// information expires after three intervals. `slow` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacp_timer: Option<LacpTimer>,
-    /// lacp: whether we send LACPDUs to a switch that does not; true if absent. Of two
-    /// ends one must.
+    /// lacp: true if LACPDUs are sent even to a passive partner; true if absent. At least one end
+    /// must be active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacp_active: Option<bool>,
-    /// lacp: our priority, 0 to 65 535; 32 768 if absent. The end with the lower number
-    /// decides which links are used.
+    /// lacp: priority of this System, 0 to 65 535; 32 768 if absent. The end with the lower value
+    /// selects the links in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacp_system_priority: Option<u16>,
-    /// With fewer usable members the team is down; 1 to the number of members, without
-    /// the standby.
+    /// Smallest number of usable members for the team to be up, from 1 to the number of members
+    /// without the standby.
     #[serde(default = "default_min_links")]
     pub min_links: u16,
-    /// switch-independent: the member that is used only while another cannot be; none if
-    /// absent.
+    /// switch-independent: member used only while another one is unusable; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standby: Option<Name>,
-    /// switch-independent: the member that receives, if it can be used; the team chooses
-    /// one if absent.
+    /// switch-independent: preferred receiving (primary) member; selected by the team if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary: Option<Name>,
-    /// Which processors work off its queues.
+    /// Assignment of the members' queues to workers.
     #[serde(default, skip_serializing_if = "VmqConfig::is_default")]
     pub vmq: VmqConfig,
 }
 
-/// The `lacp_…` keys of a team in LACP mode, with what is not written filled in.
+/// Values of the `lacp_…` keys of a team in LACP mode, defaults included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LacpSettings {
-    /// How often the other side is to send.
+    /// Interval requested from the partner.
     pub timer: LacpTimer,
-    /// Whether we send to a side that does not.
+    /// True if LACPDUs are sent even to a passive partner.
     pub active: bool,
-    /// Our priority; the lower number decides.
+    /// Priority of this System; the lower value takes precedence.
     pub system_priority: u16,
 }
 
 impl LacpSettings {
-    /// The middle of the range, so that either end can be put before the other.
+    /// Middle of the range, so that either end can be given precedence.
     pub const SYSTEM_PRIORITY_DEFAULT: u16 = 0x8000;
 }
 
 impl TeamConfig {
-    /// How the team speaks LACP; `None` in other modes, which do not.
+    /// Returns the LACP settings; `None` in other modes.
     pub fn lacp(&self) -> Option<LacpSettings> {
         match self.mode {
             TeamMode::Lacp => Some(LacpSettings {

@@ -1,4 +1,4 @@
-//! Whether teams make sense: each by itself, and with the uplinks it is made of.
+//! Validation of teams: each by itself, and together with its members.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::finding::{Finding, Place};
 use crate::vmq_fits::vmq_fits;
 use crate::{ErrorCode, HostConfig, Kind, Name, TeamConfig, TeamMode, UplinkDriver};
 
-/// What is wrong between the keys of one team.
+/// Reports invalid combinations of one team's keys.
 pub(crate) fn team_fits(place: Place, team: &TeamConfig, findings: &mut Vec<Finding>) {
     let mut members: BTreeSet<&Name> = BTreeSet::new();
     let mut twice: BTreeSet<&Name> = BTreeSet::new();
@@ -47,7 +47,7 @@ fn lacp_fits(place: Place, team: &TeamConfig, findings: &mut Vec<Finding>) {
     }
 }
 
-/// A primary or standby is a member, in the mode that has such.
+/// Reports a primary or standby that is not a member, or a mode without this role.
 fn role_fits(
     place: Place,
     team: &TeamConfig,
@@ -74,7 +74,7 @@ fn role_fits(
     }
 }
 
-/// A standby leaves somebody to stand by for, and `min_links` can be reached without it.
+/// Reports a standby without other members, and `min_links` that requires the standby.
 fn standby_fits(
     place: Place,
     team: &TeamConfig,
@@ -116,7 +116,7 @@ fn standby_fits(
     }
 }
 
-/// Members that name an MTU name the same: a frame may leave by any of them.
+/// Reports members with different MTUs: any of them may transmit a frame.
 pub(crate) fn members_have_one_mtu(config: &HostConfig, findings: &mut Vec<Finding>) {
     let mtus: BTreeMap<&Name, u16> = config
         .uplinks
@@ -139,8 +139,8 @@ pub(crate) fn members_have_one_mtu(config: &HostConfig, findings: &mut Vec<Findi
     }
 }
 
-/// LACP needs a link on which LACPDUs come and go. What the host sends on a TAP arrives at
-/// our own queues, and no partner is behind it.
+/// Reports TAP members of teams in LACP mode. Frames that the host sends on a TAP arrive at the
+/// switch itself, without a partner behind it.
 pub(crate) fn lacp_members_have_links(config: &HostConfig, findings: &mut Vec<Finding>) {
     let taps: BTreeSet<&Name> = config
         .uplinks

@@ -3,7 +3,7 @@ use crate::{
     TeamMode, parse_toml, validate,
 };
 
-/// Three uplinks, a team of two and a switch on it.
+/// Three uplinks, a team of two of them and a switch with the team as uplink.
 const TEAMED: &str = r#"
 [[uplink]]
 name = "left"
@@ -24,7 +24,7 @@ kind = "external"
 uplink = "both"
 "#;
 
-/// `TEAMED` with pairs of texts replaced.
+/// Returns `TEAMED` with pairs of texts replaced.
 fn with(replacements: &[(&str, &str)]) -> String {
     replacements.iter().fold(TEAMED.to_owned(), |text, (old, new)| {
         assert_eq!(text.matches(old).count(), 1, "{old}");
@@ -32,7 +32,7 @@ fn with(replacements: &[(&str, &str)]) -> String {
     })
 }
 
-/// What is wrong, as `LINE RESOURCE FIELD CODE: MESSAGE`.
+/// Returns the faults as `LINE RESOURCE FIELD CODE: MESSAGE`.
 fn wrong(text: &str) -> Vec<String> {
     let errors = match parse_toml(text, None) {
         Ok(config) => panic!("accepted: {config:?}"),
@@ -274,11 +274,11 @@ fn members_that_name_an_mtu_name_one() {
              1500; a frame may leave by any member, so give all the same"]
     );
     assert!(parse_toml(&mtus("\nmtu = 9000", "\nmtu = 9000"), None).is_ok());
-    // The device of the other may have that MTU already; only the host knows.
+    // The other member's device may have that MTU already, which only the host can check.
     assert!(parse_toml(&mtus("\nmtu = 9000", ""), None).is_ok());
 }
 
-/// A change of one resource is checked like a file: the same errors, without lines.
+/// Verifies that a change of one resource results in the same errors as a file, without lines.
 #[test]
 fn desired_state_is_checked_as_a_file_is() {
     let mut config = parse_toml(TEAMED, None).unwrap();

@@ -1,4 +1,4 @@
-//! Observed state of teams: what each member does, why, and what it carries.
+//! Observed state of teams: state, reason and traffic of each member.
 
 use core::fmt;
 
@@ -8,51 +8,50 @@ use utoipa::ToSchema;
 
 use crate::{Condition, LacpMemberStatus, Name, PortCounters, TeamConfig};
 
-/// A team.
+/// Observed state of a team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TeamStatus {
-    /// As desired.
+    /// Desired state of the team.
     pub config: TeamConfig,
-    /// The switch that uses it.
+    /// Switch that uses the team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Name>,
-    /// Whether it is as desired, and has as many usable members as it needs.
+    /// Agreement with the desired state. Down with fewer usable members than `min_links`.
     pub condition: Condition,
     /// Counters of the team as one port of the switch.
     pub counters: PortCounters,
-    /// Largest IP packet now: the smallest of its members'.
+    /// Largest IP packet in bytes currently in effect: the smallest MTU of the members.
     pub mtu: u16,
-    /// Megabits per second of the members that are active; those of unknown speed count
-    /// nothing.
+    /// Sum of the active members' speeds in Mbit/s, without those of unknown speed.
     pub speed_mbps: u64,
-    /// The other end of the group of links in use, in LACP mode and if there is one.
+    /// Partner of the aggregation group in use; absent without LACP or partner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacp_partner: Option<LacpPartnerStatus>,
-    /// Members, in the order in which they are configured.
+    /// Members in the order of the configuration.
     pub members: Vec<TeamMemberStatus>,
 }
 
-/// The System that the links of a team in LACP mode lead to.
+/// Partner System of a team in LACP mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LacpPartnerStatus {
-    /// Its address.
+    /// MAC address of the System.
     #[schema(value_type = String)]
     pub system: MacAddr,
-    /// Its priority; the lower number decides which links are used.
+    /// Priority of the System. The end with the lower value selects the links in use.
     pub system_priority: u16,
-    /// Its key: what it aggregates has the same.
+    /// Aggregation key of the partner's ports.
     pub key: u16,
 }
 
-/// What a member does in its team.
+/// State of a member of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TeamMemberState {
-    /// Frames leave by it.
+    /// In use: the member transmits frames.
     Active,
-    /// It could carry frames and waits: it is the standby, or the team is down.
+    /// Usable but not in use: standby, or the team is down.
     Waiting,
-    /// It cannot carry frames.
+    /// Not usable, for example because its link is down.
     Failed,
 }
 
@@ -66,40 +65,40 @@ impl fmt::Display for TeamMemberState {
     }
 }
 
-/// A member of a team.
+/// Observed state of a team's member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TeamMemberStatus {
-    /// The uplink.
+    /// Name of the member uplink.
     pub uplink: Name,
-    /// What it does.
+    /// Current state of the member.
     pub state: TeamMemberState,
-    /// Why.
+    /// Reason for the member's state.
     pub reason: String,
-    /// Whether its link carries frames.
+    /// True if the link is up.
     pub link_up: bool,
-    /// Megabits per second; absent if the device does not say, then it counts as the
-    /// slowest of the team that does.
+    /// Speed in Mbit/s; absent if the device does not report it. The slowest known speed of the
+    /// team is then assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_mbps: Option<u32>,
-    /// Whether it receives where one member does.
+    /// True if the member is the receiving (primary) one, in modes with one receiving member.
     pub primary: bool,
-    /// Whether it is the standby.
+    /// True if the member is the standby.
     pub standby: bool,
-    /// Bits per second that came in by it in the last second.
+    /// Received bits in the last second.
     pub rx_bps: u64,
-    /// Bits per second that went out by it in the last second.
+    /// Transmitted bits in the last second.
     pub tx_bps: u64,
-    /// Its share of what came in by the team in the last second, in parts per million.
+    /// Share of the team's received bytes in the last second, in parts per million.
     pub rx_share_ppm: u32,
-    /// Its share of what went out by the team in the last second, in parts per million.
+    /// Share of the team's transmitted bytes in the last second, in parts per million.
     pub tx_share_ppm: u32,
-    /// Its share of the flows that are chosen for by hash or load, in parts per million.
+    /// Share of the flows distributed by hash or load, in parts per million.
     pub flows_share_ppm: u32,
-    /// NICs that live on it; 0 where they do not live on one member.
+    /// Number of NICs assigned to the member; 0 for algorithms that do not assign NICs.
     pub nics: u32,
-    /// Counters since its device was opened.
+    /// Counters since the device was opened.
     pub counters: PortCounters,
-    /// LACP on its link, in LACP mode.
+    /// LACP on the member's link; absent in other modes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacp: Option<LacpMemberStatus>,
 }

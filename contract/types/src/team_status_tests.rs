@@ -64,7 +64,7 @@ fn team() -> TeamStatus {
     }
 }
 
-/// Fails if a key that is out in the world gets another name.
+/// Fails if a published key is renamed.
 #[test]
 fn keys_are_as_published_and_read_as_they_are_written() {
     let json = serde_json::to_value(team()).unwrap();

@@ -1,4 +1,4 @@
-//! Valid hosts of every kind, for property tests.
+//! Strategies for valid hosts of every kind, for property tests.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -58,7 +58,7 @@ fn vmq() -> impl Strategy<Value = VmqConfig> {
     )
 }
 
-/// A team whose members are called `u` and `v` with the number of its switch.
+/// Generates teams with members `u` and `v`, to be completed with the number of a switch.
 fn team() -> impl Strategy<Value = TeamConfig> {
     let roles = (option::of(any::<bool>()), option::of(any::<bool>()), option::of(any::<u16>()));
     (0usize..3, 0usize..5, 1usize..=2, roles, vmq()).prop_map(
@@ -93,7 +93,7 @@ fn team() -> impl Strategy<Value = TeamConfig> {
     )
 }
 
-/// Puts the switch of this number on the team, with both uplinks there.
+/// Makes the team the uplink of the switch with this number, and adds both uplinks.
 fn put_on_team(host: &mut HostConfig, index: usize, mut team: TeamConfig) {
     let own = [&mut team.name].into_iter();
     for called in own.chain(&mut team.members).chain(&mut team.standby).chain(&mut team.primary) {
@@ -152,7 +152,7 @@ fn nic() -> impl Strategy<Value = NicConfig> {
     )
 }
 
-/// Valid hosts.
+/// Generates valid hosts.
 pub(crate) fn hosts() -> impl Strategy<Value = HostConfig> {
     let on = (uplink(), option::of(team()));
     let switches = vec((0u8..3, 10u32..1000, any::<[bool; 2]>(), on), 1..4);

@@ -1,4 +1,4 @@
-//! Valid stores, QoS policies and disks of every kind, for property tests.
+//! Strategies for valid stores, QoS policies and disks of every kind, for property tests.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::test_configs::name;
 use crate::{DiskConfig, DiskFormat, DiskQos, QosPolicyConfig, StoreCapability, StoreConfig};
 
-/// What a host has of storage.
+/// Storage resources of a host.
 #[derive(Debug)]
 pub(crate) struct Storage {
     pub(crate) stores: Vec<StoreConfig>,
@@ -63,7 +63,7 @@ fn disk() -> impl Strategy<Value = DiskConfig> {
                 disk["size_bytes"] = pages.map(|pages| pages * 512).into();
                 disk["file"] = flags[3].then_some("vms/x").into();
             }
-            // Raw has no parents, and pass-through is fixed.
+            // Raw disks have no parents, and pass-through disks are fixed.
             let kind = if format == 0 { kind % 2 } else { kind };
             if format < 3 && flags[4] {
                 disk["kind"] = kinds[kind].into();
@@ -92,7 +92,7 @@ fn disk() -> impl Strategy<Value = DiskConfig> {
     )
 }
 
-/// Storage in which every disk with a file is in the first store, and each of the others in
+/// Generates storage in which every disk with a file is in the first store, and each other disk in
 /// a store of its own.
 pub(crate) fn storage() -> impl Strategy<Value = Storage> {
     let disks = vec((disk(), any::<bool>(), any::<bool>(), store()), 0..5);

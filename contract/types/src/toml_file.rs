@@ -1,4 +1,4 @@
-//! The host file: TOML text to desired state, every error with its line.
+//! Parser of the host file: TOML text to desired state, with the line of each error.
 
 use serde_json::{Map, Value};
 use toml::Spanned;
@@ -8,19 +8,19 @@ use crate::document::read_document;
 use crate::toml_lines::Lines;
 use crate::{ApiError, ErrorCode, HostConfig};
 
-/// Largest host file, in bytes.
+/// Largest host file in bytes.
 pub const TOML_BYTES_MAX: usize = 1 << 20;
-/// Deepest nesting that is looked at. The deepest keys, like `nic[0].offload.KEY`, are
-/// 4 down.
+/// Largest nesting depth that is examined. The deepest keys, such as `nic[0].offload.KEY`, have
+/// depth 4.
 const DEPTH_MAX: usize = 6;
-/// Syntax errors reported at once; after a few, the rest are echoes.
+/// Largest number of reported syntax errors; further ones usually result from the first.
 const SYNTAX_ERRORS_MAX: usize = 8;
 
-/// Reads and validates a host file. `file` is its name, for errors.
+/// Parses and validates a host file. `file` is its name for error messages.
 ///
 /// # Errors
-/// All that is wrong, each with line, resource and key as far as they are known;
-/// never empty. If the text is not TOML, only that is reported.
+/// Every fault, with line, resource and key as far as known; never empty. If the text is not valid
+/// TOML, only syntax errors are reported.
 pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiError>> {
     let located = |mut error: ApiError, line: Option<usize>| {
         error.file = file.map(str::to_owned);
@@ -61,8 +61,8 @@ pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiE
     })
 }
 
-/// Adds the file and the line to errors that name a resource but were found only
-/// after the text was read, such as a device that does not exist.
+/// Adds file and line to errors that name a resource and were found after parsing, such as a device
+/// that does not exist.
 pub fn locate_errors(text: &str, file: Option<&str>, errors: &mut [ApiError]) {
     if text.len() > TOML_BYTES_MAX || errors.iter().all(|error| error.line.is_some()) {
         return;
@@ -80,7 +80,7 @@ pub fn locate_errors(text: &str, file: Option<&str>, errors: &mut [ApiError]) {
     }
 }
 
-/// The path of the table that describes a resource like `nic/web`.
+/// Returns the path of the table that describes a resource such as `nic/web`.
 fn path_of(root: &Map<String, Value>, resource: &str) -> Option<String> {
     let Some((kind, name)) = resource.split_once('/') else {
         return Some(resource.to_owned());
@@ -91,9 +91,9 @@ fn path_of(root: &Map<String, Value>, resource: &str) -> Option<String> {
     Some(format!("{kind}[{index}]"))
 }
 
-/// The table as JSON, which the checks work on; notes the line of every key.
-/// What lies deeper than any key is left out: its paths would take memory with
-/// the square of the file.
+/// Converts the table to JSON, the input of the checks, and records the line of every key. Values
+/// nested deeper than any key are omitted, since the memory for their paths would grow with the
+/// square of the file.
 fn to_json_table(
     table: &DeTable<'_>,
     path: &str,
@@ -122,7 +122,7 @@ fn to_json(value: &Spanned<DeValue<'_>>, path: &str, depth: usize, lines: &mut L
             .as_str()
             .parse::<f64>()
             .map_or_else(|_| Value::from(number.as_str()), Value::from),
-        // No key takes a date; as an object it fits none of them.
+        // No key accepts a date. An object matches the form of none of them.
         DeValue::Datetime(date) => {
             let mut object = Map::new();
             object.insert("date".to_owned(), Value::from(date.to_string()));
@@ -144,7 +144,7 @@ fn to_json(value: &Spanned<DeValue<'_>>, path: &str, depth: usize, lines: &mut L
     }
 }
 
-/// A number that does not fit stays what it is: too large for any key.
+/// Converts an integer. One beyond 64 bits is kept as a value outside the range of every key.
 fn integer(digits: &str, radix: u32) -> Value {
     let parsed = i128::from_str_radix(digits, radix).ok();
     match parsed {

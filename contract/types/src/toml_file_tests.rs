@@ -40,7 +40,7 @@ backend = "tap"
 netns = "blue"
 "#;
 
-/// What is wrong, as `LINE RESOURCE FIELD CODE` with `-` for what is not known.
+/// Returns the faults as `LINE RESOURCE FIELD CODE` with `-` for unknown parts.
 fn wrong(text: &str) -> Vec<String> {
     let errors = match parse_toml(text, Some("host.toml")) {
         Ok(config) => panic!("accepted: {config:?}"),
@@ -66,7 +66,7 @@ fn first_message(text: &str) -> String {
     parse_toml(text, None).unwrap_err().remove(0).to_string()
 }
 
-/// `WHOLE` with one line replaced.
+/// Returns `WHOLE` with one line replaced.
 fn with(line: &str, replacement: &str) -> String {
     assert_eq!(WHOLE.matches(line).count(), 1, "{line}");
     WHOLE.replace(line, replacement)
@@ -195,7 +195,7 @@ fn keys_that_do_not_fit_each_other_are_refused() {
             _ => assert_eq!(found, [expected], "{replacement}"),
         }
     }
-    // It waits for a VM.
+    // A NIC without a socket is valid: a VM may use it later.
     parse_toml(&with("socket = \"/run/web.sock\"", ""), None).unwrap();
 }
 

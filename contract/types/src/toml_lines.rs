@@ -1,10 +1,10 @@
-//! Where in a TOML text each key stands.
+//! Positions of keys in a TOML text.
 
 use std::collections::BTreeMap;
 
-/// Lines of keys by their path, like `nic[2].offload.tx_checksum`.
+/// Lines of keys by path, such as `nic[2].offload.tx_checksum`.
 pub(crate) struct Lines {
-    /// Offset at which each line begins, the first one included.
+    /// Offset of the start of each line, including the first.
     starts: Vec<usize>,
     by_path: BTreeMap<String, usize>,
 }
@@ -16,19 +16,19 @@ impl Lines {
         Self { starts: starts.collect(), by_path: BTreeMap::new() }
     }
 
-    /// The line of an offset, counted from 1.
+    /// Returns the line of an offset, counted from 1.
     pub(crate) fn line_of(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start <= offset)
     }
 
-    /// Remembers that the key of this path begins at `offset`.
+    /// Records that the key with this path begins at `offset`.
     pub(crate) fn note(&mut self, path: String, offset: usize) {
         let line = self.line_of(offset);
         self.by_path.insert(path, line);
     }
 
-    /// The line of `field` in the table at `path`; where it is not written, that
-    /// of the table it belongs into.
+    /// Returns the line of `field` in the table at `path`, or the line of the nearest enclosing
+    /// table if the file does not contain the key.
     pub(crate) fn of(&self, path: &str, field: Option<&str>) -> Option<usize> {
         let mut full = match field {
             Some(field) if path.is_empty() => field.to_owned(),

@@ -1,5 +1,5 @@
-//! Desired state as a host file, for `suimon export`: keys in the order of the
-//! reference, defaults left out.
+//! Conversion of desired state to a host file, for `suimon export`: keys in the order of the
+//! reference, without defaults.
 
 use core::fmt::Write;
 
@@ -11,7 +11,7 @@ use toml_edit::{Array, InlineTable, Value as TomlValue};
 use crate::examples::example_of;
 use crate::{ByteSize, Form, HostConfig, Kind};
 
-/// The host file that [`parse_toml`](crate::parse_toml) reads as `config`, if
+/// Returns the host file that [`parse_toml`](crate::parse_toml) parses to `config`, provided that
 /// `config` is valid.
 pub fn to_toml(config: &HostConfig) -> String {
     let mut out = String::new();
@@ -67,7 +67,8 @@ pub fn to_toml(config: &HostConfig) -> String {
     out
 }
 
-/// The value a key has when it is not written, or `None` if that is no value.
+/// Returns the default value of a key; `None` if the key is required or absence is not equivalent
+/// to any value.
 pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
     let known = kind.key(key)?;
     if known.required {
@@ -81,7 +82,7 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
     if !known.has_default {
         return None;
     }
-    // Types leave some defaults out: the default is then what changes nothing when it is written.
+    // Types do not serialize some defaults. The default is then the candidate that changes nothing.
     candidates(known.form).into_iter().find(|value| {
         let mut written = minimal.clone();
         if let Value::Object(table) = &mut written {
@@ -91,7 +92,7 @@ pub fn default_of(kind: Kind, key: &str) -> Option<Value> {
     })
 }
 
-/// Values of a form that has few.
+/// Returns all values of a form with few values.
 fn candidates(form: Form) -> Vec<Value> {
     match form {
         Form::Flag => vec![false.into(), true.into()],
@@ -127,7 +128,7 @@ fn filled_in_as(kind: Kind, minimal: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// A table with the defaults of what is not written in it.
+/// Returns a table with the defaults of absent keys.
 fn filled_in<T: Serialize + DeserializeOwned>(minimal: &Value) -> Option<Map<String, Value>> {
     Some(object(&serde_json::from_value::<T>(minimal.clone()).ok()?))
 }
@@ -163,7 +164,7 @@ fn write_table(out: &mut String, kind: Kind, header: &str, table: &Map<String, V
     }
 }
 
-/// A value as a user would write it: sizes with their unit.
+/// Returns a value in the notation preferred by users: sizes with their unit.
 fn written(form: Form, value: &Value) -> TomlValue {
     let size = value.as_u64().map(ByteSize::new).filter(|size| size.has_unit());
     match (form, size) {

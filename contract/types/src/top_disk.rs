@@ -1,40 +1,39 @@
-//! What `suimon top` shows of a disk.
+//! Values of `suimon top` for a disk.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{DiskCounters, DiskRequestCounters, Name, QosDelivery, StorageState};
 
-/// What `suimon top` shows of a disk: counters since it was opened, and what it got in the
-/// last 5 s.
+/// Values of `suimon top` for a disk: counters since it was opened, and rates of the last 5 s.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TopDisk {
-    /// Its name.
+    /// Name of the disk.
     pub name: Name,
-    /// The store it is in.
+    /// Store that contains the disk.
     pub store: Name,
-    /// Whether it is as desired.
+    /// Current state of the disk.
     pub state: StorageState,
-    /// Reads that were answered.
+    /// Number of completed reads.
     pub reads: u64,
-    /// Their bytes.
+    /// Number of bytes of completed reads.
     pub read_bytes: u64,
-    /// Writes that were answered.
+    /// Number of completed writes.
     pub writes: u64,
-    /// Their bytes.
+    /// Number of bytes of completed writes.
     pub written_bytes: u64,
-    /// Flushes, discards and writes of zeros that were answered.
+    /// Completed flushes, discards and write-zeroes requests.
     pub others: u64,
-    /// Time from when each of all these was seen to when it was answered, in ns, in sum;
-    /// waits for limits included.
+    /// Sum of the latencies of these requests in ns, from their detection to completion, including
+    /// time queued for limits.
     pub latency_ns: u64,
-    /// What it was entitled to, wanted and got in the last 5 s, while it is open.
+    /// Guaranteed, demanded and delivered rates of the last 5 s; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_5_s: Option<QosDelivery>,
 }
 
 impl TopDisk {
-    /// The line of a disk with these counters.
+    /// Returns the values of a disk with the given counters.
     pub fn new(
         (name, store): (Name, Name),
         state: StorageState,
@@ -60,7 +59,7 @@ impl TopDisk {
         }
     }
 
-    /// All requests that were answered.
+    /// Returns the number of completed requests.
     pub fn requests(&self) -> u64 {
         self.reads.saturating_add(self.writes).saturating_add(self.others)
     }

@@ -1,20 +1,20 @@
-//! The VLANs of a trunk port.
+//! VLANs of a trunk port.
 
 use serde::{Deserialize, Serialize};
 use suimon_frame::VlanId;
 use utoipa::ToSchema;
 
-/// Texts that are a VLAN or a range of them, as a regular expression (ECMA-262).
+/// Regular expression (ECMA-262) of a VLAN id or a range of them.
 pub(crate) const VLANS_PATTERN: &str = r"^\s*[0-9]{1,4}\s*(-\s*[0-9]{1,4}\s*)?$";
 
-/// The VLANs a trunk port carries, in writing order: numbers and ranges, such as
-/// `[10, "20-29"]`. Overlaps are refused when the host file is validated.
+/// VLANs of a trunk port, as numbers and ranges in the order of the configuration, such as `[10,
+/// "20-29"]`. Validation rejects overlaps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = Vec<VlanRangeText>)]
 pub struct TrunkVlans(pub Vec<VlanRange>);
 
-/// One VLAN or an inclusive range of them.
+/// VLAN or inclusive range of VLANs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "VlanRangeText", into = "VlanRangeText")]
 pub struct VlanRange {
@@ -23,34 +23,34 @@ pub struct VlanRange {
 }
 
 impl VlanRange {
-    /// `None` if `last` is less than `first`.
+    /// Returns the range; `None` if `last` is less than `first`.
     pub fn new(first: VlanId, last: VlanId) -> Option<Self> {
         (first <= last).then_some(Self { first, last })
     }
 
-    /// The lowest VLAN.
+    /// Returns the lowest VLAN of the range.
     pub const fn first(self) -> VlanId {
         self.first
     }
 
-    /// The highest VLAN.
+    /// Returns the highest VLAN of the range.
     pub const fn last(self) -> VlanId {
         self.last
     }
 
-    /// Whether a VLAN is in both.
+    /// Returns true if both ranges contain a common VLAN.
     pub fn overlaps(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 }
 
-/// How a range is written: `10` or `"20-29"`.
+/// Notation of a range: `10` or `"20-29"`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum VlanRangeText {
-    /// One VLAN.
+    /// Single VLAN id, such as `10`.
     One(u16),
-    /// `FIRST-LAST`.
+    /// Range `FIRST-LAST`.
     Range(String),
 }
 

@@ -1,4 +1,4 @@
-//! Whether uplinks make sense: each by itself, and with the teams they are in.
+//! Validation of uplinks: each by itself, and together with its team.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::finding::{Finding, Place};
 use crate::vmq_fits::vmq_fits;
 use crate::{ErrorCode, HostConfig, Kind, Name, TeamConfig, TeamMode, UplinkConfig, UplinkDriver};
 
-/// What is wrong between the keys of one uplink.
+/// Reports invalid combinations of one uplink's keys.
 pub(crate) fn uplink_fits(place: Place, uplink: &UplinkConfig, findings: &mut Vec<Finding>) {
     if uplink.driver != UplinkDriver::AfXdp && !uplink.host_addresses.is_empty() {
         findings.push(place.finding(
@@ -19,8 +19,8 @@ pub(crate) fn uplink_fits(place: Place, uplink: &UplinkConfig, findings: &mut Ve
     vmq_fits(place, &uplink.vmq, findings);
 }
 
-/// The host has no addresses on members of teams whose other side chooses the member that
-/// a frame comes by: it hears of one device only.
+/// Reports host addresses on members of teams whose partner selects the member that receives a
+/// frame: the host receives frames from one device only.
 pub(crate) fn host_addresses_fit_teams(config: &HostConfig, findings: &mut Vec<Finding>) {
     let chosen_for: BTreeMap<&Name, &TeamConfig> = config
         .teams

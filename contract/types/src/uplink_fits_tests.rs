@@ -1,6 +1,7 @@
 use crate::{HostConfig, parse_toml, to_toml};
 
-/// An uplink with a driver and addresses of the host, in a team of this mode if any.
+/// Returns a host with an uplink that has this driver and these host addresses, in a team of this
+/// mode if given.
 fn host(driver: &str, addresses: &str, mode: Option<&str>) -> String {
     let team = mode.map_or_else(String::new, |mode| {
         format!("[[team]]\nname = \"both\"\nmembers = [\"wan\"]\nmode = \"{mode}\"\n")

@@ -1,5 +1,5 @@
-//! Whether a host file makes sense: every value in its range, every reference
-//! to something that exists, nothing claimed twice.
+//! Validation of desired state: values are in range, references exist, and nothing is claimed
+//! twice.
 
 use std::collections::BTreeMap;
 
@@ -29,17 +29,16 @@ use crate::{
     SwitchConfig, SwitchKind, VlanRange, shape,
 };
 
-/// Most errors reported at once; whoever made more of them wants to see the first.
+/// Largest number of reported errors.
 pub(crate) const ERRORS_MAX: usize = 256;
 
-/// Most overlaps reported for one trunk.
+/// Largest number of reported overlaps of one trunk.
 const OVERLAPS_MAX: usize = 8;
 
-/// Checks desired state, wherever it came from.
+/// Checks desired state from any source.
 ///
 /// # Errors
-/// All that is wrong, each with its resource and key, at most 256 of them;
-/// never empty.
+/// Every fault with its resource and key; at least one, at most 256.
 pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     let mut findings = shapes(config);
     for (index, switch) in config.switches.iter().enumerate() {
@@ -76,11 +75,10 @@ pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     told(config, findings)
 }
 
-/// Checks the names of disks, stores and QoS policies, and the limits of the latter and of
-/// disks, and nothing else.
+/// Checks only the names of disks, stores and QoS policies, and the limits of policies and disks.
 ///
 /// # Errors
-/// All that is wrong, at most 256 errors; never empty.
+/// Every fault; at least one, at most 256.
 pub(crate) fn qos_of_host(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     let storage = HostConfig {
         stores: config.stores.clone(),
@@ -100,7 +98,7 @@ pub(crate) fn qos_of_host(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     told(config, findings)
 }
 
-/// What was found, as errors.
+/// Converts findings to errors.
 fn told(config: &HostConfig, mut findings: Vec<Finding>) -> Result<(), Vec<ApiError>> {
     if findings.is_empty() {
         return Ok(());
@@ -115,7 +113,7 @@ fn told(config: &HostConfig, mut findings: Vec<Finding>) -> Result<(), Vec<ApiEr
         .collect())
 }
 
-/// What is wrong with single values.
+/// Reports faults of single values.
 fn shapes(config: &HostConfig) -> Vec<Finding> {
     let mut findings = shape_of(Place::new(Kind::Host, 0), &config.host);
     if let Some(api) = &config.api {
@@ -153,7 +151,7 @@ fn shapes_of<T: Serialize>(kind: Kind, tables: &[T]) -> Vec<Finding> {
 fn shape_of<T: Serialize>(place: Place, table: &T) -> Vec<Finding> {
     match serde_json::to_value(table) {
         Ok(Value::Object(table)) => shape::check(place, &table),
-        // Only a path can fail to be text.
+        // Serialization fails only for a path that is not UTF-8.
         _ => vec![Finding {
             place,
             field: None,
@@ -163,7 +161,7 @@ fn shape_of<T: Serialize>(place: Place, table: &T) -> Vec<Finding> {
     }
 }
 
-/// What is wrong between resources.
+/// Reports faults between resources.
 pub(crate) fn between_resources(config: &HostConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
     host_fits(&config.host, &mut findings);
@@ -185,7 +183,7 @@ pub(crate) fn between_resources(config: &HostConfig) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong between the keys of the host.
+/// Reports invalid combinations of the host's keys.
 fn host_fits(host: &HostSection, findings: &mut Vec<Finding>) {
     if host.processors.is_some() && host.floating_processors.is_some() {
         findings.push(Place::new(Kind::Host, 0).finding(
@@ -196,7 +194,7 @@ fn host_fits(host: &HostSection, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What is wrong between the keys of one switch.
+/// Reports invalid combinations of one switch's keys.
 pub(crate) fn switch_fits(place: Place, switch: &SwitchConfig, findings: &mut Vec<Finding>) {
     match (switch.kind, &switch.uplink) {
         (SwitchKind::External, None) => findings.push(place.finding(
@@ -230,7 +228,7 @@ pub(crate) fn switch_fits(place: Place, switch: &SwitchConfig, findings: &mut Ve
     }
 }
 
-/// A device that is named after its resource needs a name that a device can have.
+/// Reports a resource whose name is also the default device name, but not a valid one.
 fn default_device_fits(place: Place, field: &str, name: &Name, findings: &mut Vec<Finding>) {
     let form = Form::Device;
     if !form.accepts(&Value::from(name.as_str())) {
@@ -242,7 +240,7 @@ fn default_device_fits(place: Place, field: &str, name: &Name, findings: &mut Ve
     }
 }
 
-/// What is wrong between the keys of one NIC.
+/// Reports invalid combinations of one NIC's keys.
 pub(crate) fn nic_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
     let mut only_for = |backend: &str, keys: &[(&str, bool)]| {
         for (key, _) in keys.iter().filter(|(_, present)| *present) {

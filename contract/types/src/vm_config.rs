@@ -1,4 +1,4 @@
-//! Desired state of VMs, and what their NICs and disks take from them.
+//! Desired state of VMs, and the settings that their NICs and disks derive from them.
 
 use std::path::{Path, PathBuf};
 
@@ -9,34 +9,33 @@ use crate::{
     ByteSize, DiskConfig, DiskVhostUser, HostConfig, HostSection, Name, NicConfig, SocketMode,
 };
 
-/// Where folders of VMs are unless told otherwise.
+/// Default folder of VM folders.
 pub const VM_FOLDER_DEFAULT: &str = "/run/suimon/vms";
 
-/// NICs and disks of one VM at most: each has a slot of the machine that firmware and guest
-/// look at.
+/// Largest number of NICs and disks of one VM; each occupies a PCI slot of the machine.
 pub const VM_DEVICES_MAX: usize = 16;
 
-/// What a VM starts with where it has no kernel of its own.
+/// Firmware of a VM without a direct kernel boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VmFirmware {
-    /// A BIOS.
+    /// BIOS (SeaBIOS of QEMU).
     #[default]
     Bios,
-    /// UEFI.
+    /// UEFI (OVMF).
     Uefi,
 }
 
-/// What runs a VM's instructions.
+/// Execution of a VM's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VmAccelerator {
-    /// KVM where a guest really runs with it, otherwise `tcg`.
+    /// KVM if guests run with it on this host, else `tcg`.
     #[default]
     Auto,
-    /// The CPU, by way of KVM.
+    /// Hardware virtualization by KVM.
     Kvm,
-    /// QEMU, which translates them.
+    /// Emulation by QEMU (Tiny Code Generator).
     Tcg,
 }
 
@@ -44,55 +43,54 @@ pub enum VmAccelerator {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VmConfig {
-    /// Unique among VMs.
+    /// Name, unique among VMs.
     pub name: Name,
-    /// Virtual CPUs, 1 to 255.
+    /// Number of virtual CPUs at start, 1 to 255.
     #[serde(default = "default_cpus")]
     pub cpus: u16,
-    /// Virtual CPUs that it can have when some are added while it runs; `cpus` if absent.
+    /// Largest number of virtual CPUs, for CPU hot-plug; `cpus` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus_max: Option<u16>,
-    /// Its memory, like `"2 GiB"`, a multiple of 1 MiB from 16 MiB on.
+    /// Memory size, such as `"2 GiB"`: a multiple of 1 MiB, at least 16 MiB.
     pub memory_bytes: ByteSize,
-    /// Whether its memory is of huge pages, which the host has to have set aside.
+    /// True if memory is allocated from huge pages, which must be reserved on the host.
     #[serde(default, skip_serializing_if = "is_false")]
     pub huge_pages: bool,
-    /// What it starts with where it has no `kernel`.
+    /// Firmware, used without `kernel`.
     #[serde(default)]
     pub firmware: VmFirmware,
-    /// Absolute path of a kernel that it starts with, without firmware's help.
+    /// Absolute path of a kernel to boot directly, without firmware.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub kernel: Option<PathBuf>,
-    /// The kernel's initramfs.
+    /// Absolute path of the kernel's initramfs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub initrd: Option<PathBuf>,
-    /// The kernel's command line; `console=ttyS0` lets it use the serial console.
+    /// Command line of the kernel. `console=ttyS0` makes the kernel use the serial console.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_line: Option<String>,
-    /// Its NICs, in the order in which the guest finds them. Each is of one VM, and needs no
-    /// socket of its own then.
+    /// NICs in the order of their PCI slots. A NIC belongs to one VM at most, and then requires no
+    /// `socket`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nics: Vec<Name>,
-    /// Its disks, in the order in which firmware tries to start from them. Each is of one VM,
-    /// and needs no socket of its own then.
+    /// Disks in boot order. A disk belongs to one VM at most, and then requires no `socket`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<Name>,
-    /// Absolute path of the image in its CD drive; it has no drive if absent.
+    /// Absolute path of the image in the CD drive; no CD drive if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub cdrom: Option<PathBuf>,
-    /// What runs its instructions.
+    /// Execution of the VM's instructions: `kvm`, `tcg` (emulation) or `auto`.
     #[serde(default)]
     pub accelerator: VmAccelerator,
-    /// Whether it is started when the host is, that is with the first daemon after that.
+    /// True if the VM starts with the host, that is when the daemon first starts after a boot.
     #[serde(default, skip_serializing_if = "is_false")]
     pub autostart: bool,
 }
 
 impl VmConfig {
-    /// A VM of which nothing is written but this.
+    /// Returns a VM with the given keys and defaults for all others.
     pub const fn new(name: Name, memory_bytes: ByteSize) -> Self {
         Self {
             name,
@@ -112,52 +110,52 @@ impl VmConfig {
         }
     }
 
-    /// Virtual CPUs that it can have at most while it runs.
+    /// Returns the largest number of virtual CPUs.
     pub fn effective_cpus_max(&self) -> u16 {
         self.cpus_max.unwrap_or(self.cpus)
     }
 
-    /// The socket of one of its NICs that names none.
+    /// Returns the default socket of one of the VM's NICs.
     fn nic_socket(&self, host: &HostSection, nic: &Name) -> PathBuf {
         host.folder_of(&self.name).join(format!("n-{nic}"))
     }
 
-    /// The socket of one of its disks that names none.
+    /// Returns the default socket of one of the VM's disks.
     fn disk_socket(&self, host: &HostSection, disk: &Name) -> PathBuf {
         host.folder_of(&self.name).join(format!("d-{disk}"))
     }
 }
 
 impl HostSection {
-    /// Where folders of VMs are.
+    /// Returns the folder of VM folders.
     pub fn effective_vm_folder(&self) -> &Path {
         self.vm_folder.as_deref().unwrap_or_else(|| Path::new(VM_FOLDER_DEFAULT))
     }
 
-    /// The folder that a VM has for itself.
+    /// Returns the folder of a VM.
     pub fn folder_of(&self, vm: &Name) -> PathBuf {
         self.effective_vm_folder().join(vm.as_str())
     }
 }
 
 impl HostConfig {
-    /// The VM of this name.
+    /// Returns the VM with this name.
     pub fn vm(&self, name: &str) -> Option<&VmConfig> {
         self.vms.iter().find(|vm| vm.name.as_str() == name)
     }
 
-    /// The VM that has this NIC.
+    /// Returns the VM that the NIC belongs to.
     pub fn vm_of_nic(&self, nic: &Name) -> Option<&VmConfig> {
         self.vms.iter().find(|vm| vm.nics.contains(nic))
     }
 
-    /// The VM that has this disk.
+    /// Returns the VM that the disk belongs to.
     pub fn vm_of_disk(&self, disk: &Name) -> Option<&VmConfig> {
         self.vms.iter().find(|vm| vm.disks.contains(disk))
     }
 
-    /// Where the socket of a NIC is that stands on one: where it says, or in the folder of its
-    /// VM.
+    /// Returns the path of a NIC's socket: the configured one, or the default in the folder of its
+    /// VM. `None` for other backends, and without either.
     pub fn socket_of_nic(&self, nic: &NicConfig) -> Option<PathBuf> {
         if !nic.has_socket() {
             return None;
@@ -166,13 +164,13 @@ impl HostConfig {
         nic.socket.clone().or_else(of_vm)
     }
 
-    /// Whether a NIC has anything that it stands on: a TAP device, a socket, or a VM.
+    /// Returns true if the NIC has a TAP device, a socket or a VM.
     pub fn is_connected(&self, nic: &NicConfig) -> bool {
         !nic.has_socket() || self.socket_of_nic(nic).is_some()
     }
 
-    /// By what a VM has a disk over vhost-user: what it says, or a socket in the folder of its
-    /// VM.
+    /// Returns the vhost-user settings of a disk: the configured ones, or a default socket in the
+    /// folder of its VM. `None` without either.
     pub fn vhost_user_of_disk(&self, disk: &DiskConfig) -> Option<DiskVhostUser> {
         let of_vm = || {
             if disk.controller.is_emulated() {
@@ -184,14 +182,14 @@ impl HostConfig {
         disk.vhost_user.clone().or_else(of_vm)
     }
 
-    /// The socket in the folder of its VM by which the VM's QEMU has a disk whose controller it
-    /// emulates, as an NBD client.
+    /// Returns the socket in the VM's folder over which the VM's QEMU accesses a disk with an
+    /// emulated controller as an NBD client. `None` for other disks.
     pub fn emulated_disk_socket(&self, disk: &DiskConfig) -> Option<PathBuf> {
         let vm = self.vm_of_disk(&disk.name).filter(|_| disk.controller.is_emulated())?;
         Some(vm.disk_socket(&self.host, &disk.name))
     }
 
-    /// The same with everything written that NICs and disks take from their VMs.
+    /// Returns a copy with all settings that NICs and disks derive from their VMs made explicit.
     pub fn with_sockets_of_vms(&self) -> Self {
         let mut full = self.clone();
         for nic in &mut full.nics {

@@ -1,4 +1,4 @@
-//! Whether VMs make sense: each by itself, and with their NICs and disks.
+//! Validation of VMs: each by itself, and together with its NICs and disks.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::{
     SocketMode, VmConfig,
 };
 
-/// What is wrong between the keys of one VM.
+/// Reports invalid combinations of one VM's keys.
 pub(crate) fn vm_fits(place: Place, vm: &VmConfig, findings: &mut Vec<Finding>) {
     if vm.effective_cpus_max() < vm.cpus {
         let text = format!(
@@ -43,7 +43,7 @@ pub(crate) fn vm_fits(place: Place, vm: &VmConfig, findings: &mut Vec<Finding>) 
     }
 }
 
-/// NICs and disks of VMs are such as a VM can have.
+/// Reports NICs and disks with settings that a VM's devices cannot have.
 pub(crate) fn devices_of_vms_fit(config: &HostConfig, findings: &mut Vec<Finding>) {
     for (index, nic) in config.nics.iter().enumerate() {
         let place = Place::new(Kind::Nic, index);
@@ -91,7 +91,7 @@ fn nic_fits_vm(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
     findings.push(place.finding(ErrorCode::Conflict, "nics", text));
 }
 
-/// A controller has so many places.
+/// Reports controllers with more disks than they support.
 fn controllers_fit(place: Place, config: &HostConfig, vm: &VmConfig, findings: &mut Vec<Finding>) {
     for controller in [DiskController::Ide, DiskController::Sata] {
         let is_on =

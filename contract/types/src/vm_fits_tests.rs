@@ -31,7 +31,7 @@ fn vm(keys: &str) -> String {
     format!("[[vm]]\nname = \"web\"\nmemory_bytes = \"1 GiB\"\nnics = [\"web\"]\n{keys}\n")
 }
 
-/// What is wrong, without lines; nothing if all is right.
+/// Returns the faults without lines; empty if valid.
 fn wrong(vm: &str) -> Vec<String> {
     let errors = read(vm).err().unwrap_or_default();
     errors
@@ -62,11 +62,11 @@ fn nics_and_disks_of_a_vm_need_no_socket() {
     assert_eq!(full.disks[0].vhost_user, None);
 }
 
-/// A legacy NIC with what only others have.
+/// Legacy NIC with keys that do not apply to it.
 const OLD_NIC: &str = "[[nic]]\nname = \"old\"\nswitch = \"lan\"\nbackend = \"legacy\"\nqueues = 2\n\
                        netns = \"a\"\nmode = \"client\"\noffload.segmentation = false\n";
 
-/// So many disks on this controller, with these keys.
+/// Returns `count` disks on this controller, with these keys.
 fn emulated(controller: &str, count: usize, keys: &str) -> String {
     let disk = |number| {
         format!(

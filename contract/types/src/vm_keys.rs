@@ -1,4 +1,4 @@
-//! The keys of VMs.
+//! Keys of VMs.
 
 use crate::keys::{Key, defaulted, optional, required};
 use crate::vm_config::VM_DEVICES_MAX;
@@ -6,9 +6,9 @@ use crate::{Effect, Form};
 
 const MIB: u64 = 1 << 20;
 const CPUS: Form = Form::Number { least: 1, most: 255 };
-/// 64 TiB, far more than hosts have.
+/// Largest memory size: 64 TiB.
 const MEMORY: Form = Form::Bytes { least: 16 * MIB, most: 1 << 46, step: MIB };
-/// Linux takes 2048 bytes on x86, closing zero included (`COMMAND_LINE_SIZE`).
+/// Linux accepts 2048 bytes on x86, including the terminating zero (`COMMAND_LINE_SIZE`).
 const COMMAND_LINE_BYTES_MAX: usize = 2047;
 
 pub(crate) const VM: &[Key] = &[

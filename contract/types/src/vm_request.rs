@@ -1,37 +1,37 @@
-//! What can be asked of a VM that runs.
+//! Requests for actions on a running VM.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Seconds that a guest is given to turn itself off unless told otherwise.
+/// Default time for a guest to shut down, in seconds.
 pub const STOP_SECONDS_DEFAULT: u64 = 60;
-/// And at most.
+/// Longest time for a guest to shut down, in seconds.
 pub const STOP_SECONDS_MAX: u64 = 3600;
 
-/// How a guest is asked to turn itself off.
+/// Method of requesting a guest to shut down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopBy {
-    /// Through its agent if that is there and does so, else by its power button.
+    /// Guest agent if it is available and supports it, else the power button.
     #[default]
     Auto,
-    /// By its power button (ACPI).
+    /// Power button event of ACPI.
     PowerButton,
-    /// Through its agent.
+    /// Shutdown command of the guest agent.
     Agent,
 }
 
-/// `POST /1.0/vms/{name}/stop`: the VM's guest is asked to turn itself off. The body may be
+/// Body of `POST /1.0/vms/{name}/stop`: requests the VM's guest to shut down. The body may be
 /// absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct StopVmRequest {
-    /// Seconds that it is given, 1 to 3600.
+    /// Time for the guest to shut down in seconds, 1 to 3600.
     #[schema(minimum = 1, maximum = 3600)]
     pub seconds: u64,
-    /// Whether it is ended then, as if its plug was pulled.
+    /// True to end the VM after that time, like a power loss.
     pub force: bool,
-    /// How it is asked.
+    /// Method of the request: `auto`, `power-button` or `agent`.
     pub by: StopBy,
 }
 
@@ -41,17 +41,17 @@ impl Default for StopVmRequest {
     }
 }
 
-/// Seconds for which a guest's file systems are frozen at most unless told otherwise.
+/// Default time after which frozen file systems are thawed, in seconds.
 pub const FREEZE_SECONDS_DEFAULT: u64 = 30;
-/// And at most.
+/// Longest time after which frozen file systems are thawed, in seconds.
 pub const FREEZE_SECONDS_MAX: u64 = 600;
 
-/// `POST /1.0/vms/{name}/freeze`: the agent of the VM's guest writes what waits and holds writes to
-/// its file systems, until `…/thaw`, or until the time is over. The body may be absent.
+/// Body of `POST /1.0/vms/{name}/freeze`: the guest agent flushes and freezes the guest's file
+/// systems until `…/thaw` or until the time expires. The body may be absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FreezeVmRequest {
-    /// Seconds after which they are thawed if nobody did, 1 to 600.
+    /// Time in seconds after which the file systems are thawed automatically, 1 to 600.
     #[schema(minimum = 1, maximum = 600)]
     pub seconds: u64,
 }

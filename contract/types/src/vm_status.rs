@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::{Name, VmAccelerator, VmConfig, VmMigration};
 
-/// What a VM does.
+/// State of a VM.
 ///
 /// ```text
 /// stopped ──start──► starting ──► running ◄──resume──┐
@@ -13,82 +13,82 @@ use crate::{Name, VmAccelerator, VmConfig, VmMigration};
 ///    │                  │            ├──stop──► stopping
 ///    └──────────────────┴────────────┴── ended, by itself or by `kill`
 ///
-/// Where a VM goes to another node: running ──► handed over ──► gone; there: arriving ──► running.
+/// Migration: running ──► handed over ──► gone (source); arriving ──► running (destination).
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VmState {
-    /// It does not run.
+    /// The VM is not running.
     Stopped,
-    /// It is being started.
+    /// The VM is starting.
     Starting,
-    /// Its CPUs run.
+    /// The VM is running.
     Running,
-    /// Its CPUs stand still.
+    /// The VM's CPUs are paused.
     Paused,
-    /// Its guest was asked to turn itself off.
+    /// The guest was requested to shut down.
     Stopping,
-    /// Its guest has told of its panic and stands still.
+    /// The guest reported a panic, and its CPUs are stopped.
     Panicked,
-    /// It runs, as far as is known, and does not answer; `reason` says more.
+    /// Presumably running, but not responding; `reason` has details.
     Lost,
-    /// It comes from another node, and does not run here yet.
+    /// Migrating from another node, not yet running on this one.
     Arriving,
-    /// It stands still: another node was told to run it, and has not answered.
+    /// Stopped: another node was requested to run the VM and has not confirmed yet.
     HandedOver,
 }
 
-/// A VM.
+/// Observed state of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VmStatus {
-    /// As desired.
+    /// Desired state of the VM.
     pub config: VmConfig,
-    /// What it does.
+    /// Current state of the VM.
     pub state: VmState,
-    /// Why it does not run any more, or does not answer.
+    /// Reason why the VM ended or does not respond.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What of its configuration holds from its next start on.
+    /// Settings that take effect at the VM's next start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for_start: Vec<String>,
-    /// Its process; absent while it does not run, like all that follows.
+    /// Process id of QEMU. This and the following values are absent while the VM is not running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
-    /// The user that its process runs as, by number.
+    /// User id of the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<u32>,
-    /// Seconds since it was started.
+    /// Seconds since the VM's start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uptime_s: Option<u64>,
-    /// What runs its instructions, `kvm` or `tcg`.
+    /// Execution of instructions, `kvm` or `tcg`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accelerator: Option<VmAccelerator>,
-    /// Virtual CPUs that it has.
+    /// Current number of virtual CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u16>,
-    /// NICs that are plugged in.
+    /// NICs attached to the VM.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nics: Vec<Name>,
-    /// Disks that are plugged in.
+    /// Disks attached to the VM.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<Name>,
-    /// QEMU's version.
+    /// Version of the VM's QEMU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qemu_version: Option<String>,
-    /// Whether an agent in the guest is there.
+    /// True if a guest agent is connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<bool>,
-    /// Seconds until the guest's file systems, which are frozen, are thawed; 0 if that is being
-    /// tried.
+    /// Seconds until the guest's frozen file systems are thawed; 0 while thawing is attempted.
+    /// Absent if they are not frozen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen_s: Option<u64>,
-    /// How far it is on its way from this node or to it.
+    /// Progress of a migration from or to this node; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migration: Option<VmMigration>,
 }
 
 impl VmStatus {
-    /// A VM that does not run.
+    /// Returns the status of a VM that is not running.
     pub const fn stopped(config: VmConfig) -> Self {
         Self {
             config,

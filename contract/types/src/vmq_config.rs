@@ -1,52 +1,52 @@
-//! Desired state of VMQ: which processors work off the queues of a team or uplink.
+//! Desired state of VMQ: assignment of a team's or uplink's queues to workers.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How queues are given to processors.
+/// Method of assigning queues to workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VmqMode {
     /// Once, when a NIC is added, evenly by weight.
     Static,
-    /// By load: few processors at little load, many at much.
+    /// By load: few workers at low load, many at high load.
     #[default]
     Dynamic,
 }
 
-/// `[team.vmq]` and `[uplink.vmq]`. Processors are those of `[host] processors`, counted
-/// from 0 in the order they are written.
+/// `[team.vmq]` and `[uplink.vmq]`: assignment of queues to workers. Workers are numbered from 0 in
+/// the order of `[host] processors`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct VmqConfig {
-    /// Whether NICs have queues of their own; if not, the base processor works off all.
+    /// True if NICs have queues of their own. Otherwise the base worker services all queues.
     pub enabled: bool,
-    /// How queues are given to processors: once by weight, or by load.
+    /// Method of assigning queues to workers: `static` (once, by weight) or `dynamic` (by load).
     pub mode: VmqMode,
-    /// The lowest processor that may be used, which is used first; the lowest there is if
+    /// Lowest permitted worker (base worker), which is used first; the lowest existing one if
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_processor: Option<u16>,
-    /// How many processors may be used at a time, 1 to 64; more than there are do no harm.
+    /// Largest number of workers used at a time, 1 to 64. May exceed the number of existing
+    /// workers.
     pub max_processors: u16,
-    /// The highest processor that may be used, `base_processor` or more; the highest there
-    /// is if absent.
+    /// Highest permitted worker, at least `base_processor`; the highest existing one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_processor_number: Option<u16>,
-    /// The only NUMA node whose processors may be used; any if absent.
+    /// NUMA node of the permitted workers; any if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numa_node: Option<u16>,
 }
 
 impl VmqConfig {
-    /// Whether everything stands as it does where nothing is written.
+    /// Returns true if every key has its default value.
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl Default for VmqConfig {
-    /// As many processors as Hyper-V allows an adapter unless told otherwise.
+    /// Returns the defaults. The number of workers is Hyper-V's default for an adapter.
     fn default() -> Self {
         Self {
             enabled: true,

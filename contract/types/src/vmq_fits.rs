@@ -1,11 +1,11 @@
-//! Whether VMQ of a team or uplink makes sense: by itself, and on this host.
+//! Validation of VMQ of teams and uplinks: by itself, and against the host's workers.
 
 use std::collections::BTreeMap;
 
 use crate::finding::{Finding, Place};
 use crate::{ErrorCode, HostConfig, Kind, Name, VmqConfig};
 
-/// What is wrong between the keys of one `vmq` table.
+/// Reports invalid combinations of one `vmq` table's keys.
 pub(crate) fn vmq_fits(place: Place, vmq: &VmqConfig, findings: &mut Vec<Finding>) {
     let (Some(base), Some(highest)) = (vmq.base_processor, vmq.max_processor_number) else {
         return;
@@ -19,7 +19,7 @@ pub(crate) fn vmq_fits(place: Place, vmq: &VmqConfig, findings: &mut Vec<Finding
     }
 }
 
-/// What of VMQ does not fit the host's processors and teams.
+/// Reports VMQ settings that do not fit the host's workers and teams.
 pub(crate) fn vmq_fits_host(config: &HostConfig, findings: &mut Vec<Finding>) {
     let teams: BTreeMap<&Name, &Name> = config
         .teams

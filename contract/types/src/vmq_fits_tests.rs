@@ -1,6 +1,7 @@
 use crate::{VmqMode, parse_toml};
 
-/// An uplink alone, a team of one, and the keys of both `vmq` tables.
+/// Returns a host with a single uplink, a team of one uplink, and the given keys of both `vmq`
+/// tables.
 fn host(host: &str, uplink: &str, team: &str) -> String {
     format!(
         "[host]\n{host}\n[[uplink]]\nname = \"alone\"\ndevice = \"e0\"\n[uplink.vmq]\n{uplink}\n\
@@ -87,7 +88,7 @@ fn a_member_leaves_vmq_to_its_team() {
         ["line 11: uplink/of: vmq: the uplink is a member of team `t`, whose `vmq` holds for \
              it; remove it here and set it there"]
     );
-    // What says nothing else than the default is no contradiction.
+    // An explicit default is no contradiction.
     assert!(parse_toml(&text.replace("processors = 2", "processors = 4"), None).is_ok());
 }
 

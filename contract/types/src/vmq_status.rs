@@ -1,56 +1,57 @@
-//! Observed state of VMQ: which processor works off which queue, and why.
+//! Observed state of VMQ: assignment of queues to workers, with reasons.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{Name, VmqConfig};
 
-/// VMQ of a team or uplink.
+/// Observed state of VMQ of a team or uplink.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VmqStatus {
-    /// The team or uplink.
+    /// Name of the team or uplink.
     pub uplink: Name,
-    /// As desired.
+    /// Desired state of VMQ.
     pub config: VmqConfig,
-    /// All processors, by number.
+    /// State of workers, by number.
     pub processors: Vec<VmqProcessorStatus>,
-    /// All queues, by NIC, direction and number.
+    /// Queues, by NIC, direction and number.
     pub queues: Vec<VmqQueueStatus>,
 }
 
-/// A processor, as VMQ sees it. Loads are parts per million of the processor's time.
+/// State of a worker in VMQ. Loads are parts per million of the worker's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VmqProcessorStatus {
-    /// Which.
+    /// Number of the worker.
     pub processor: u16,
-    /// Whether it may be used.
+    /// True if the configuration permits the worker.
     pub permitted: bool,
-    /// Queues of this team or uplink that it works off; with none it is parked.
+    /// Number of queues of this team or uplink assigned to the worker. Without queues, the worker
+    /// is parked.
     pub queues: u32,
-    /// How busy it is.
+    /// Total load of the worker.
     pub load_ppm: u32,
-    /// How much of that is not these queues'.
+    /// Load not caused by these queues.
     pub other_load_ppm: u32,
 }
 
-/// A queue and where it is.
+/// Queue and its assignment to a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VmqQueueStatus {
-    /// Like `web/rx/0`, as [`QueueStatus`](crate::QueueStatus) has it.
+    /// Id of the queue, such as `web/rx/0`, as in [`QueueStatus`](crate::QueueStatus).
     pub queue: String,
-    /// The NIC or uplink it belongs to.
+    /// NIC or uplink that the queue belongs to.
     pub nic: Name,
-    /// Whether it is the default queue, for its NIC has a `vmq_weight` of 0.
+    /// True if the queue is the default queue, because its NIC has `vmq_weight` 0.
     pub default_queue: bool,
-    /// The processor that works it off.
+    /// Worker that services the queue.
     pub processor: u16,
-    /// What it takes of that processor's time, in parts per million.
+    /// Load of the queue in parts per million of the worker's time.
     pub load_ppm: u32,
-    /// Seconds since it came there.
+    /// Seconds since the queue was assigned to the worker.
     pub age_s: u64,
-    /// How it came there.
+    /// Reason for the assignment to this worker.
     pub why: String,
-    /// Why it stays, or how long.
+    /// Reason why the queue stays, or the remaining time.
     pub stays: String,
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Fails if a key that is out in the world gets another name.
+/// Fails if a published key is renamed.
 #[test]
 fn keys_are_as_published_and_read_as_they_are_written() {
     let status = VmqStatus {

@@ -1,4 +1,5 @@
-//! `POST /1.0/qos/what-if`: desired state with proposals, to see what it would promise.
+//! Desired state with proposed changes, for computing the resulting reservations (`POST
+//! /1.0/qos/what-if`).
 
 use serde::{Deserialize, Serialize};
 
@@ -10,80 +11,80 @@ use crate::{
     QosPolicyKind, Resource, StoreCapability,
 };
 
-/// Most proposals of one request.
+/// Largest number of proposals in one request.
 const PROPOSALS_MAX: usize = 256;
 
-/// `POST /1.0/qos/what-if`: proposals, taken one after the other.
+/// Body of `POST /1.0/qos/what-if`: proposals, applied in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WhatIfRequest {
-    /// What would be, 1 to 256.
+    /// Proposals, 1 to 256.
     #[schema(min_items = 1, max_items = 256)]
     pub proposals: Vec<QosProposal>,
 }
 
-/// One thing that would be different.
+/// Proposed change of desired state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QosProposal {
-    /// A disk with other limits or in another store, or a new one.
+    /// New disk, or a disk with other limits or in another store.
     Disk(DiskProposal),
-    /// A QoS policy with other limits, or a new one.
+    /// New QoS policy, or a policy with other limits.
     QosPolicy(QosPolicyProposal),
-    /// A store with another capability.
+    /// Existing store with another capacity.
     Store(StoreProposal),
-    /// A disk that would not be there.
+    /// Removal of the disk with this name.
     WithoutDisk(Name),
 }
 
-/// A disk as it would be.
+/// Proposed settings of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskProposal {
-    /// Its name.
+    /// Name of the disk.
     pub name: Name,
-    /// The store it is in; as it is if absent. A new disk needs it.
+    /// Store that contains the disk; unchanged if absent. Required for a new disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<Name>,
-    /// The QoS policy it has.
+    /// QoS policy of the disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos_policy: Option<Name>,
-    /// Its own limits, all of them; none if neither these nor a policy is given.
+    /// Complete limits of the disk itself; none if neither these nor a policy is given.
     #[serde(default, skip_serializing_if = "DiskQos::is_default")]
     pub qos: DiskQos,
 }
 
-/// A QoS policy as it would be.
+/// Proposed settings of a QoS policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QosPolicyProposal {
-    /// Its name.
+    /// Name of the policy.
     pub name: Name,
-    /// Its kind; as it is if absent, and `dedicated` for a new one.
+    /// Scope of the limits; unchanged if absent, and `dedicated` for a new policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<QosPolicyKind>,
-    /// Its limits, all of them.
+    /// Complete limits of the policy.
     #[serde(default, skip_serializing_if = "DiskQos::is_default")]
     pub limits: DiskQos,
 }
 
-/// A store as it would be.
+/// Proposed settings of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoreProposal {
-    /// Its name; it exists.
+    /// Name of an existing store.
     pub name: Name,
-    /// Normalised operations per second that it could do, 1 to 1 000 000 000.
+    /// Capacity in normalised operations per second, 1 to 1 000 000 000.
     #[schema(minimum = 1, maximum = 1_000_000_000)]
     pub capability_iops: u64,
 }
 
 impl WhatIfRequest {
-    /// Desired state as it would be, to be asked what it promises. Its QoS is valid; whether
-    /// files and sockets would be free is not looked at.
+    /// Returns the desired state with the proposals applied, for computing reservations. Its QoS
+    /// settings are valid; claims of files and sockets are not checked.
     ///
     /// # Errors
-    /// What is not there, or all that is wrong with the result; never empty.
+    /// References to missing resources, or every fault of the result; never empty.
     pub fn applied_to(&self, config: &HostConfig) -> Result<HostConfig, Vec<ApiError>> {
         if !(1..=PROPOSALS_MAX).contains(&self.proposals.len()) {
             let message =
@@ -134,7 +135,7 @@ impl DiskProposal {
     }
 }
 
-/// A disk of which nothing matters but its limits and its store.
+/// Returns a disk of which only limits and store are significant.
 fn new_disk(name: &Name, store: &Name, qos_policy: Option<Name>, qos: DiskQos) -> DiskConfig {
     DiskConfig { qos_policy, qos, ..DiskConfig::new(name.clone(), store.clone(), DiskFormat::Raw) }
 }

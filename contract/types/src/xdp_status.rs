@@ -5,34 +5,33 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Where frames leave a device's way into the kernel.
+/// Hook at which XDP receives frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum XdpHook {
-    /// In its driver.
+    /// Native XDP in the device's driver.
     Driver,
-    /// Before the kernel's stack, after the kernel has made packets of them: the driver
-    /// runs no XDP programs.
+    /// Generic XDP, after allocation of socket buffers: the driver does not support XDP.
     Generic,
 }
 
-/// How the AF_XDP sockets of an uplink get at frames.
+/// Operation of an uplink's AF_XDP sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct XdpStatus {
-    /// Where they are taken.
+    /// Hook of the XDP program.
     pub hook: XdpHook,
-    /// Whether the device reads and writes the sockets' memory itself. Otherwise the
-    /// kernel copies.
+    /// True if the device accesses the sockets' memory directly. Otherwise the kernel copies
+    /// frames.
     pub zero_copy: bool,
-    /// Whether a frame may lie in several chunks, because the MTU asks for it.
+    /// True if frames may span several chunks, which the MTU requires.
     pub multi_buffer: bool,
-    /// Bytes of a chunk.
+    /// Size of a chunk in bytes.
     pub chunk_bytes: u16,
-    /// Frames received since it was opened for which a socket had no room.
+    /// Received frames lost for lack of space in a socket, since the uplink was opened.
     pub lost_frames: u64,
 }
 
-/// `driver, copy, chunks of 2048 bytes`.
+/// Formats as `driver, copy, chunks of 2048 bytes`.
 impl fmt::Display for XdpStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.hook {

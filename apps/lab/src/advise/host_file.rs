@@ -1,11 +1,11 @@
-//! A host file that is changed and otherwise left as its author wrote it.
+//! Editing of a host file that preserves formatting and comments.
 
 use anyhow::{Context, Result};
 use toml_edit::{DocumentMut, Item, Table, value};
 
 use super::{Target, Value};
 
-/// The file.
+/// Host file that is being edited.
 pub(super) struct HostFile {
     document: DocumentMut,
 }
@@ -19,7 +19,7 @@ impl HostFile {
         self.document.to_string()
     }
 
-    /// Sets a key wherever it is to be set; in how many tables that was a change.
+    /// Sets a key in all matching tables. Returns the number of tables in which the value changed.
     pub(super) fn set(&mut self, target: &Target) -> usize {
         match self.document.get_mut(target.table) {
             Some(Item::ArrayOfTables(tables)) => tables

@@ -1,8 +1,8 @@
-//! `suimon lab advise`: what the results mean for a host's configuration.
+//! `suimon lab advise`: configuration changes derived from results.
 //!
-//! Rules read the last real run of each plan and say which keys of a host file should be what, and
-//! why. What comes of them is a host file that `suimon apply` takes, and its difference from the
-//! one that the host has.
+//! Rules read the last completed run on real hardware of each plan, and recommend values for keys
+//! of a host file with reasons. The output is a host file for `suimon apply`, and its difference
+//! from the current one.
 
 mod host_file;
 mod rules;
@@ -23,49 +23,49 @@ use crate::results::Results;
 use crate::words::{Language, Words};
 use host_file::HostFile;
 
-/// For which host, and where to.
+/// Arguments of `advise`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AdviseFlags {
-    /// The host file to change; without it what the daemon has (`suimon export`).
+    /// Host file to change; the daemon's desired state (`suimon export`) if absent.
     #[arg(long, value_name = "FILE")]
     host: Option<PathBuf>,
-    /// Write the changed host file here, for `suimon apply -f FILE`.
+    /// File for the changed host file, for use with `suimon apply -f FILE`.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
-    /// The language.
+    /// Language of the output.
     #[arg(long, value_name = "en|ja", default_value = "en")]
     language: Language,
     #[command(flatten)]
     results: ResultsFlags,
 }
 
-/// What is advised.
+/// Recommendation derived from a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Advice {
-    /// Why.
+    /// Reason for the recommendation in both languages.
     pub(crate) reason: Words,
-    /// The run that it follows from.
+    /// Id of the run that the recommendation is derived from.
     pub(crate) run: String,
-    /// Where to; none if there is nothing to change but something to know.
+    /// Key to change; `None` if the recommendation is informational.
     pub(crate) target: Option<Target>,
 }
 
-/// A key of a host file.
+/// Key of a host file with the recommended value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Target {
-    /// The table, or list of tables: `team`, `nic`, `power`.
+    /// Name of the table or array of tables: `team`, `nic`, `power`.
     pub(crate) table: &'static str,
-    /// Only those of the list in which this key has this value.
+    /// Restricts an array of tables to those in which this key has this value.
     pub(crate) only: Option<(&'static str, String)>,
-    /// The key, with dots.
+    /// Dotted name of the key.
     pub(crate) key: &'static str,
     pub(crate) value: Value,
 }
 
-/// What a key should be.
+/// Recommended value of a key.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Value {
@@ -139,7 +139,7 @@ impl AdviseFlags {
         text + &format!("\n{diff}\n{next}\n")
     }
 
-    /// The host file as it is.
+    /// Returns the current host file.
     fn host_text(&self) -> Result<String> {
         if let Some(path) = &self.host {
             return std::fs::read_to_string(path).with_context(|| path.display().to_string());
@@ -151,8 +151,8 @@ impl AdviseFlags {
     }
 }
 
-/// The last real run of each shipped plan that came to its end. Quick runs do not count: they say
-/// whether something works.
+/// Returns the last completed real run of each shipped plan, except quick runs, which verify only
+/// that a plan works.
 fn last_runs(results: &Results) -> Result<Vec<Run>> {
     let ids = results.ids()?;
     let mut runs = Vec::new();
@@ -169,7 +169,7 @@ fn last_runs(results: &Results) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// Whether a run's id is a plan's: its name and a time.
+/// Returns true if a run's id consists of the plan's id and a time.
 fn is_of(id: &str, plan: &str) -> bool {
     let rest = id.strip_prefix(plan).and_then(|rest| rest.strip_prefix('-'));
     rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))

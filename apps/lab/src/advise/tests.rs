@@ -26,7 +26,7 @@ fn only_what_is_meant_is_changed_and_the_rest_stays_as_it_was_written() {
         assert_eq!(team["vmq"]["max_processors"].as_integer(), Some(2), "{text}");
     }
     assert!(text.starts_with("# mine\n") && text.contains("# first"), "{text}");
-    // What is so already is no change, and what is not there is not made.
+    // An equal value is not a change, and a missing table is not created.
     assert_eq!(set(&target(None, "mode", Value::Text("lacp".to_owned()))).0, 1);
     let nowhere = Target { table: "nic", ..target(None, "x", Value::Number(1)) };
     assert_eq!(set(&nowhere), (0, HOST.to_owned()));
@@ -46,7 +46,7 @@ fn the_algorithm_that_carries_most_is_advised_for_teams_of_its_mode() {
         let target = of.target.as_ref().unwrap();
         assert_eq!(target.value, Value::Text("ip-addresses".to_owned()));
     }
-    // The spread is larger than what lies between them.
+    // The spread exceeds the difference.
     let mut wide = run.clone();
     for part in &mut wide.parts {
         let is_odd = part.repetition % 2 == 1;
@@ -54,14 +54,14 @@ fn the_algorithm_that_carries_most_is_advised_for_teams_of_its_mode() {
         part.value("carried-4", if is_odd { carried * 5.0 } else { carried });
     }
     assert_eq!(rules::of_run(&wide), []);
-    // All alike: nothing follows.
+    // Without a difference, nothing is recommended.
     for part in &mut run.parts {
         part.value("carried-4", 2e6);
     }
     assert_eq!(rules::of_run(&run), []);
 }
 
-/// The advice of a run whose values are these, by case and measure.
+/// Returns the recommendations from a run with these values by case and measure.
 fn advice_of(plan: &str, value: impl Fn(&str, &str) -> f64) -> Vec<Advice> {
     let mut run = full_run(plan);
     let measures: Vec<String> = run.measures.iter().map(|of| of.id.clone()).collect();
@@ -127,7 +127,7 @@ fn a_power_plan_is_advised_where_it_surely_brings_something() {
     assert_eq!(wanted(&of(980.0, 700.0, 1300.0)), plan("power-saver"));
     assert_eq!(wanted(&of(700.0, 700.0, 1300.0)), plan("high-performance"));
     assert_eq!(of(700.0, 700.0, 1010.0), []);
-    // A machine that cannot do what plans ask for.
+    // Machine that does not support the settings of power plans.
     assert_eq!(of(1000.0, 1000.0, 1000.0), []);
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::plan::shipped;
 use crate::results::tests::run;
 
-/// A run of `vmq-teaming` in which each repetition of a case has these values.
+/// Returns a run of `vmq-teaming` with these values in the repetitions of cases.
 fn with(values: &[(&str, &str, &[f64])]) -> (Plan, Run) {
     let plan = Plan::parse(shipped("vmq-teaming").unwrap()).unwrap();
     let mut run = run("x".to_owned());
@@ -53,7 +53,7 @@ fn a_ratio_is_taken_repetition_by_repetition() {
     "#;
     plan.head.figures = vec![toml::from_str(text).unwrap()];
     let judged = judge(&plan, &run);
-    // Values drift by three, their ratio does not.
+    // The values vary by a factor of three, their ratio does not.
     assert_eq!(judged[0].text().unwrap(), "10 % more");
     assert_eq!(judged[0].agreement, Agreement::Agrees);
 }

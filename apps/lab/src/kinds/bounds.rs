@@ -1,8 +1,9 @@
-//! Whether what settings say is possible.
+//! Range checks of settings.
 
 use anyhow::{Result, ensure};
 
-/// Each of these keys has a value from a least to a most.
+/// Checks that each key has a value within its range. Entries consist of key, value, smallest and
+/// largest value.
 pub(crate) fn check_bounds(keys: &[(&str, u64, u64, u64)]) -> Result<()> {
     for &(key, value, least, most) in keys {
         ensure!(

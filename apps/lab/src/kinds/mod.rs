@@ -1,4 +1,4 @@
-//! The kinds of experiments, one folder each.
+//! Kinds of experiments, one module each.
 
 mod bounds;
 mod disk_io;
@@ -20,7 +20,7 @@ use crate::experiment::Experiment;
 
 type Made = Result<Box<dyn Experiment>>;
 
-/// A kind's name, and how it is made of a plan's settings.
+/// Name of a kind, and constructor from a plan's settings.
 type Kind = (&'static str, fn(toml::Table) -> Made);
 
 const KINDS: &[Kind] = &[
@@ -40,10 +40,10 @@ const KINDS: &[Kind] = &[
     ("web", |settings| Ok(Box::new(web::Web::new(read(settings)?)?))),
 ];
 
-/// An experiment of a kind, for settings.
+/// Creates an experiment of a kind with these settings.
 ///
 /// # Errors
-/// There is no such kind; a key that it does not know; a value that is not possible.
+/// The kind does not exist, a key is unknown, or a value is out of range.
 pub(crate) fn make(kind: &str, settings: toml::Table) -> Made {
     let Some((_, make)) = KINDS.iter().find(|(name, _)| *name == kind) else {
         let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();

@@ -1,4 +1,4 @@
-//! MariaDB in a light guest, and sysbench that asks it from another one.
+//! MariaDB in a namespace guest, and sysbench in another one.
 
 use std::fs;
 use std::time::Duration;
@@ -14,32 +14,32 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 const PREPARE_LIMIT: Duration = Duration::from_secs(120);
 const END_LIMIT: Duration = Duration::from_secs(30);
 
-/// A database that listens on an address of its guest. Dropping it ends it at once, which it
-/// survives.
+/// Database server that listens on an address of its guest. Dropping it kills the process; MariaDB
+/// recovers from that.
 pub(crate) struct Database {
     server: Process,
     address: String,
 }
 
-/// How it is asked: sysbench's `oltp_read_write`.
+/// Load of sysbench's `oltp_read_write`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transactions {
     pub(crate) threads: u32,
     pub(crate) tables: u32,
-    /// Of each table.
+    /// Rows per table.
     pub(crate) rows: u32,
     pub(crate) warm_up_s: u64,
     pub(crate) measure_s: u64,
 }
 
-/// What was answered.
+/// Result of a load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answered {
-    /// Transactions a second, in each second.
+    /// Transactions per second, for each second.
     pub(crate) seconds: Vec<(f64, f64)>,
-    /// Of all the time.
+    /// Mean rate of transactions per second.
     pub(crate) per_s: f64,
-    /// Of 95 % of transactions at most, the median of the seconds.
+    /// 95th percentile of the latency in ms: the median over the seconds.
     pub(crate) p95_ms: f64,
     pub(crate) errors: f64,
 }
@@ -55,7 +55,7 @@ impl Database {
         ]
     }
 
-    /// Makes a database in a folder and starts it.
+    /// Creates a database in a folder and starts the server.
     pub(crate) fn start(
         rig: &Rig,
         guest: &Namespace,
@@ -90,7 +90,7 @@ impl Database {
             "--port=3306",
             "--skip-name-resolve",
             "--skip-log-bin",
-            // As on a server whose memory does not hold all: reads come from the disk, too.
+            // Smaller than the data, so that reads access the disk.
             "--innodb-buffer-pool-size=32M",
             "--innodb-log-file-size=48M",
             "--innodb-flush-method=O_DIRECT",
@@ -114,7 +114,7 @@ impl Database {
         Ok(Self { server, address: address.to_owned() })
     }
 
-    /// Makes and fills the tables, from where it is asked later.
+    /// Creates and fills the tables from the guest that later runs the load.
     pub(crate) fn prepare(&mut self, from: &Namespace, of: Transactions) -> Result<()> {
         let words = self.words(of, "prepare");
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -129,14 +129,14 @@ impl Database {
         Ok(())
     }
 
-    /// Begins to ask; what is answered is [`Database::finish`]'s.
+    /// Starts the load. [`Database::finish`] returns its result.
     pub(crate) fn ask(&self, rig: &Rig, from: &Namespace, of: Transactions) -> Result<Process> {
         let words = self.words(of, "run");
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         from.start(rig, "sysbench", &words)
     }
 
-    /// Waits until it has measured.
+    /// Waits for the end of the load and returns its result.
     pub(crate) fn finish(
         &mut self,
         asking: &mut Process,
@@ -164,11 +164,12 @@ impl Database {
             ("tables", tables.to_string()),
             ("table-size", rows.to_string()),
             ("threads", threads.to_string()),
-            // Debian 12's knows of no time to warm up: its seconds are told, and left out.
+            // sysbench in Debian 12 has no warm-up option. The seconds of the warm-up are reported
+            // and discarded.
             ("time", (warm_up_s + measure_s).to_string()),
             ("report-interval", "1".to_owned()),
             ("percentile", "95".to_owned()),
-            // Two of its transactions may want the same rows in another order.
+            // Concurrent transactions may lock the same rows in different order.
             ("mysql-ignore-errors", "1213,1020,1205".to_owned()),
         ] {
             words.push(format!("--{key}={value}"));
@@ -178,8 +179,9 @@ impl Database {
     }
 }
 
-/// `[ 1s ] thds: 4 tps: 120.00 … lat (ms,95%): 47.47 …` for each second, and a summary. What is of
-/// the first seconds is left out; of the percentile the median of the others' is taken.
+/// Parses a line such as `[ 1s ] thds: 4 tps: 120.00 … lat (ms,95%): 47.47 …` for each second, and
+/// the summary. Seconds of the warm-up are omitted; the percentile is the median of the remaining
+/// seconds.
 fn read(said: &str, warm_up_s: u64) -> Result<Answered> {
     let number_after = |line: &str, word: &str| -> Option<f64> {
         let rest = line.split_once(word)?.1.trim_start();

@@ -1,4 +1,4 @@
-//! An FTP server in a guest, and clients outside that get its files again and again.
+//! FTP server in a guest, and external clients that download its files repeatedly.
 
 use std::fs::{self, File};
 use std::time::Duration;
@@ -9,27 +9,28 @@ use suimon_rig::{Namespace, Process, Rig, until};
 use crate::experiment::Need;
 
 const START_LIMIT: Duration = Duration::from_secs(10);
-/// A client that gets nothing for so many seconds ends with an error.
+/// Time in seconds without data after which a client fails.
 const STALL_S: &str = "10";
 
-/// The programs of both sides.
+/// Returns the programs needed by server and clients.
 pub(crate) fn needs() -> Vec<Need> {
     [("vsftpd", "vsftpd"), ("curl", "curl"), ("sh", "dash")]
         .map(|(name, package)| Need::Program { name, package })
         .to_vec()
 }
 
-/// vsftpd with files `file1` and so on; dropping it ends it.
+/// vsftpd with files `file1`, `file2` and so on. Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct FtpServer {
     _process: Process,
 }
 
 impl FtpServer {
-    /// Starts it with so many files of so many bytes, which are in the page cache then.
+    /// Starts the server with `files` files of `file_bytes` bytes each, which are then in the page
+    /// cache.
     ///
     /// # Errors
-    /// It says why it does not start.
+    /// The server does not start; the error contains its output.
     pub(crate) fn start(
         rig: &Rig,
         namespace: &Namespace,
@@ -43,7 +44,7 @@ impl FtpServer {
         for number in 1..=files {
             let path = format!("{folder}/files/file{number}");
             File::create(&path)?.set_len(file_bytes).with_context(|| path.clone())?;
-            // The disk is not what is measured.
+            // Reads the file into the page cache, so that the disk is not measured.
             std::io::copy(&mut File::open(&path)?, &mut std::io::sink())?;
         }
         let file = format!("{folder}/vsftpd.conf");
@@ -57,7 +58,8 @@ impl FtpServer {
     }
 }
 
-/// It runs as who started it: it needs no user of its own then and does not change its root.
+/// Returns the configuration. The server runs as the calling user, without a user of its own and
+/// without chroot.
 fn configuration(folder: &str) -> String {
     format!(
         "listen=YES\nbackground=NO\nanonymous_enable=YES\nlocal_enable=NO\nno_anon_password=YES\n\
@@ -67,17 +69,17 @@ fn configuration(folder: &str) -> String {
     )
 }
 
-/// Clients that get one file after the other; dropping them ends them.
+/// Clients that download one file after the other. Dropping them ends them.
 #[derive(Debug)]
 pub(crate) struct FtpClients {
     processes: Vec<Process>,
 }
 
 impl FtpClients {
-    /// Starts so many; each begins with another file.
+    /// Starts `clients` clients; each begins with a different file.
     ///
     /// # Errors
-    /// The server does not give a file, with curl's words.
+    /// The server does not deliver a file; the error contains the output of curl.
     pub(crate) fn start(
         rig: &Rig,
         from: &Namespace,
@@ -94,10 +96,10 @@ impl FtpClients {
         Ok(Self { processes: (0..clients).map(start).collect::<Result<_>>()? })
     }
 
-    /// Whether all are still at it.
+    /// Checks that all clients are running.
     ///
     /// # Errors
-    /// One has ended, with its last words.
+    /// A client has ended; the error contains its last output.
     pub(crate) fn check(&mut self) -> Result<()> {
         self.processes.iter_mut().try_for_each(Process::check_running)
     }
@@ -107,7 +109,7 @@ fn url(host: &str, file: &str) -> String {
     format!("ftp://{host}/{file}")
 }
 
-/// A loop that ends with the first error.
+/// Returns a shell loop that ends with the first error.
 fn script(to: &str, client: usize, files: usize) -> String {
     let order: Vec<String> =
         (0..files).map(|nth| format!("file{}", (client + nth) % files + 1)).collect();

@@ -1,4 +1,4 @@
-//! A JVM that works off orders of warehouses: `OrderEntry.java`, over Debian's H2.
+//! JVM that processes orders of warehouses: `OrderEntry.java` with Debian's H2 database.
 
 use std::fs;
 use std::time::Duration;
@@ -13,34 +13,34 @@ use crate::experiment::{Desk, Need};
 const SOURCE: &str = include_str!("OrderEntry.java");
 const H2: &str = "/usr/share/java/h2.jar";
 
-/// How long it may take to end after it has measured.
+/// Time limit for the JVM to exit after the measurement.
 const END_LIMIT: Duration = Duration::from_secs(20);
 
-/// The compiled program.
+/// Compiled program `OrderEntry.java`.
 pub(crate) struct OrderEntry {
     class_path: String,
 }
 
-/// How it is run.
+/// Parameters of the load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OrderLoad {
-    /// Threads, each with a warehouse of its own.
+    /// Number of threads, each with its own warehouse.
     pub(crate) warehouses: u32,
     pub(crate) warm_up_s: u64,
     pub(crate) measure_s: u64,
     pub(crate) heap_mib: u32,
-    /// Whether the heap may have huge pages.
+    /// True if the heap may use huge pages.
     pub(crate) has_huge_pages: bool,
 }
 
-/// What it did.
+/// Result of the load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OrdersDone {
-    /// Operations a second, in each second.
+    /// Operations per second, for each second.
     pub(crate) seconds: Vec<(f64, f64)>,
-    /// Of all the time.
+    /// Mean rate of operations per second.
     pub(crate) per_s: f64,
-    /// Percent of the time in which collections of garbage stopped it.
+    /// Time of garbage collection pauses in percent.
     pub(crate) paused_percent: f64,
 }
 
@@ -71,14 +71,14 @@ impl OrderEntry {
         Ok(Self { class_path: format!("{H2}:{folder}") })
     }
 
-    /// Begins; what it did is [`OrderEntry::finish`]'s.
+    /// Starts the program. [`OrderEntry::finish`] returns its result.
     pub(crate) fn start(&self, rig: &Rig, vcpus: &Vcpus, load: OrderLoad) -> Result<Process> {
         let words = self.words(load);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Process::start(rig, "order-entry", &vcpus.bound(&words))
     }
 
-    /// Begins in a guest.
+    /// Starts the program in a guest.
     pub(crate) fn start_in(
         &self,
         rig: &Rig,
@@ -108,7 +108,7 @@ impl OrderEntry {
         ]
     }
 
-    /// Waits until it has measured.
+    /// Waits for the end of the measurement and returns its result.
     pub(crate) fn finish(
         process: &mut Process,
         load: OrderLoad,

@@ -1,4 +1,4 @@
-//! Light guests on a switch of a suimond, and the world behind its uplink.
+//! Namespace guests on a switch of a daemon, and an external network behind its uplink.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -6,30 +6,30 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, until};
 
-/// The address behind the uplink.
+/// Address in the external network.
 pub(crate) const WORLD: &str = "10.77.0.200";
-/// The switch.
+/// Name of the switch.
 pub(crate) const SWITCH: &str = "lan";
-/// Its uplink, if it has one.
+/// Name of the uplink, if the switch has one.
 pub(crate) const UPLINK: &str = "up";
-/// The last part of the first guest's address.
+/// Last octet of the first guest's address.
 const FIRST: u8 = 10;
-/// How long guests may take to reach each other and the world.
+/// Time limit for guests to reach each other and the external network.
 const READY_LIMIT: Duration = Duration::from_secs(30);
 
-/// What is set up.
+/// Parameters of the setup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LanSpec<'a> {
-    /// 1 to 100.
+    /// Number of guests, 1 to 100.
     pub(crate) guests: u8,
-    /// Processors of the switch, which float.
+    /// Number of unpinned workers.
     pub(crate) processors: u16,
-    /// More lines of `[[uplink]]`; without them the switch is private.
+    /// Additional lines of `[[uplink]]`; the switch is private if absent.
     pub(crate) uplink: Option<&'a str>,
 }
 
-/// A suimond with guests that reach each other, and the world if there is one. Dropped from
-/// the top.
+/// Daemon with guests that reach each other, and the external network if there is an uplink. Fields
+/// are dropped in order.
 #[derive(Debug)]
 pub(crate) struct Lan {
     pub(crate) daemon: Daemon,
@@ -40,13 +40,13 @@ pub(crate) struct Lan {
 #[derive(Debug)]
 struct World {
     namespace: Namespace,
-    /// Its end of the wire.
+    /// Device at the external end of the wire.
     device: String,
     _wire: Veth,
 }
 
 impl Lan {
-    /// Sets it up and waits until everybody is reached.
+    /// Creates the setup and waits until all endpoints reach each other.
     pub(crate) fn set(rig: &Rig, spec: LanSpec<'_>) -> Result<Self> {
         let mut host = format!("[host]\nfloating_processors = {}\n", spec.processors);
         let world = match spec.uplink {
@@ -79,7 +79,7 @@ impl Lan {
         Ok(lan)
     }
 
-    /// Where the outside is.
+    /// Returns the namespace of the external network.
     ///
     /// # Errors
     /// The switch is private.
@@ -88,7 +88,7 @@ impl Lan {
         Ok(&world.namespace)
     }
 
-    /// The device behind the uplink, in the world.
+    /// Returns the device behind the uplink, in the external network.
     ///
     /// # Errors
     /// The switch is private.
@@ -106,7 +106,7 @@ impl Lan {
 }
 
 impl World {
-    /// And the device here, for the uplink.
+    /// Creates the external network. Also returns the device on the host for the uplink.
     fn new(rig: &Rig) -> Result<(Self, String)> {
         let namespace = Namespace::new(rig, "world")?;
         let (near, device) = (rig.device("n"), rig.device("f"));

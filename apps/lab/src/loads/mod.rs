@@ -1,4 +1,4 @@
-//! What several kinds of experiments set up or load with, one file each.
+//! Setups and load generators shared by several kinds of experiments, one module each.
 
 pub(crate) mod database;
 pub(crate) mod ftp;
@@ -9,7 +9,7 @@ pub(crate) mod web;
 
 use crate::experiment::Need;
 
-/// What a suimond with light guests needs.
+/// Returns the requirements of a daemon with namespace guests.
 pub(crate) fn lan_needs() -> Vec<Need> {
     vec![
         Need::Own("suimond"),

@@ -1,14 +1,15 @@
-//! The CPUs of a light guest.
+//! CPUs of a namespace guest.
 
-/// The CPUs that the processes of a light guest may use: as many as it has virtual ones, and each
-/// guest's begin where those of the guest before it end.
+/// CPUs that the processes of a namespace guest may use: as many as its virtual CPUs. The CPUs of
+/// consecutive guests are adjacent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Vcpus {
     list: String,
 }
 
 impl Vcpus {
-    /// Of the guest of that number, on a machine with so many CPUs. More than those it cannot have.
+    /// Returns the CPUs of the guest with this number on a machine with `cpus` CPUs, which limits
+    /// their number.
     pub(crate) fn new(guest: usize, count: usize, cpus: usize) -> Self {
         let cpus = cpus.max(1);
         let count = count.clamp(1, cpus);
@@ -18,7 +19,8 @@ impl Vcpus {
         Self { list: list.join(",") }
     }
 
-    /// A command that runs on them: `taskset` sets the affinity, which children inherit.
+    /// Returns a command that runs on these CPUs: `taskset` sets the affinity, which child
+    /// processes inherit.
     pub(crate) fn bound<'a>(&'a self, words: &[&'a str]) -> Vec<&'a str> {
         [&["taskset", "--cpu-list", &self.list][..], words].concat()
     }

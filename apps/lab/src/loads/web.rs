@@ -1,4 +1,4 @@
-//! A web VM: nginx with CGI in a guest, and wrk outside, which asks in one of two profiles.
+//! Web VM: nginx with CGI in a guest, and external load by wrk with one of two profiles.
 
 use std::fs;
 use std::time::Duration;
@@ -10,33 +10,33 @@ use suimon_rig::{Namespace, Process, Rig, run, system_program, until};
 use super::vcpus::Vcpus;
 use crate::experiment::Need;
 
-/// Programs that one CGI server keeps ready.
+/// Number of processes of a CGI server.
 const CGI_WORKERS: &str = "4";
-/// A connection by HTTPS asks so often until it begins anew, with a handshake.
+/// Requests per HTTPS connection before it is reopened with a handshake.
 const HTTPS_REQUESTS: u32 = 20;
 const START_LIMIT: Duration = Duration::from_secs(10);
-/// How much later than it was told wrk may end.
+/// Time limit for wrk to exit after its nominal end.
 const END_LIMIT: Duration = Duration::from_secs(15);
-/// What an answer may take.
+/// Time limit of a response.
 const ANSWER_LIMIT: &str = "10s";
 
-/// How many requests start a program.
+/// Shares of requests that start a CGI program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Profile {
-    /// Of 100 by HTTP.
+    /// Percentage of HTTP requests that start a CGI program.
     pub(crate) http_cgi_percent: u32,
-    /// Of 100 by HTTPS.
+    /// Percentage of HTTPS requests that start a CGI program.
     pub(crate) https_cgi_percent: u32,
 }
 
 impl Profile {
-    /// WebBench's STD-CGI.
+    /// STD-CGI profile of WebBench.
     pub(crate) const STD_CGI: Self = Self { http_cgi_percent: 16, https_cgi_percent: 2 };
-    /// The same without programs by HTTP.
+    /// STD-CGI profile without CGI over HTTP.
     pub(crate) const MIN_CGI: Self = Self { http_cgi_percent: 0, https_cgi_percent: 2 };
 }
 
-/// The programs of both sides.
+/// Returns the programs needed by server and clients.
 pub(crate) fn needs() -> Vec<Need> {
     [
         ("nginx", "nginx-light"),
@@ -50,7 +50,7 @@ pub(crate) fn needs() -> Vec<Need> {
     .to_vec()
 }
 
-/// The server of a web VM; dropping it ends it.
+/// Server of a web VM. Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct WebServer {
     _nginx: Process,
@@ -58,11 +58,11 @@ pub(crate) struct WebServer {
 }
 
 impl WebServer {
-    /// Starts nginx on ports 80 and 443 with a file of so many bytes and a CGI program, all of it
-    /// on the CPUs of one guest, and waits until it listens.
+    /// Starts nginx on ports 80 and 443 with a file of `file_bytes` bytes and a CGI program on the
+    /// CPUs of one guest, and waits until it listens.
     ///
     /// # Errors
-    /// A program is not there, or says why it does not start.
+    /// A program is missing or does not start; the error contains its output.
     pub(crate) fn start(
         rig: &Rig,
         namespace: &Namespace,
@@ -94,36 +94,36 @@ impl WebServer {
     }
 }
 
-/// The two wrk that ask one web VM.
+/// The two wrk processes that load one web VM.
 #[derive(Debug)]
 pub(crate) struct WebClients {
     http: Process,
     https: Process,
 }
 
-/// How many connections ask one web VM at a time.
+/// Number of concurrent connections to one web VM.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Connections {
     pub(crate) http: u32,
     pub(crate) https: u32,
 }
 
-/// What was answered.
+/// Result of the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Served {
     pub(crate) requests: f64,
     pub(crate) requests_per_s: f64,
-    /// Of them by HTTPS.
+    /// Number of requests over HTTPS.
     pub(crate) https_requests: f64,
-    /// Of them by a program.
+    /// Number of requests handled by a CGI program.
     pub(crate) cgi_requests: f64,
-    /// Answers that were no 2xx, and those that did not come.
+    /// Responses other than 2xx, and missing responses.
     pub(crate) errors: f64,
-    /// The slower of both ways.
+    /// 99th percentile of the latency in ms: the higher one of HTTP and HTTPS.
     pub(crate) p99_ms: f64,
 }
 
-/// What the script makes wrk print.
+/// Values printed by wrk's script.
 #[derive(Clone, Debug, Deserialize)]
 struct Told {
     requests: f64,
@@ -134,10 +134,10 @@ struct Told {
 }
 
 impl WebClients {
-    /// Asks each kind once, and then begins to ask for so many seconds.
+    /// Checks one request of each kind, then starts the load for the given number of seconds.
     ///
     /// # Errors
-    /// The server does not answer as it should, with its words.
+    /// The server's response is wrong; the error contains it.
     pub(crate) fn start(
         rig: &Rig,
         from: &Namespace,
@@ -164,10 +164,10 @@ impl WebClients {
         })
     }
 
-    /// Waits until both have ended.
+    /// Waits for the end of both processes.
     ///
     /// # Errors
-    /// One does not end, or told nothing.
+    /// A process does not exit, or printed no result.
     pub(crate) fn end(mut self) -> Result<Served> {
         let [http, https] = [&mut self.http, &mut self.https].map(|of| {
             of.wait(END_LIMIT)?;
@@ -192,7 +192,7 @@ impl Served {
     }
 }
 
-/// What wrk printed last.
+/// Parses the last output of wrk.
 fn told(log: &str) -> Result<Told> {
     let line = log.lines().rev().find(|line| line.starts_with('{'));
     let line = line.with_context(|| format!("wrk told nothing: {}", log.trim()))?;
@@ -201,7 +201,7 @@ fn told(log: &str) -> Result<Told> {
     Ok(told)
 }
 
-/// A shell that says as much as the file has.
+/// Returns a shell script whose response has the size of the file.
 fn cgi_program(bytes: usize) -> String {
     let body = "c".repeat(bytes);
     format!("#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\necho {body}\n")
@@ -237,7 +237,7 @@ fn configuration(folder: &str) -> String {
     )
 }
 
-/// Every so manyth request starts a program, evenly; what was answered is one line of JSON.
+/// Script of wrk. Evenly distributed requests start a CGI program; the result is one line of JSON.
 const SCRIPT: &str = r#"local threads = {}
 function setup(thread) table.insert(threads, thread) end
 asked, cgi = 0, 0

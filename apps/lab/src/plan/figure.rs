@@ -1,4 +1,4 @@
-//! Published figures, and where a run has them.
+//! Published figures, and the location of their values in a run.
 
 use std::fmt;
 
@@ -7,38 +7,38 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::words::Words;
 
-/// A published figure.
+/// Published figure.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Figure {
-    /// Unique in the plan.
+    /// Id, unique in the plan.
     pub(crate) id: String,
-    /// Of what.
+    /// Subject of the figure.
     pub(crate) of: Words,
-    /// In the document's words; empty for a bar of Suimon's own.
+    /// Published value as stated in the document; empty for a target of Suimon.
     pub(crate) published: Words,
-    /// What was measured: the mean of all repetitions.
+    /// Source of the measured value: the mean over all repetitions.
     pub(crate) measured: Option<Source>,
-    /// That divided by this, repetition by repetition.
+    /// Divisor of the measured value, applied to each repetition.
     pub(crate) over: Option<Source>,
-    /// What comes out of it is multiplied by this.
+    /// Factor applied to the result.
     pub(crate) times: Option<f64>,
-    /// This is taken from that then: 100 for what is more, in percent, than `over`.
+    /// Number subtracted from the result, such as 100 for an increase over `over` in percent.
     pub(crate) minus: Option<f64>,
-    /// Printed after the number, if it is not the measure's unit.
+    /// Unit printed after the number, if it differs from the measure's unit.
     pub(crate) unit: Option<String>,
-    /// Digits after the point; 0 to 3, by the size of the number if absent.
+    /// Decimal places, 0 to 3; by the magnitude of the number if absent.
     pub(crate) digits: Option<usize>,
-    /// When a measured value agrees with what was published; absent if it is only shown.
+    /// Range of values that agree with the published one; absent for an informational figure.
     pub(crate) expects: Option<Expects>,
-    /// Whether what is expected is not what was published but what Suimon has to reach.
+    /// True if the expectation is a target of Suimon instead of the published value.
     #[serde(default)]
     pub(crate) bar: bool,
-    /// The simulator's figure of the same: its step, and of what.
+    /// Simulated figure for the same subject.
     pub(crate) simulated: Option<SimulatedOf>,
 }
 
-/// Bounds of what agrees, in the figure's own unit.
+/// Bounds of agreement, in the figure's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expects {
@@ -46,17 +46,18 @@ pub(crate) struct Expects {
     pub(crate) at_most: Option<f64>,
 }
 
-/// A figure of the simulator.
+/// Reference to a figure of the simulator by its step and subject.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SimulatedOf {
     pub(crate) step: String,
     pub(crate) of: String,
-    /// In the simulator's words, where several are of the same step and thing.
+    /// Published value in the simulator's words, to distinguish several figures with the same step
+    /// and subject.
     pub(crate) published: Option<String>,
 }
 
-/// A measure of a case: `case/measure`.
+/// Reference to a measure of a case: `case/measure`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) case: String,

@@ -1,8 +1,8 @@
-//! Plans: files of `lab/plans`, each one experiment.
+//! Plans: files in `lab/plans`, each describing one experiment.
 //!
-//! The head says what the question is, what was published and which charts and figures the
-//! report has; `[settings]` are the kind's own. `[quick]` and `[full]` change settings and
-//! repetitions for those scales; `auto` takes them as they are.
+//! The head contains the question, the published values, and the charts and figures of the report.
+//! `[settings]` belong to the kind of experiment. `[quick]` and `[full]` change settings and
+//! repetitions for these scales; `auto` uses them unchanged.
 
 mod chart;
 mod figure;
@@ -22,43 +22,43 @@ use crate::experiment::Experiment;
 use crate::kinds;
 use crate::words::Words;
 
-/// How large a run is.
+/// Scale of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Scale {
-    /// As the plan says, fitted to this machine
+    /// As the plan specifies, adapted to this machine
     #[default]
     Auto,
-    /// Two minutes at most: whether it works, hardly what comes out
+    /// At most two minutes: verifies that the plan works, with little precision
     Quick,
-    /// As long and as large as in the document
+    /// Duration and size of the published experiment
     Full,
 }
 
-/// A plan.
+/// Plan of an experiment.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) head: Head,
-    /// The file, word for word.
+    /// Unmodified text of the file.
     pub(crate) text: String,
 }
 
-/// A plan's file.
+/// Content of a plan's file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Head {
-    /// What it is called, as in the list of experiments.
+    /// Id, as in the list of experiments.
     pub(crate) id: String,
-    /// Which kind of experiment: whose settings `[settings]` are.
+    /// Kind of experiment, which defines `[settings]`.
     pub(crate) kind: String,
-    /// The document it is after, by its short name.
+    /// Short name of the document that the experiment reproduces.
     pub(crate) document: String,
     pub(crate) title: Words,
     pub(crate) question: Words,
-    /// What the document's authors set up and found.
+    /// Setup and results of the document's authors.
     pub(crate) published: Words,
-    /// What the report answers, with `{figure}` for the measured value of a figure.
+    /// Answer in the report, with `{figure}` for the measured value of a figure.
     pub(crate) answer: Option<Words>,
-    /// The simulator's scenario of the same experiment.
+    /// Simulator scenario of the same experiment.
     pub(crate) simulation: Option<String>,
     #[serde(default)]
     pub(crate) repeat: Repeat,
@@ -73,16 +73,16 @@ pub(crate) struct Head {
     full: Change,
 }
 
-/// How often cases are repeated.
+/// Number of repetitions of cases.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Repeat {
-    /// 1 to 1000.
+    /// Smallest number of repetitions, 1 to 1000.
     pub(crate) least: u32,
-    /// Until here at most, where intervals are not narrow enough.
+    /// Largest number of repetitions, used while confidence intervals are too wide.
     pub(crate) most: u32,
-    /// Half of a deciding measure's 95 % confidence interval, in percent of its mean, that
-    /// is narrow enough.
+    /// Sufficient precision: half the width of a deciding measure's 95 % confidence interval, in
+    /// percent of its mean.
     pub(crate) narrow_percent: f64,
 }
 
@@ -92,7 +92,7 @@ impl Default for Repeat {
     }
 }
 
-/// What another scale changes.
+/// Changes for another scale.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
@@ -112,10 +112,11 @@ impl Scale {
 }
 
 impl Plan {
-    /// The plan of a file, or the shipped one of that name.
+    /// Returns the plan in a file, or the shipped plan with this name.
     ///
     /// # Errors
-    /// There is no such file and no such plan; or it makes no sense, with the key.
+    /// There is neither such a file nor such a plan, or the plan is invalid; the error names the
+    /// key.
     pub(crate) fn find(name: &str) -> Result<Self> {
         if !name.contains('/') && !name.ends_with(".toml") {
             let text = shipped(name).with_context(|| {
@@ -131,7 +132,7 @@ impl Plan {
         Self::parse(&text).with_context(|| name.to_owned())
     }
 
-    /// Reads and checks a plan, its settings at every scale included.
+    /// Parses and checks a plan, including its settings at every scale.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let head: Head = toml::from_str(text)?;
         check_id("id", &head.id)?;
@@ -144,10 +145,10 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The experiment at a scale.
+    /// Returns the experiment at a scale.
     ///
     /// # Errors
-    /// Settings that make no sense, with the key.
+    /// Invalid settings; the error names the key.
     pub(crate) fn experiment(&self, scale: Scale) -> Result<Box<dyn Experiment>> {
         let mut settings = self.head.settings.clone();
         if let Some(change) = self.head.change(scale) {
@@ -157,14 +158,14 @@ impl Plan {
             .with_context(|| format!("settings at scale {}", scale.name()))
     }
 
-    /// How often cases are repeated at a scale.
+    /// Returns the number of repetitions at a scale.
     pub(crate) fn repeat(&self, scale: Scale) -> Repeat {
         let change = self.head.change(scale).and_then(|change| change.repeat);
         change.unwrap_or(self.head.repeat)
     }
 
-    /// Whether charts and figures name cases and measures that there are. A case may be
-    /// missing at a smaller scale.
+    /// Checks that charts and figures refer to existing cases and measures. At a smaller scale a
+    /// case may be missing.
     fn check_names(&self, experiment: &dyn Experiment) -> Result<()> {
         let measures = experiment.measures();
         let is_measure = |id: &str| measures.iter().any(|of| of.id == id);
@@ -221,7 +222,7 @@ impl Head {
     }
 }
 
-/// Replaces what another table has, tables in it key by key.
+/// Merges a table into another one, recursively for tables inside it.
 fn change_all(table: &mut toml::Table, by: &toml::Table) {
     for (key, value) in by {
         match (table.get_mut(key), value) {
@@ -231,7 +232,7 @@ fn change_all(table: &mut toml::Table, by: &toml::Table) {
     }
 }
 
-/// Ids name folders and keys.
+/// Checks an id. Ids are used as names of folders and keys.
 pub(crate) fn check_id(what: &str, id: &str) -> Result<()> {
     if !is_id(id) {
         bail!("{what} `{id}`: letters, digits, `-`, `.` and `+` make it up");

@@ -1,6 +1,6 @@
-//! The plans that come with the program.
+//! Plans included in the program.
 
-/// Their names and files, in the order of the list of experiments.
+/// Names and files of the plans, in the order of the list of experiments.
 pub(crate) const SHIPPED: &[(&str, &str)] = &[
     ("vmq-teaming", include_str!("../../../../lab/plans/vmq-teaming.toml")),
     ("vmq-max-processors", include_str!("../../../../lab/plans/vmq-max-processors.toml")),
@@ -19,7 +19,7 @@ pub(crate) const SHIPPED: &[(&str, &str)] = &[
     ("qos-cluster-max", include_str!("../../../../lab/plans/qos-cluster-max.toml")),
 ];
 
-/// The plan of that name.
+/// Returns the plan with this name.
 pub(crate) fn shipped(name: &str) -> Option<&'static str> {
     SHIPPED.iter().find(|(id, _)| *id == name).map(|(_, text)| *text)
 }

@@ -1,7 +1,7 @@
 use super::*;
 
-/// `good` is read, and what a replacement makes of it is refused with words that name what is
-/// wrong.
+/// Asserts that `good` is valid, and that each replacement in it results in an error with the
+/// expected text.
 fn refuses(good: &str, cases: &[(&str, &str, &str)]) {
     Plan::parse(good).unwrap();
     for (from, to, expected) in cases {

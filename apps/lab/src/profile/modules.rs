@@ -1,5 +1,4 @@
-//! What samples say, added up by module. Of the kernel, which is one module, its parts are told
-//! by how its functions are called.
+//! Summary of samples by module. The kernel is divided into parts by the names of its functions.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +6,11 @@ use anyhow::{Context, Result};
 
 use crate::record::Module;
 
-/// What of the kernel fits nothing.
+/// Module of kernel functions that belong to no other part.
 pub(crate) const KERNEL_OTHER: &str = "kernel: other";
 
-/// Parts of the kernel and how their functions' names begin, without underscores before them. The
-/// first that fits counts.
+/// Parts of the kernel with prefixes of their functions' names, without leading underscores. The
+/// first match applies.
 const KERNEL: &[(&str, &[&str])] = &[
     ("TCP", &["tcp", "inet_csk", "bictcp", "cubictcp", "mptcp"]),
     ("checksums", &["csum", "do_csum"]),
@@ -266,11 +265,11 @@ const KERNEL: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Modules of the lines of `perf report` that [`super`] asks for, most time first. A sample stands
-/// for so many seconds.
+/// Returns the modules in the lines of `perf report` requested by [`super`], most time first. Each
+/// sample represents `sample_s` seconds.
 ///
 /// # Errors
-/// A line is not as asked for.
+/// A line has an unexpected format.
 pub(super) fn sum_up(told: &str, sample_s: f64) -> Result<Vec<Module>> {
     let mut samples: BTreeMap<String, u64> = BTreeMap::new();
     for line in told.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
@@ -290,9 +289,9 @@ pub(super) fn sum_up(told: &str, sample_s: f64) -> Result<Vec<Module>> {
     Ok(modules)
 }
 
-/// To which module an address belongs.
+/// Returns the module that an address belongs to.
 fn module(object: &str, symbol: &str) -> String {
-    // `[k] name`: the letter says in which mode it ran.
+    // `[k] name`: the letter denotes the CPU mode.
     let function = symbol.split_once("] ").map_or(symbol, |(_, name)| name);
     let inner = object.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     match inner {
@@ -320,7 +319,7 @@ fn part_of_kernel(function: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// As perf 6.1 prints it.
+    /// Output of perf 6.1.
     const TOLD: &str = "\
  12         |suimond                            |[.] suimon_switch::tables::look_up
  3          |suimond                            |[.] core::ptr::drop_in_place<A|B>

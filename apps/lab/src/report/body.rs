@@ -1,4 +1,4 @@
-//! What a report says of one run.
+//! Body of a report about one run.
 
 use super::Read;
 use super::modules::modules;
@@ -11,7 +11,7 @@ use crate::record::{Origin, Part};
 use crate::words::Words;
 use suimon_lab_run::Estimate;
 
-/// Links to what follows.
+/// Returns links to the sections of a report about several runs.
 pub(super) fn contents(all: &[Read]) -> String {
     let mut html = String::from("<ul>");
     for read in all {
@@ -25,7 +25,7 @@ pub(super) fn contents(all: &[Read]) -> String {
     html + "</ul>"
 }
 
-/// Everything, from the question to the last version of a tool.
+/// Returns the complete report of a run, from the question to the versions of tools.
 pub(super) fn body(read: &Read) -> String {
     let (head, run) = (&read.plan.head, &read.run);
     let mut html = format!("<article id=\"{}\">", escaped(&run.id));
@@ -76,7 +76,7 @@ fn head(cells: &[(&str, &str)]) -> Vec<String> {
     cells.iter().map(|(en, ja)| both(&Words::new(*en, *ja))).collect()
 }
 
-/// Published beside measured beside simulated.
+/// Returns the table of published, measured and simulated values.
 fn figures(read: &Read) -> String {
     let heading =
         both(&Words::new("Published, measured, simulated", "公表値・実測・シミュレーション"));
@@ -168,7 +168,7 @@ fn published_and_setup(read: &Read) -> String {
     html
 }
 
-/// All values with their spread.
+/// Returns the table of all values with their spread.
 fn values(read: &Read) -> String {
     let run = &read.run;
     let mut rows = vec![head(&[

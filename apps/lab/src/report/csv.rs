@@ -1,10 +1,10 @@
-//! All raw samples as CSV (RFC 4180).
+//! Raw samples as CSV (RFC 4180).
 
 use std::fmt::Write as _;
 
 use crate::record::Run;
 
-/// A line for each value: case, repetition, measure, unit, value.
+/// Returns one line per value: case, repetition, measure, unit, value.
 pub(crate) fn values(run: &Run) -> String {
     let mut text = String::from("case,repetition,began_ms,measure,unit,value\r\n");
     for part in &run.parts {
@@ -24,7 +24,7 @@ pub(crate) fn values(run: &Run) -> String {
     text
 }
 
-/// A line for each sample over time.
+/// Returns one line per sample of a series.
 pub(crate) fn samples(run: &Run) -> String {
     let mut text = String::from("case,repetition,group,name,unit,at_s,value\r\n");
     for part in &run.parts {
@@ -45,7 +45,7 @@ pub(crate) fn samples(run: &Run) -> String {
     text
 }
 
-/// A line for each module of each profile; nothing if there is none.
+/// Returns one line per module of each profile; `None` without profiles.
 pub(crate) fn profile(run: &Run) -> Option<String> {
     let mut text = String::from("case,repetition,module,measured_s,cpu_s\r\n");
     let before = text.len();
@@ -66,7 +66,7 @@ pub(crate) fn profile(run: &Run) -> Option<String> {
     (text.len() > before).then_some(text)
 }
 
-/// In quotes where it must be.
+/// Quotes a field if necessary.
 fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

@@ -1,4 +1,4 @@
-//! Reports: one HTML file, and JSON and CSV of what it is made from.
+//! Reports: one HTML file, and its data as JSON and CSV.
 
 mod body;
 mod chart;
@@ -20,29 +20,29 @@ use crate::record::{Origin, Run};
 use crate::results::{Results, RunFolder};
 use crate::words::{Language, Words};
 
-/// The page in a run's folder.
+/// File name of the page in a run's folder.
 pub(crate) const PAGE: &str = "report.html";
 
-/// Of which runs, and where to.
+/// Arguments of `report`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ReportFlags {
-    /// Runs: their ids, their folders, or a plan for its last run.
+    /// Runs: ids, folders, or plans for their last runs.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<String>,
-    /// One page of all these runs.
+    /// File for a page about all these runs.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The language that the page opens with; it has both.
+    /// Language in which the page opens; it contains both.
     #[arg(long, value_name = "en|ja", default_value = "en")]
     language: Language,
-    /// What was judged as JSON, on standard output.
+    /// Print the evaluation as JSON on standard output.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     results: ResultsFlags,
 }
 
-/// A run with its plan and what is said of it.
+/// Run with its plan and evaluation.
 pub(crate) struct Read {
     pub(crate) plan: Plan,
     pub(crate) run: Run,
@@ -67,12 +67,12 @@ impl Read {
     }
 }
 
-/// The page of one run.
+/// Returns the page of one run.
 pub(crate) fn page_of(read: &Read, language: Language) -> String {
     page::page(&read.plan.head.title, &body::body(read), language)
 }
 
-/// Writes the page and what it is made from into a run's folder; returns the page's path.
+/// Writes the page and its data to a run's folder. Returns the path of the page.
 pub(crate) fn write(folder: &RunFolder, language: Language) -> Result<(Read, PathBuf)> {
     let read = Read::of(folder.load()?)?;
     folder.write(PAGE, page_of(&read, language).as_bytes())?;
@@ -115,7 +115,7 @@ impl ReportFlags {
     }
 }
 
-/// What is said of a run on a terminal.
+/// Returns the summary of a run for the terminal.
 pub(crate) fn told(read: &Read, page: Option<&std::path::Path>, language: Language) -> String {
     let mut text = format!("{}\n{}\n", read.run.id, read.verdict.in_language(language));
     let is_simulated = read.run.origin != Origin::Real;
@@ -138,7 +138,7 @@ pub(crate) fn told(read: &Read, page: Option<&std::path::Path>, language: Langua
     text
 }
 
-/// The report of a run that has just ended.
+/// Writes the report of a run that has just ended and returns its summary.
 pub(crate) fn after(results: &Results, id: &str) -> Result<String> {
     let (read, path) = write(&results.find(id)?, Language::En)?;
     Ok(told(&read, Some(&path), Language::En))

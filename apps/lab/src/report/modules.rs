@@ -1,4 +1,4 @@
-//! What a report says of where CPU time went, by module.
+//! Chart of CPU time by module.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::profile::KERNEL_OTHER;
 use crate::record::{Case, Run};
 use crate::words::Words;
 
-/// So many modules have a name; the rest is one part.
+/// Number of modules shown by name; the rest is summed.
 const NAMED: usize = 5;
 
-/// The drawing and what it is of; nothing if the run has no profile.
+/// Returns the chart with its description; empty if the run has no profile.
 pub(super) fn modules(run: &Run) -> String {
     let rows: Vec<(&Case, BTreeMap<&str, f64>)> =
         run.cases.iter().map(|case| (case, percent(run, case))).collect();
@@ -46,7 +46,7 @@ pub(super) fn modules(run: &Run) -> String {
     )
 }
 
-/// CPU time of a case by module, in percent of one CPU, over all its repetitions.
+/// Returns the CPU time of a case by module, in percent of one CPU, over all its repetitions.
 fn percent<'a>(run: &'a Run, case: &Case) -> BTreeMap<&'a str, f64> {
     let profiles = || {
         let parts = run.parts.iter().filter(|part| part.case == case.id);
@@ -85,7 +85,7 @@ mod tests {
         assert!((of["module 7"] - 70.0).abs() < 1e-9, "{of:?}");
         let html = modules(&run);
         assert!(html.contains("module 3") && !html.contains("module 2"), "{html}");
-        // 1 and 2 of 28 seconds in ten.
+        // 1 s and 2 s of 28 s in ten.
         assert!(html.contains("other: 30 %, 11 %"), "{html}");
     }
 }

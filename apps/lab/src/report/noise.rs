@@ -1,17 +1,18 @@
-//! How quiet the machine was, in a sentence.
+//! Sentence about external load on the machine.
 
 use crate::machine::Machine;
 use crate::number::number;
 use crate::words::Words;
 
-/// A load before the first part, in threads for each CPU, that is much.
+/// Load average per CPU before the first part above which the machine counts as loaded.
 const LOAD_MUCH: f64 = 0.3;
-/// Percent that the slowest of equal pieces of work took more, that are much.
+/// Excess duration in percent of the slowest of equal pieces of work above which the machine counts
+/// as loaded.
 const SLOWER_MUCH: f64 = 25.0;
-/// Percent of CPU time that a hypervisor took, that are much.
+/// Percentage of stolen CPU time above which the machine counts as loaded.
 const STEAL_MUCH: f64 = 2.0;
 
-/// Whether somebody else was at work, and the sentence.
+/// Returns true if there was external load, and the sentence.
 pub(super) fn noise(machine: &Machine) -> (bool, Words) {
     let of = &machine.noise;
     let load = of.load_before / machine.cpus.max(1) as f64;

@@ -1,11 +1,11 @@
-//! The page around it all: one file that needs no other.
+//! HTML page of a report: one self-contained file.
 
 use crate::words::{Language, Words};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Text that is no markup.
+/// Escapes text for HTML.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -21,12 +21,12 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// Both languages, of which the page shows one.
+/// Returns HTML with both languages, of which the page shows one.
 pub(crate) fn both(words: &Words) -> String {
     in_both(words, "span")
 }
 
-/// The same inside an SVG's text.
+/// Returns both languages for text inside an SVG.
 pub(crate) fn spans(words: &Words) -> String {
     in_both(words, "tspan")
 }
@@ -39,7 +39,7 @@ fn in_both(words: &Words, tag: &str) -> String {
     format!("<{tag} lang=en>{en}</{tag}><{tag} lang=ja>{ja}</{tag}>")
 }
 
-/// A whole page.
+/// Returns a complete page.
 pub(crate) fn page(title: &Words, body: &str, language: Language) -> String {
     let language = match language {
         Language::En => "en",
@@ -54,7 +54,7 @@ pub(crate) fn page(title: &Words, body: &str, language: Language) -> String {
     )
 }
 
-/// A table: the first row is its head.
+/// Returns a table whose first row is the header.
 pub(crate) fn table(class: &str, rows: &[Vec<String>]) -> String {
     let mut html = format!("<div class=wide><table class=\"{class}\">");
     for (at, row) in rows.iter().enumerate() {

@@ -2,7 +2,7 @@ use super::*;
 use crate::plan::{SHIPPED, Scale};
 use crate::record::{Mark, Part, Series};
 
-/// A run of a shipped plan in which everything has a value.
+/// Returns a run of a shipped plan with values for all measures.
 pub(crate) fn full_run(id: &str) -> Run {
     let plan = Plan::find(id).unwrap();
     let experiment = plan.experiment(Scale::Auto).unwrap();
@@ -47,7 +47,7 @@ fn every_shipped_plan_has_a_report_with_all_its_charts_and_both_languages() {
         let Words { en, ja } = &read.plan.head.question;
         assert!(page.contains(&page::escaped(en)) && page.contains(&page::escaped(ja)), "{id}");
         assert!(!page.contains("NaN") && !page.contains("inf"), "{id}");
-        // Nothing is fetched, and what a name has in it is no markup.
+        // The page loads no external resources, and names are escaped.
         for outside in ["http://", "https://", "src=", "@import", "url(", "<one>"] {
             assert!(!page.contains(outside), "{id}: {outside}");
         }

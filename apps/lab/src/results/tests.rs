@@ -2,7 +2,7 @@ use super::*;
 use crate::machine::Machine;
 use crate::record::Origin;
 
-/// A run of nothing.
+/// Returns an empty run.
 pub(crate) fn run(id: String) -> Run {
     Run {
         format: FORMAT,
@@ -36,7 +36,7 @@ fn what_was_measured_is_there_though_the_run_never_ended() {
         let part = Part { case: "a".to_owned(), repetition, took_s: 2.0, ..Part::default() };
         folder.add(&part).unwrap();
     }
-    // The power went in the middle of the third.
+    // Simulates a power failure while the third part is written.
     let path = folder.path().join(PARTS);
     let mut bytes = fs::read(&path).unwrap();
     bytes.extend(b"{\"case\":\"a\",\"repet");

@@ -7,7 +7,8 @@ use crate::record::{Better, FORMAT, Measure, Origin};
 use crate::results::Results;
 use crate::words::Words;
 
-/// Case `a` scatters less with each repetition, case `b` not at all, case `c` fails.
+/// Experiment in which case `a` varies less with each repetition, case `b` does not vary, and case
+/// `c` fails.
 struct Fake {
     cases: Vec<&'static str>,
     order: std::rc::Rc<std::cell::RefCell<Vec<String>>>,
@@ -88,7 +89,8 @@ fn cases_take_turns_until_what_decides_is_narrow() {
     let (run, order, done) = measure(&["a", "b"], repeat, Vec::new());
     done.unwrap();
     assert_eq!(order.get(..4).unwrap(), ["a", "b", "b", "a"]);
-    // 110, 120 and then 100s: half of the interval is below 5 % of the mean after a while.
+    // 110, 120 and then 100 repeatedly: the half width falls below 5 % of the mean after some
+    // repetitions.
     let values = run.values("a", "x");
     assert!(values.len() > 4 && values.len() < 20, "{values:?}");
     assert!(Estimate::of(&values).unwrap().relative_half().unwrap() <= 0.05);

@@ -1,4 +1,4 @@
-//! A run that was asked for, in a process of its own.
+//! Requested run in a process of its own.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,27 +17,27 @@ use crate::report;
 use crate::results::Results;
 use crate::words::Language;
 
-/// How much of what it said last is looked at.
+/// Largest part of the process's last output that is read, in bytes.
 const SAID_BYTES_MAX: u64 = 4096;
 
-/// A run under way.
+/// Run in progress.
 pub(super) struct Job {
     child: Child,
     results: Results,
     plan: String,
-    /// Runs that were there before.
+    /// Ids of earlier runs.
     before: BTreeSet<String>,
     run: Option<String>,
-    /// What it says; a file, so that it never waits for a reader.
+    /// Output of the process. A file, so that the process never blocks on it.
     said: File,
     ended: Option<ExitStatus>,
     is_stopping: bool,
 }
 
-/// What is asked for.
+/// Requested run.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    /// One of those that are shipped.
+    /// Name of a shipped plan.
     pub(super) plan: String,
     pub(super) scale: Scale,
     pub(super) profile: bool,
@@ -68,12 +68,12 @@ impl Job {
         Ok(self.ended.is_some())
     }
 
-    /// The run, once it has a folder.
+    /// Returns the id of the run, once its folder exists.
     pub(super) fn run(&self) -> Option<&str> {
         self.run.as_deref()
     }
 
-    /// Looks for the run's folder; whether it was found now.
+    /// Looks for the run's folder. Returns true if it was found by this call.
     pub(super) fn find_run(&mut self) -> Result<bool> {
         if self.run.is_some() {
             return Ok(false);
@@ -84,7 +84,7 @@ impl Job {
         Ok(self.run.is_some())
     }
 
-    /// Asks it to end in order, once.
+    /// Requests an orderly end, once.
     pub(super) fn stop(&mut self) {
         if self.is_stopping {
             return;
@@ -95,7 +95,7 @@ impl Job {
         }
     }
 
-    /// What became of it. Its report is written, of the parts that there are.
+    /// Returns the result, after writing a report about the completed parts.
     pub(super) fn done(mut self) -> Done {
         let found = self.find_run();
         let is_whole = self.ended.is_some_and(|of| of.success());

@@ -1,4 +1,4 @@
-//! `suimon lab stop`.
+//! Command `suimon lab stop`.
 
 use std::fs::File;
 
@@ -11,10 +11,10 @@ use crate::plan::check_id;
 
 use super::with_extension;
 
-/// What is to end.
+/// Arguments of `stop`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StopFlags {
-    /// What was asked for; all if none is given.
+    /// Id of the request; all requests if absent.
     request: Option<String>,
     #[command(flatten)]
     results: ResultsFlags,

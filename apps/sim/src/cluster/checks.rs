@@ -1,7 +1,7 @@
-//! What must be so in a cluster whatever happens, judged by what nodes are held to.
+//! Safety properties of a cluster, checked against the limits of nodes.
 //!
-//! These know what a store can do and how long a lease lasts. They know nothing of accounts, and ask
-//! neither members nor allocators.
+//! These checkers are given the capacity of stores and the duration of leases only. They use
+//! neither accounts nor the state of members or allocators.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -12,8 +12,8 @@ use suimon_quantity::Time;
 use crate::cluster::facts::{ClusterFact, HeldTo, OfCluster};
 use crate::kernel::{Checker, Complaints};
 
-/// What all nodes together are held to is never more than what their store can do, at any moment: those
-/// that stand still, are cut off or have just begun included.
+/// Checks that the sum of all nodes' limits on a store never exceeds its capacity, including nodes
+/// that are paused, disconnected or have just started.
 pub(crate) struct Caps {
     stores: Vec<CapsOf>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Caps {
 struct CapsOf {
     capability: u64,
     held: BTreeMap<u32, HeldTo>,
-    /// When somebody may do more although nobody says anything.
+    /// Times at which the limit of a node rises without a message.
     rises: BTreeSet<(u64, u32)>,
 }
 
@@ -49,7 +49,7 @@ impl CapsOf {
         }
     }
 
-    /// Judges each moment up to now at which somebody's cap rose by itself.
+    /// Checks every time up to `now` at which a limit rose without a message.
     fn pass(&mut self, store: u32, now: u64, complaints: &mut Complaints) {
         while let Some((at, node)) = self.rises.first().copied().filter(|(at, _)| *at <= now) {
             self.rises.remove(&(at, node));
@@ -84,17 +84,17 @@ impl<F: OfCluster> Checker<F> for Caps {
     }
 }
 
-/// Reports that a node made lately are remembered.
+/// Largest number of recent reports remembered per node.
 const MADE_MAX: usize = 64;
 
-/// A report, by its incarnation and number, and when it was made.
+/// Report: incarnation and number, and the time of its creation.
 type Made = ((u64, u64), u64);
 
-/// Every lease is safe: it ends, wherever it was heard and however late, within its span from when the report was
-/// made that it answers; no node goes back to an earlier grant; and nothing is written in
-/// a term after something was written in a later one.
+/// Checks that every lease is safe. A lease must expire within its duration from the creation of
+/// the report that it answers, independent of the delay of the grant. No node may return to an
+/// earlier grant. No grant may be written in a term after one was written in a later term.
 pub(crate) struct Leases {
-    /// As long as a lease may last on a clock that is as slow as is allowed.
+    /// Longest duration of a lease on the slowest permitted clock, in ns.
     longest_ns: u64,
     made: BTreeMap<(u32, u32), VecDeque<Made>>,
     taken: BTreeMap<(u32, u32), (u64, (u64, u64))>,

@@ -1,10 +1,10 @@
-//! A node's clock: set wrong, and going wrong.
+//! Clock of a node with offset and drift.
 
 use suimon_quantity::Time;
 
 const MILLION: i128 = 1_000_000;
 
-/// Says `ahead_ns` when a run begins, and gains `ppm` millionths of what passes, or loses them.
+/// Clock with offset `ahead_ns` at the start of the run and drift `ppm`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     pub(crate) ahead_ns: u64,
@@ -12,14 +12,14 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// What it says.
+    /// Returns the clock's time at a time of the run.
     pub(crate) fn at(self, now: Time) -> Time {
         let rate = MILLION + i128::from(self.ppm);
         let ns = i128::from(now.as_ns()) * rate / MILLION;
         Time::from_ns(self.ahead_ns.saturating_add(u64::try_from(ns).unwrap_or(u64::MAX)))
     }
 
-    /// When it first says so.
+    /// Returns the first time of the run at which the clock shows a time.
     pub(crate) fn when(self, local: Time) -> Time {
         let rate = MILLION + i128::from(self.ppm);
         let ns = i128::from(local.as_ns().saturating_sub(self.ahead_ns)) * MILLION;

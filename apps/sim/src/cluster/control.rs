@@ -1,4 +1,4 @@
-//! The cluster of a run: nodes, the network, etcd, and what passes between them.
+//! Control plane of a simulated cluster: nodes, network, etcd, and their messages.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,55 +16,55 @@ use crate::cluster::network::{Network, Way};
 use crate::cluster::spec::ClusterSpec;
 use crate::kernel::{Dice, SECOND};
 
-/// Nodes are told their loads so often, as the planes look at what was delivered.
+/// Interval at which nodes sample the loads of their disks, as in the data plane.
 pub(crate) const TICK_NS: u64 = SECOND / 2;
 
-/// Something happens in the cluster.
+/// Planned event in the cluster.
 #[derive(Clone, Debug)]
 pub(crate) enum ControlEvent {
-    /// A node's daemon begins.
+    /// A node's daemon starts.
     Begin { node: u32, epoch: u32 },
-    /// It looks after itself and its disks.
+    /// A node performs its periodic work and samples its disks.
     Tick { node: u32, epoch: u32 },
-    /// The time that a member or an allocator asked for has come.
+    /// A deadline requested by a member or allocator has passed.
     Due { node: u32, seat: u32, of: Machine, at: Time },
-    /// A request comes to a member of etcd.
+    /// A request arrives at a member of etcd.
     Arrive { member: u32, call: u64 },
-    /// Requests may be done.
+    /// Requests in etcd may be complete.
     Done,
-    /// An answer comes to a node.
+    /// A response arrives at a node.
     Answered { node: u32, epoch: u32, call: u64, answer: Answer },
-    /// A node hears of a key.
+    /// A node receives a change of a watched key.
     Changed { node: u32, stream: u32, key: Key, entry: Option<Entry> },
-    /// A lease may have ended.
+    /// A lease in etcd may have expired.
     LeaseEnds { lease: u32 },
     /// Members of etcd may elect a leader.
     EtcdElects,
-    /// What was wrong with etcd's members is over.
+    /// A member of etcd is restored; with `None`, a partition of the members' network ends.
     EtcdWell { member: Option<u32> },
-    /// It is not slow any more.
+    /// The slowdown of etcd ends.
     EtcdQuick,
 }
 
-/// Which of a node's two machines of a store.
+/// State machine of a node for a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machine {
     Member,
     Allocator,
 }
 
-/// Disks, as the cluster sees them.
+/// Interface to the model of disks.
 pub(crate) trait Plant {
-    /// What all disks of a store did on a node since this was last asked, and what the store took for
-    /// a request in the mean.
+    /// Appends the loads of all disks of a store on a node since the last call. Returns the store's
+    /// mean service time of a request.
     fn loads(&mut self, now: Time, node: u32, store: u32, into: &mut Vec<DiskLoad>) -> u64;
-    /// The store's disks on the node are held to this from now on.
+    /// Sets the limit of the store's disks on the node.
     fn hold(&mut self, now: Time, node: u32, store: u32, to: HeldTo);
-    /// The node and its VMs stand still until then.
+    /// Pauses the node and its VMs until a time.
     fn stop(&mut self, now: Time, node: u32, until: Time);
 }
 
-/// A request on its way.
+/// Request of a node that is in flight.
 #[derive(Clone, Debug)]
 struct Call {
     node: u32,
@@ -72,15 +72,16 @@ struct Call {
     request: Request,
 }
 
-/// How much passed.
+/// Counters of messages and terms of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) reports: u64,
     pub(crate) grants: u64,
-    /// Requests that etcd did.
+    /// Number of requests completed by etcd.
     pub(crate) requests: u64,
     pub(crate) terms: u64,
-    /// Leaders that did not know whether they had written, and those that were not in office any more.
+    /// Terms that leaders ended because the outcome of a write was unknown, or because they had
+    /// been replaced.
     pub(crate) resigned: u64,
     pub(crate) etcd_leaders: u64,
     pub(crate) unanswered: u64,
@@ -97,12 +98,12 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Who is in a cluster.
+/// Participants of a cluster: clocks, and stores of nodes.
 pub(crate) struct Cast {
     pub(crate) clocks: Vec<Clock>,
-    /// The stores of each node.
+    /// Stores that each node uses.
     pub(crate) stores: Vec<Vec<u32>>,
-    /// What each store can do.
+    /// Capacity of each store in normalised operations per second.
     pub(crate) capabilities: Vec<u64>,
 }
 
@@ -115,9 +116,9 @@ pub(crate) struct Control {
     pub(crate) keys: Keyspace,
     pub(crate) network: Network,
     pub(crate) hosts: Vec<Host>,
-    /// The nodes of each store.
+    /// Nodes that use each store.
     on_store: Vec<Vec<u32>>,
-    /// Nodes that hear of all reports of a store, because they lead it or are about to.
+    /// Nodes that receive all reports of a store, because they lead it or are about to.
     pub(crate) listeners: Vec<Vec<u32>>,
     calls: BTreeMap<u64, Call>,
     last_call: u64,
@@ -129,7 +130,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Nodes begin within the first half second.
+    /// Returns the initial state. Nodes start within the first 500 ms.
     pub(crate) fn new(
         spec: &ClusterSpec,
         cast: Cast,
@@ -176,7 +177,7 @@ impl Control {
         }
     }
 
-    /// What is to be handed to [`Control::handle`], and when.
+    /// Returns the planned events with their times, to be passed to [`Control::handle`].
     pub(crate) fn planned(&mut self) -> std::vec::Drain<'_, (Time, ControlEvent)> {
         self.planned.drain(..)
     }
@@ -185,7 +186,7 @@ impl Control {
         self.planned.push((at, event));
     }
 
-    /// What it planned happens.
+    /// Processes an event at its planned time.
     pub(crate) fn handle(&mut self, now: Time, event: ControlEvent, plant: &mut dyn Plant) {
         let node = match &event {
             ControlEvent::Begin { node, .. }
@@ -195,7 +196,7 @@ impl Control {
             | ControlEvent::Changed { node, .. } => Some(*node),
             _ => None,
         };
-        // Whoever stands still hears of it afterwards, in order.
+        // A paused node processes events later, in order.
         let still = node.map(|node| self.hosts[node as usize].still_until);
         if let Some(until) = still.filter(|until| now < *until) {
             return self.planned.push((until, event));
@@ -227,7 +228,7 @@ impl Control {
         }
     }
 
-    /// A node asks etcd for something; the number of the call.
+    /// Sends a request of a node to etcd and returns the number of the call.
     pub(crate) fn ask(&mut self, now: Time, node: u32, request: Request) -> u64 {
         self.last_call += 1;
         let call = self.last_call;
@@ -260,7 +261,7 @@ impl Control {
         (node, epoch, call): (u32, u32, u64),
         answer: Answer,
     ) {
-        // Whoever has gone to another member hears nothing from this one.
+        // A node that has switched to another member ignores responses of this one.
         if self.hosts[node as usize].member != member {
             return;
         }
@@ -287,7 +288,7 @@ impl Control {
         }
     }
 
-    /// Grants that are written count as written in the term that the transaction is fenced with.
+    /// Records written grants under the term that fences their transaction.
     fn note_written(&mut self, request: &Request) {
         use crate::cluster::keyspace::{Change, Condition};
         let Request::Commit(Some(Condition::Created(Key::Leader(store), term)), changes) = request
@@ -312,7 +313,7 @@ impl Control {
 
     fn end_lease(&mut self, now: Time, lease: u32) {
         let Some(ends) = self.keys.ends(lease) else { return };
-        // The leader of etcd ends leases, by the log.
+        // The leader of etcd revokes leases through the log.
         if ends > now || !self.etcd.works() {
             let at = ends.max(Time::from_ns(now.as_ns() + SECOND / 2));
             return self.planned.push((at, ControlEvent::LeaseEnds { lease }));
@@ -323,7 +324,7 @@ impl Control {
         self.changed = changed;
     }
 
-    /// Tells who watches, by the member that each is connected to.
+    /// Sends changes to watching nodes, through the member that each is connected to.
     fn publish(&mut self, now: Time, changed: &mut Vec<Changed>) {
         for (key, entry) in changed.drain(..) {
             match key {
@@ -358,7 +359,7 @@ impl Control {
         }
     }
 
-    /// Somebody is to be elected in etcd, or what waited for a majority is to be done.
+    /// Plans an election in etcd, or the completion of requests that waited for a majority.
     pub(crate) fn look_after_etcd(&mut self, now: Time) {
         if self.etcd.works() {
             self.planned.push((now, ControlEvent::Done));

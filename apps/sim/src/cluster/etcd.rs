@@ -1,22 +1,23 @@
-//! The members of etcd: who leads, and which requests come through.
+//! Model of etcd's members: leadership and processing of requests.
 //!
-//! - A request goes from the member that it came to, to the leader (`peer_us` if that is another). The
-//!   leader takes `write_us` for each, one after the other, and it is done when it is on the disks of a
-//!   majority: `sync_us` and twice `peer_us` later. Reads are linearizable, so they go the same way, and so
-//!   does keeping a lease alive.
-//! - A leader without a majority of members does nothing; what came to it meanwhile waits. After `election_ms`
-//!   and up to as long again it leads no more, and one of a majority that hear each other does, if there
-//!   is one. Of what had come before the majority was lost the first ones may be done yet and the
-//!   others not, and nobody is told: the outcome is unknown. What comes while there is no leader is refused.
-//! - One that has 5000 requests to do refuses others, as etcd does where what is agreed on is so far ahead of what
-//!   is done.
-//! - A new leader counts all leases anew.
-//! - A member that is down answers nothing, and who is connected to it finds that out at once. One that
-//!   the leader does not hear goes on without telling anything new.
+//! - A request goes from the member that received it to the leader (`peer_us` if that is another
+//!   member). The leader processes requests sequentially, `write_us` each. A request is complete
+//!   when it is on the disks of a majority: `sync_us` and twice `peer_us` later. Reads are
+//!   linearizable and take the same path, as do keep-alives of leases.
+//! - A leader without a majority completes nothing, and arriving requests are queued. After
+//!   `election_ms` up to twice that time it loses leadership, and a member of a connected majority
+//!   is elected, if there is one. Of the requests that arrived before the loss of the majority, the
+//!   first ones may still be completed and the others are lost, without a response: the outcome is
+//!   unknown. Requests without a leader are rejected.
+//! - A leader with 5000 queued requests rejects further ones, as etcd does when too many entries
+//!   are committed but not applied.
+//! - A new leader restarts the duration of all leases.
+//! - A failed member does not respond, and its clients notice immediately. A member that cannot
+//!   reach the leader continues without delivering changes.
 //!
-//! Parameters: `election_ms` is etcd's default (etcd.io, "Tuning"). The others make what etcd.io
-//! tells under "Performance" of three members in one place: less than a millisecond for a request
-//! under light load, and more than 30 000 requests a second.
+//! Parameters: `election_ms` is etcd's default (etcd.io, "Tuning"). The others reproduce the values
+//! of etcd.io under "Performance" for three members in one location: less than 1 ms per request
+//! under light load, and more than 30 000 requests per second.
 
 use std::collections::VecDeque;
 
@@ -25,10 +26,10 @@ use suimon_quantity::Time;
 
 use crate::kernel::Dice;
 
-/// etcd's `maxGapBetweenApplyAndCommitIndex`.
+/// `maxGapBetweenApplyAndCommitIndex` of etcd.
 const BEHIND_MAX: usize = 5000;
 
-/// What etcd is like.
+/// Parameters of the model of etcd.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EtcdSpec {
@@ -37,26 +38,26 @@ pub(crate) struct EtcdSpec {
     pub(crate) sync_us: u64,
     pub(crate) peer_us: u64,
     pub(crate) election_ms: u64,
-    /// For how long a node that says nothing may lead stores.
+    /// Duration of the lease with which a node leads stores, in s.
     pub(crate) session_s: u64,
-    /// So long a node waits for an answer.
+    /// Time limit of a node for a response, in ms.
     pub(crate) patience_ms: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     is_up: bool,
-    /// Members with the same number hear each other.
+    /// Number of the network partition. Members in the same one can communicate.
     island: u32,
 }
 
-/// A request that the leader has.
+/// Request received by the leader.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     pub(crate) call: u64,
-    /// To which member it came.
+    /// Member that received the request.
     pub(crate) member: u32,
-    /// When it is done, if a majority is there.
+    /// Time of completion, given a majority.
     pub(crate) done: Time,
     taken: Time,
 }
@@ -68,9 +69,9 @@ pub(crate) struct Etcd {
     leader: Option<u32>,
     log: VecDeque<Taken>,
     busy: Time,
-    /// Since when the leader has no majority.
+    /// Time at which the leader lost its majority.
     lost: Option<Time>,
-    /// Everything takes so many percent until then.
+    /// Slowdown: end time, and duration of operations in percent.
     slow: (Time, u64),
     dice: Dice,
 }
@@ -97,12 +98,12 @@ impl Etcd {
         self.seats[member as usize].is_up
     }
 
-    /// Whether there is a leader that a majority hears.
+    /// Returns true if there is a leader with a majority.
     pub(crate) fn works(&self) -> bool {
         self.leader.is_some_and(|leader| self.is_majority(leader))
     }
 
-    /// Whether a member tells what is new.
+    /// Returns true if a member delivers changes.
     pub(crate) fn tells(&self, member: u32) -> bool {
         self.works() && self.leader.is_some_and(|leader| self.hear(leader, member))
     }
@@ -122,7 +123,8 @@ impl Etcd {
         us * 10 * percent
     }
 
-    /// A request comes to a member. When it may be done; `None`: nothing is done of it.
+    /// Receives a request at a member. Returns the time at which it may be complete; `None` if it
+    /// is rejected.
     pub(crate) fn take(&mut self, now: Time, member: u32, call: u64) -> Option<Time> {
         let leader = self.leader.filter(|leader| self.hear(*leader, member))?;
         if self.log.len() >= BEHIND_MAX {
@@ -138,7 +140,7 @@ impl Etcd {
         Some(done)
     }
 
-    /// The next request that is done now.
+    /// Removes the next request that is complete at `now`.
     pub(crate) fn next_done(&mut self, now: Time) -> Option<Taken> {
         if !self.works() {
             return None;
@@ -147,12 +149,12 @@ impl Etcd {
         self.log.pop_front()
     }
 
-    /// So much longer everything takes until then, in percent.
+    /// Slows all operations to a percentage of their duration until a time.
     pub(crate) fn slow_down(&mut self, until: Time, percent: u64) {
         self.slow = (until, percent);
     }
 
-    /// It is as quick as it was: when what waits is done now.
+    /// Ends a slowdown. Returns the new times of completion of queued requests.
     pub(crate) fn speed_up(&mut self, now: Time) -> Vec<Time> {
         if now < self.slow.0 {
             return Vec::new();
@@ -166,13 +168,13 @@ impl Etcd {
         self.log.iter().map(|taken| taken.done).collect()
     }
 
-    /// A member ends or begins.
+    /// Fails or restores a member.
     pub(crate) fn set_up(&mut self, now: Time, member: u32, is_up: bool) {
         self.seats[member as usize].is_up = is_up;
         self.note(now);
     }
 
-    /// Members hear those of the same island.
+    /// Partitions the network between members into islands.
     pub(crate) fn set_islands(&mut self, now: Time, islands: impl Fn(u32) -> u32) {
         for (member, seat) in (0..).zip(&mut self.seats) {
             seat.island = islands(member);
@@ -184,14 +186,14 @@ impl Etcd {
         self.lost = if self.works() { None } else { self.lost.or(Some(now)) };
     }
 
-    /// How long until members elect another leader, if they have to.
+    /// Returns the time in ns until members elect a new leader, if necessary.
     pub(crate) fn election_ns(&mut self) -> u64 {
         let ns = self.spec.election_ms * 1_000_000;
         ns + self.dice.below(ns + 1)
     }
 
-    /// The time for an election has come. Whether somebody leads who did not, and the requests of
-    /// which nobody hears any more.
+    /// Holds an election. Returns true if there is a new leader, and the requests that receive no
+    /// response.
     pub(crate) fn elect(&mut self, now: Time) -> (bool, Vec<u64>) {
         if self.works() {
             return (false, Vec::new());
@@ -201,7 +203,8 @@ impl Etcd {
         self.leader = None;
         let lost = self.lost.unwrap_or(now);
         let before = self.log.iter().take_while(|taken| taken.taken <= lost).count();
-        // Without a majority nobody is elected; who had the log may be, later.
+        // Without a majority no leader is elected; the members that hold the log may be elected
+        // later.
         if able.is_empty() {
             return (false, Vec::new());
         }
@@ -255,7 +258,7 @@ mod tests {
         }
         count += done(&mut etcd, 1_001_000).len();
         assert_eq!(count, 30_000, "a second");
-        // It does not take more than it can do for ever.
+        // The queue is bounded.
         let taken = (0..).take_while(|call| etcd.take(at(1_001_000), 0, *call).is_some()).count();
         assert_eq!(taken, BEHIND_MAX);
     }
@@ -284,7 +287,7 @@ mod tests {
                 etcd.take(at(0), 0, call).unwrap();
             }
             etcd.set_islands(at(10), |member| u32::from(member != 0));
-            // It does not know yet, and neither do the others.
+            // Neither the old leader nor the other members have noticed the partition yet.
             assert!(etcd.take(at(20), 0, 9).is_some() && etcd.take(at(20), 1, 8).is_none());
             assert_eq!(done(&mut etcd, 2_000_000), [0; 0]);
             assert!(!etcd.tells(0) && !etcd.tells(1));
@@ -306,7 +309,7 @@ mod tests {
         assert!(!etcd.elect(at(1_500_000)).0 && etcd.take(at(1_500_000), 1, 1).is_none());
         etcd.set_up(at(2_000_000), 2, true);
         assert!(etcd.elect(at(3_000_000)).0 && etcd.take(at(3_000_000), 1, 1).is_some());
-        // A leader that is well again before anybody noticed goes on with what it had.
+        // A leader that regains its majority before an election continues with its log.
         etcd.set_islands(at(4_000_000), |member| member);
         etcd.take(at(4_000_000), etcd.leader().unwrap(), 2).unwrap();
         assert_eq!(done(&mut etcd, 4_500_000), [1; 0]);

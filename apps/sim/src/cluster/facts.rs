@@ -1,64 +1,64 @@
-//! What happens in a cluster, as checkers and the trace hear it.
+//! Facts about a cluster, for checkers and the trace.
 
 use crate::kernel::Note;
 
-/// What a node is held to, in the run's time: which of its own clock's times these are only the
-/// model knows.
+/// Limit of a node. Times are those of the run; the model alone can convert them to the node's
+/// clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeldTo {
-    /// So much until then.
+    /// Leased limit, valid until `leased_until_ns`.
     pub(crate) leased_iops: u64,
     pub(crate) leased_until_ns: u64,
-    /// So much at least, always.
+    /// Reservation, valid without expiry.
     pub(crate) reserved_iops: u64,
-    /// So much from then on; 0: never.
+    /// Fallback limit from `late_from_ns` on; 0 for none.
     pub(crate) late_iops: u64,
     pub(crate) late_from_ns: u64,
 }
 
 impl HeldTo {
-    /// Normalised operations per second that may be done at a time.
+    /// Returns the limit in normalised operations per second at a time.
     pub(crate) fn iops_at(&self, ns: u64) -> u64 {
         let leased = if ns < self.leased_until_ns { self.leased_iops } else { 0 };
         let late = if ns >= self.late_from_ns { self.late_iops } else { 0 };
         leased.max(late).max(self.reserved_iops)
     }
 
-    /// When it is next something else.
+    /// Returns the next time at which the limit changes without a message.
     pub(crate) fn changes_after(&self, ns: u64) -> Option<u64> {
         let late = if self.late_iops > 0 { self.late_from_ns } else { 0 };
         [self.leased_until_ns, late].into_iter().filter(|at| *at > ns).min()
     }
 }
 
-/// Something happened in a cluster. Nodes and stores are numbered as the scenario has them.
+/// Fact about a cluster. Nodes and stores have the numbers of the scenario.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ClusterFact {
-    /// A node is held to this now.
+    /// The limit of a node on a store changed.
     Held { node: u32, store: u32, to: HeldTo },
-    /// A node made a report.
+    /// A node created a report.
     Made { node: u32, store: u32, incarnation: u64, number: u64 },
-    /// A node heard a grant that answers a report, and has a lease until then; 0: none.
+    /// A node received a grant that answers a report, with a lease until `until_ns`; 0 for none.
     Took { node: u32, store: u32, incarnation: u64, number: u64, grant: (u64, u64), until_ns: u64 },
-    /// A node leads a store.
+    /// A node became leader of a store.
     Leads { node: u32, store: u32, term: u64 },
-    /// It does not any more.
+    /// A node ceased to lead a store.
     Leaves { node: u32, store: u32, term: u64 },
     /// Grants were written in a leader's term.
     Written { store: u32, term: u64, grants: u32 },
-    /// A node is told something of itself.
+    /// A node's member emitted a notice.
     ToldOfNode { node: u32, store: u32, what: MemberWord },
-    /// Somebody is told something of a store.
+    /// A notice about a store was emitted.
     ToldOfStore { store: u32, what: StoreWord, node: u32, iops: u64 },
-    /// A member of etcd leads; `None`: nobody does.
+    /// A member of etcd became leader; `None` if there is none.
     EtcdLed { member: Option<u32> },
-    /// Until then nothing can be expected of etcd, of the network to it, or of leaders.
+    /// etcd, its network or leaders are impaired until this time.
     Disturbed { until_ns: u64 },
-    /// A node stands still until then, with its VMs.
+    /// A node and its VMs are paused until this time.
     Still { node: u32, until_ns: u64 },
 }
 
-/// What a node is told of itself.
+/// Kind of a notice about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemberWord {
     Leased,
@@ -67,7 +67,7 @@ pub(crate) enum MemberWord {
     OtherVersion,
 }
 
-/// What is told of a store.
+/// Kind of a notice about a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreWord {
     Refused,
@@ -80,9 +80,9 @@ pub(crate) enum StoreWord {
     Other,
 }
 
-/// A fact that may be one of a cluster.
+/// Fact that may concern a cluster.
 pub(crate) trait OfCluster {
-    /// Which, if it is.
+    /// Returns the fact about a cluster, if it is one.
     fn cluster(&self) -> Option<&ClusterFact>;
 }
 

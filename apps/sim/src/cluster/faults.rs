@@ -1,4 +1,4 @@
-//! What goes wrong in a cluster.
+//! Faults of a cluster.
 
 use suimon_quantity::Time;
 
@@ -7,38 +7,38 @@ use crate::cluster::facts::{ClusterFact, HeldTo};
 use crate::cluster::network::{NetworkSpec, Way};
 use crate::kernel::{Dice, SECOND};
 
-/// Something goes wrong, for so long.
+/// Kind of a fault; its duration is drawn separately.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
-    /// Members of etcd are down.
+    /// Some members of etcd fail.
     EtcdDown {
         members: Vec<u32>,
     },
-    /// A member of etcd hears none of the others.
+    /// A member of etcd is partitioned from the others.
     EtcdAlone {
         member: u32,
     },
-    /// The member of etcd that leads is down; without one, the first.
+    /// The leader of etcd fails; the first member if there is no leader.
     EtcdLeaderDown,
     EtcdSlow {
         percent: u64,
     },
-    /// These nodes do not reach these members, or are not reached by them, or neither.
+    /// Messages between these nodes and members are lost in one or both directions.
     Cut {
         nodes: Vec<u32>,
         members: Vec<u32>,
         ways: Vec<Way>,
     },
     BadNetwork(NetworkSpec),
-    /// A node stands still, with its VMs.
+    /// A node and its VMs are paused.
     Freeze {
         node: u32,
     },
-    /// A node's daemon ends, and begins again.
+    /// A node's daemon ends and restarts.
     Restart {
         node: u32,
     },
-    /// The same to the node that leads a store, if one does.
+    /// The leader of a store is paused; no effect without a leader.
     FreezeLeader {
         store: u32,
     },
@@ -48,7 +48,7 @@ pub(crate) enum Fault {
 }
 
 impl Control {
-    /// Something goes wrong until then.
+    /// Starts a fault that lasts until a time.
     pub(crate) fn disturb(&mut self, now: Time, fault: &Fault, until: Time, plant: &mut dyn Plant) {
         self.facts.push(ClusterFact::Disturbed { until_ns: until.as_ns() });
         match fault {
@@ -94,7 +94,7 @@ impl Control {
         }
     }
 
-    /// A node that believes to lead a store.
+    /// Returns a node that considers itself leader of a store.
     fn leader_of(&self, store: u32) -> Option<u32> {
         let leads = |node: &&u32| {
             let host = &self.hosts[**node as usize];
@@ -123,7 +123,7 @@ impl Control {
         let host = self.host(node);
         host.epoch += 1;
         let (until, epoch) = (host.still_until, host.epoch);
-        // Who is not there does nothing.
+        // A node whose daemon ended has no limit.
         for at in 0..self.host(node).seats.len() {
             let store = self.host(node).seats[at].store;
             let to = HeldTo::default();
@@ -134,7 +134,7 @@ impl Control {
     }
 }
 
-/// Draws something that goes wrong, and for how long.
+/// Draws a random fault and its duration.
 pub(crate) fn draw(dice: &mut Dice, nodes: u32, stores: u32, members: u32) -> (Fault, u64) {
     let ns = dice.within(SECOND / 10, 30 * SECOND);
     let node = dice.below(nodes.into()) as u32;
@@ -147,7 +147,7 @@ pub(crate) fn draw(dice: &mut Dice, nodes: u32, stores: u32, members: u32) -> (F
     };
     let fault = match dice.below(12) {
         0 => Fault::EtcdDown { members: vec![member] },
-        // Most of them: etcd does nothing until one is back.
+        // All members except one fail: etcd has no majority until one is restored.
         1 => Fault::EtcdDown { members: (0..members).filter(|of| *of != member).collect() },
         2 => Fault::EtcdAlone { member },
         3 => Fault::EtcdLeaderDown,

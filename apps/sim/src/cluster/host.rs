@@ -1,8 +1,8 @@
-//! A node of the cluster: its connection to etcd, what it asks and hears there, and its lease.
+//! Node of the cluster: connection to etcd, requests, received changes, and its lease.
 //!
-//! It does what `sys/etcd` does: it talks to one member and goes on to the next when that one does not
-//! answer in time or is not heard of; who was asked to change something and does not answer may have
-//! done it. What it watches is told anew when it has another connection.
+//! The behaviour is that of `sys/etcd`: the node uses one member and switches to the next if that
+//! one does not respond in time. A change without response may have been carried out. After a
+//! switch, watched keys are read again.
 
 use suimon_cluster_qos::{Kept, NodeId, Terms};
 use suimon_quantity::Time;
@@ -15,24 +15,24 @@ use crate::cluster::network::BROKEN_NS;
 use crate::cluster::seat::Seat;
 use crate::kernel::SECOND;
 
-/// A watch on which nothing is heard for so long is begun anew at the next member: three questions
-/// without an answer, one a second.
+/// Time without messages on a watch after which it is restarted at the next member: three
+/// unanswered probes at 1 s intervals.
 const UNHEARD_NS: u64 = BROKEN_NS + SECOND;
 
-/// What a question is for.
+/// Purpose of a request to etcd.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
-    /// To be heard of.
+    /// Write a report of the node about a store.
     Report(u32),
-    /// Grants of a term.
+    /// Write grants of a term.
     Write(u32, u64),
     Campaign(u32),
-    /// What a new leader has to know.
+    /// Read the records that a new leader requires.
     TakeOffice(u32, u64),
     Leave(u32, u64),
     Session,
     KeepAlive,
-    /// All that is watched, as it is now.
+    /// Read the current values of all watched keys.
     Sync,
 }
 
@@ -43,11 +43,11 @@ struct Asked {
     at: Time,
 }
 
-/// The lease with which a node leads stores.
+/// Lease with which a node leads stores.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Session {
     pub(crate) lease: Option<u32>,
-    /// Until then it holds at least.
+    /// Earliest expiry of the lease.
     until: Time,
     asked: Option<Time>,
 }
@@ -56,14 +56,14 @@ pub(crate) struct Host {
     pub(crate) node: u32,
     pub(crate) clock: Clock,
     pub(crate) seats: Vec<Seat>,
-    /// Which start of its daemon this is.
+    /// Number of the daemon's start.
     pub(crate) epoch: u32,
     pub(crate) still_until: Time,
-    /// To which member of etcd it talks.
+    /// Member of etcd in use.
     pub(crate) member: u32,
-    /// Which connection this is.
+    /// Number of the connection to etcd.
     pub(crate) stream: u32,
-    /// Something was not told on this connection.
+    /// True if changes were lost on this connection.
     pub(crate) has_missed: bool,
     pub(crate) needs_sync: bool,
     heard: Time,
@@ -101,7 +101,7 @@ impl Host {
         }
     }
 
-    /// Its daemon has ended: what it knew but did not keep is gone.
+    /// Resets the state that a restarted daemon does not keep.
     fn forget(&mut self, machines: &dyn Machines, terms: Terms, now: Time) {
         let (local, node) = (self.clock.at(now), NodeId(self.node));
         let incarnation = u64::from(self.epoch) + 1;
@@ -135,7 +135,7 @@ impl Control {
         self.host(node).asked.push(Asked { call, purpose, at: now });
     }
 
-    /// A node's daemon begins.
+    /// Starts a node's daemon.
     pub(crate) fn begin(&mut self, now: Time, node: u32, epoch: u32, plant: &mut dyn Plant) {
         let host = &mut self.hosts[node as usize];
         if host.epoch != epoch {
@@ -153,7 +153,7 @@ impl Control {
         self.tick(now, node, epoch, plant);
     }
 
-    /// A node looks after its connection and its lease, and at its disks.
+    /// Performs a node's periodic work: connection, lease and samples of its disks.
     pub(crate) fn tick(&mut self, now: Time, node: u32, epoch: u32, plant: &mut dyn Plant) {
         if self.host(node).epoch != epoch {
             return;
@@ -185,7 +185,7 @@ impl Control {
         }
     }
 
-    /// Whether the connection is one still.
+    /// Checks that the connection is alive.
     fn listen(&mut self, now: Time, node: u32) {
         let member = self.host(node).member;
         let is_heard = self.etcd.tells(member) && self.network.is_open(now, node, member);
@@ -210,7 +210,7 @@ impl Control {
         }
     }
 
-    /// Goes on to the next member of etcd.
+    /// Switches to the next member of etcd.
     fn go_on(&mut self, now: Time, node: u32) {
         let members = self.spec.etcd.members;
         self.network.connect(node);
@@ -242,7 +242,7 @@ impl Control {
         self.ask_for(now, node, request, purpose);
     }
 
-    /// An answer came.
+    /// Processes a response of etcd.
     pub(crate) fn answered(
         &mut self,
         now: Time,
@@ -282,7 +282,7 @@ impl Control {
         }
     }
 
-    /// Nobody answered, or nothing was done.
+    /// Processes a missing response or a rejected request.
     fn failed(&mut self, now: Time, node: u32, purpose: Purpose, plant: &mut dyn Plant) {
         match purpose {
             Purpose::Report(seat) => self.report_next(now, (node, seat)),
@@ -311,7 +311,7 @@ impl Control {
     }
 
     fn sync(&mut self, now: Time, node: u32, entries: Vec<(Key, Entry)>, plant: &mut dyn Plant) {
-        // Who leads is told of each store, also that nobody does.
+        // The leader of each store is reported, including the absence of one.
         let stores: Vec<u32> = self.host(node).seats.iter().map(|seat| seat.store).collect();
         for store in stores {
             let found = entries.iter().find(|(key, _)| *key == Key::Leader(store));
@@ -323,7 +323,7 @@ impl Control {
                 self.hear_of(now, node, key, Some(entry), plant);
             }
         }
-        // Reports are read again by whoever leads.
+        // Leaders read all reports again.
         self.read_offices(now, node);
     }
 }

@@ -1,7 +1,7 @@
-//! What etcd keeps: keys with revisions, leases, and what is done with them, one request at a time.
+//! Content of etcd: keys with revisions, leases, and requests processed one at a time.
 //!
-//! It is what `ports/src/cluster_store.rs` asks of a cluster's store, with keys and values that are not
-//! written as text: a run has millions of them.
+//! It implements the interface required by `ports/src/cluster_store.rs`, but does not encode keys
+//! and values as text, since a run has millions of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -9,20 +9,20 @@ use std::rc::Rc;
 use suimon_cluster_qos::{Grant, Report};
 use suimon_quantity::Time;
 
-/// A key. Stores and nodes are numbered as the scenario has them.
+/// Key. Stores and nodes have the numbers of the scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
-    /// Who leads a store.
+    /// Key of a store's leader.
     Leader(u32),
-    /// What a node said of a store last.
+    /// Last report of a node about a store.
     Report(u32, u32),
-    /// What a node was granted of a store last.
+    /// Last grant to a node for a store.
     Grant(u32, u32),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// A node, and which start of its daemon.
+    /// Node, and number of its daemon's start.
     Node(u32, u64),
     Report(Rc<Report>),
     Grant(Rc<Grant>),
@@ -31,12 +31,12 @@ pub(crate) enum Value {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) value: Value,
-    /// The revision at which the key came into being.
+    /// Revision at which the key was created.
     pub(crate) created: u64,
     lease: Option<u32>,
 }
 
-/// What has to be so, for a change to be made.
+/// Condition under which a transaction is carried out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Condition {
     Absent(Key),
@@ -49,12 +49,12 @@ pub(crate) enum Change {
     Remove(Key),
 }
 
-/// Keys that are read together.
+/// Set of keys to read.
 #[derive(Clone, Debug)]
 pub(crate) enum Keys {
-    /// These.
+    /// Keys given individually.
     These(Vec<Key>),
-    /// All reports and grants of a store.
+    /// Reports and grants of a store.
     Store(u32),
 }
 
@@ -62,25 +62,25 @@ pub(crate) enum Keys {
 pub(crate) enum Request {
     Commit(Option<Condition>, Vec<Change>),
     Read(Keys),
-    /// A lease of so many ns.
+    /// Lease with a duration in ns.
     Lease(u64),
     KeepAlive(u32),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// It was changed, at this revision.
+    /// The change was made, at this revision.
     Made(u64),
     ConditionFailed,
     View(Vec<(Key, Entry)>),
     Leased(u32),
-    /// Whether the lease is there.
+    /// True if the lease exists.
     IsAlive(bool),
-    /// Nothing was done: the member is not there, or knows no leader.
+    /// The request was rejected: the member has failed or has no leader.
     NotDone,
 }
 
-/// A key that was changed; `None`: it is not there any more.
+/// Changed key; `None` if it was removed.
 pub(crate) type Changed = (Key, Option<Entry>);
 
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ pub(crate) struct Keyspace {
 }
 
 impl Keyspace {
-    /// Does what is asked, and adds to `changed` what that changes.
+    /// Processes a request and appends the resulting changes to `changed`.
     pub(crate) fn execute(
         &mut self,
         now: Time,
@@ -134,12 +134,12 @@ impl Keyspace {
         }
     }
 
-    /// When a lease ends unless it is kept alive.
+    /// Returns the expiry of a lease, unless it is kept alive.
     pub(crate) fn ends(&self, lease: u32) -> Option<Time> {
         self.leases.get(&lease).map(|lease| lease.ends)
     }
 
-    /// Ends a lease, with its keys.
+    /// Revokes a lease and removes its keys.
     pub(crate) fn end(&mut self, lease: u32, changed: &mut Vec<Changed>) {
         let Some(lease) = self.leases.remove(&lease) else { return };
         self.revision += 1;
@@ -148,8 +148,8 @@ impl Keyspace {
         }
     }
 
-    /// A new leader of etcd's counts all leases anew, because it does not know when they were last
-    /// kept alive; which there are.
+    /// Restarts the duration of all leases, since a new leader of etcd has no record of the last
+    /// keep-alives. Returns the leases.
     pub(crate) fn extend_leases(&mut self, now: Time) -> Vec<u32> {
         for lease in self.leases.values_mut() {
             lease.ends = Time::from_ns(now.as_ns() + lease.span_ns);

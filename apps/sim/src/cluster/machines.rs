@@ -1,5 +1,5 @@
-//! The policy's machines, as whoever drives them sees them. Those of production are
-//! [`suimon_cluster_qos`]'s; tests have others, that break what they promise.
+//! Interface to the policy's state machines. Production uses those of [`suimon_cluster_qos`]; tests
+//! also use incorrect ones that violate guarantees.
 
 use suimon_cluster_qos::{
     Allocator, AllocatorAction, AllocatorEvent, Kept, Member, MemberAction, MemberEvent, NodeId,
@@ -7,33 +7,33 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::Time;
 
-/// A node's side of a store.
+/// Member: a node's state machine for a store.
 pub(crate) trait MemberMachine {
-    /// See [`Member::handle`].
+    /// Equivalent of [`Member::handle`].
     fn handle(&mut self, now: Time, event: &MemberEvent);
-    /// See [`Member::handle_deadline`].
+    /// Equivalent of [`Member::handle_deadline`].
     fn handle_deadline(&mut self, now: Time);
-    /// See [`Member::poll_action`].
+    /// Equivalent of [`Member::poll_action`].
     fn poll_action(&mut self) -> Option<MemberAction>;
-    /// See [`Member::next_deadline`].
+    /// Equivalent of [`Member::next_deadline`].
     fn next_deadline(&self) -> Option<Time>;
 }
 
-/// A leader's side of a store.
+/// Allocator: a leader's state machine for a store.
 pub(crate) trait AllocatorMachine {
-    /// See [`Allocator::handle`].
+    /// Equivalent of [`Allocator::handle`].
     fn handle(&mut self, now: Time, event: &AllocatorEvent);
-    /// See [`Allocator::handle_deadline`].
+    /// Equivalent of [`Allocator::handle_deadline`].
     fn handle_deadline(&mut self, now: Time);
-    /// See [`Allocator::poll_action`].
+    /// Equivalent of [`Allocator::poll_action`].
     fn poll_action(&mut self) -> Option<AllocatorAction>;
-    /// See [`Allocator::next_deadline`].
+    /// Equivalent of [`Allocator::next_deadline`].
     fn next_deadline(&self) -> Option<Time>;
 }
 
-/// Makes machines.
+/// Factory of the policy's state machines.
 pub(crate) trait Machines {
-    /// See [`Member::new`].
+    /// Equivalent of [`Member::new`].
     fn member(
         &self,
         terms: Terms,
@@ -42,11 +42,11 @@ pub(crate) trait Machines {
         incarnation: u64,
         kept: Kept,
     ) -> Box<dyn MemberMachine>;
-    /// See [`Allocator::new`].
+    /// Equivalent of [`Allocator::new`].
     fn allocator(&self, terms: Terms) -> Box<dyn AllocatorMachine>;
 }
 
-/// Those of production.
+/// Factory of the production state machines.
 pub(crate) struct Production;
 
 impl Machines for Production {

@@ -1,15 +1,16 @@
-//! Nodes that share stores: who leads, what each may do, and what comes between them.
+//! Nodes that share stores: leadership, limits, messages and faults.
 //!
-//! - [`keyspace`] is what etcd keeps, [`etcd`] its members, [`network`] what is between them and nodes. The
-//!   equations and where parameters come from are told there.
-//! - [`host`] is a node at etcd, [`seat`] its side of a store and [`office`] the leading of one. They drive the
-//!   `Member` and the `Allocator` of `policy/cluster_qos` by the calls of production; nothing of the
-//!   policy is written again. What is done for disks is the business of whoever owns them ([`Plant`]).
-//! - [`faults`] is what goes wrong; [`checks`] and [`owed`] hold what happens against what was promised.
+//! - [`keyspace`] is the content of etcd, [`etcd`] its members, [`network`] the network between
+//!   members and nodes. These modules document equations and sources of parameters.
+//! - [`host`] is a node's connection to etcd, [`seat`] its participation in a store, [`office`] the
+//!   leadership of a store. They call the `Member` and the `Allocator` of `policy/cluster_qos` like
+//!   production code; no part of the policy is reimplemented. The owner of the disks implements
+//!   [`Plant`].
+//! - [`faults`] injects faults; [`checks`] and [`owed`] compare facts with guarantees.
 //!
-//! What is not there: policies whose disks are on several nodes; nodes that join and leave; the bytes of
-//! messages. What keeps a watch alive is not sent as messages, and what was missed on a connection is told as
-//! it is at the end, not as each change.
+//! Not modelled: policies with disks on several nodes; nodes that join and leave; sizes of
+//! messages. Keep-alives of watches are not sent as messages, and changes missed on a connection
+//! are reported as the final state instead of individually.
 
 mod checks;
 mod clock;

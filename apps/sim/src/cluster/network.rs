@@ -1,15 +1,16 @@
-//! The network between nodes and the members of etcd.
+//! Model of the network between nodes and members of etcd.
 //!
-//! - A message takes `delay_us` and up to `jitter_us`, evenly distributed. Each node has one connection
-//!   of TCP at a time, to the member that it talks to: what is sent on it in one direction arrives in order.
-//! - Of a thousand segments `lost_permille` are lost. TCP sends them again after 200 ms, then after twice
-//!   as long, and so on (RFC 6298's doubling; 200 ms is Linux's least), and all behind them wait.
-//! - A cut lets nothing through, in one direction or in both, between some nodes and some members. What
-//!   was sent meanwhile arrives when it ends, unless that takes longer than 3 s: then the connection is
-//!   given up, as `sys/etcd` does whose sign of life is not answered, and what was on it is lost.
+//! - A message takes `delay_us` plus a uniformly distributed time up to `jitter_us`. Each node has
+//!   one TCP connection at a time, to its current member; messages in one direction arrive in
+//!   order.
+//! - `lost_permille` of 1000 segments are lost. TCP retransmits them after 200 ms, then after twice
+//!   that time, and so on (RFC 6298; 200 ms is Linux's minimum), and delays all later messages.
+//! - A cut blocks one or both directions between some nodes and members. Messages sent meanwhile
+//!   arrive at its end, unless it lasts longer than 3 s: then the connection is closed, as by
+//!   `sys/etcd` after an unanswered keep-alive, and its messages are lost.
 //!
-//! Delays are assumed: those of one room. Nothing is published about them, and nothing is compared with
-//! what depends on them.
+//! Delays are assumed values for one room. No published data exists, and no published figure
+//! depends on them.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +19,12 @@ use suimon_quantity::Time;
 
 use crate::kernel::{Dice, SECOND};
 
-/// TCP's least time until it sends again.
+/// Shortest retransmission timeout of TCP in ns.
 const RESENT_NS: u64 = SECOND / 5;
-/// A connection on which nothing is heard for so long is given up.
+/// Time without messages after which a connection is closed, in ns.
 pub(crate) const BROKEN_NS: u64 = 3 * SECOND;
 
-/// How good the network is.
+/// Delays and losses of the network.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NetworkSpec {
@@ -33,14 +34,14 @@ pub(crate) struct NetworkSpec {
     pub(crate) lost_permille: u64,
 }
 
-/// A direction.
+/// Direction of messages between a node and etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     ToEtcd,
     ToNode,
 }
 
-/// Until when nothing comes through, by [`Way`].
+/// End of a cut in each direction, indexed by [`Way`].
 type Cut = [Time; 2];
 
 #[derive(Clone, Debug)]
@@ -48,7 +49,7 @@ pub(crate) struct Network {
     usual: NetworkSpec,
     bad: Option<(Time, NetworkSpec)>,
     cuts: BTreeMap<(u32, u32), Cut>,
-    /// When what was sent last arrives, by node and way.
+    /// Arrival time of the last message by node and direction.
     last: Vec<[Time; 2]>,
     dice: Dice,
 }
@@ -59,30 +60,30 @@ impl Network {
         Self { usual, bad: None, cuts, last, dice }
     }
 
-    /// It is so bad until then.
+    /// Changes the quality of the network until a time.
     pub(crate) fn worsen(&mut self, until: Time, spec: NetworkSpec) {
         self.bad = Some((until, spec));
     }
 
-    /// Nothing comes through until then.
+    /// Cuts one direction between a node and a member until a time.
     pub(crate) fn cut(&mut self, node: u32, member: u32, way: Way, until: Time) {
         let cut = self.cuts.entry((node, member)).or_default();
         cut[way as usize] = cut[way as usize].max(until);
     }
 
-    /// Whether something comes through in both directions.
+    /// Returns true if both directions are open.
     pub(crate) fn is_open(&self, now: Time, node: u32, member: u32) -> bool {
         self.cuts.get(&(node, member)).is_none_or(|cut| cut.iter().all(|until| *until <= now))
     }
 
-    /// A node has a new connection: what is sent on it does not wait for what was sent before.
+    /// Opens a new connection of a node. Its messages are not delayed by those of the previous one.
     pub(crate) fn connect(&mut self, node: u32) {
         if let Some(last) = self.last.get_mut(node as usize) {
             *last = [Time::ZERO; 2];
         }
     }
 
-    /// When what is sent now arrives; `None`: it does not.
+    /// Returns the arrival time of a message sent now; `None` if it is lost.
     pub(crate) fn send(&mut self, now: Time, node: u32, member: u32, way: Way) -> Option<Time> {
         let spec = self.bad.filter(|(until, _)| now < *until).map_or(self.usual, |(_, spec)| spec);
         let mut ns = spec.delay_us * 1000 + self.dice.below(spec.jitter_us * 1000 + 1);
@@ -141,7 +142,7 @@ mod tests {
         assert_eq!(network.send(at(1000), 0, 1, Way::ToNode), None);
         assert!(network.send(at(3000), 0, 1, Way::ToNode).unwrap() >= at(5000));
         assert!(network.send(at(1000), 0, 1, Way::ToEtcd).unwrap() < at(1001));
-        // A new connection, to another member.
+        // New connection to another member.
         network.connect(0);
         assert!(network.send(at(3001), 0, 0, Way::ToNode).unwrap() < at(3002));
     }

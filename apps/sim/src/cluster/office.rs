@@ -1,9 +1,11 @@
-//! Leading a store: elections, and what a leader's allocator is told and has done.
+//! Leadership of a store: elections, and the leader's allocator.
 //!
-//! Whoever has a store tries to lead it when nobody does: it is elected by coming first at a key that lasts as
-//! long as its lease. Where terms were short, all wait before ([`Candidacy`](suimon_cluster_qos::Candidacy)). The leader hears of all reports, and its transactions fail when the key is not
-//! the one that it was elected by. One that does not know whether it has written leaves, and removes
-//! the key; a term in which it was in office before is never taken up again, nor that of an earlier start.
+//! Every node with the store campaigns when there is no leader. The first to create a key bound to
+//! its lease is elected. After short terms all candidates wait before
+//! ([`Candidacy`](suimon_cluster_qos::Candidacy)). The leader receives all reports. Its
+//! transactions fail if the key is not the one of its election. A leader that is uncertain about
+//! the outcome of a write resigns and removes the key. A node never resumes an earlier term,
+//! including one from before a restart of its daemon.
 
 use std::rc::Rc;
 
@@ -18,12 +20,12 @@ use crate::cluster::host::Purpose;
 use crate::cluster::keyspace::{Change, Condition, Entry, Key, Keys, Request, Value};
 use crate::cluster::seat::{At, Office};
 
-/// etcd takes 128 operations in a transaction, its conditions among them.
+/// etcd accepts 128 operations per transaction, conditions included.
 const CHANGES_MAX: usize = 127;
 
 impl Control {
-    /// Whoever holds the key and is not in office takes it up, or gives the key up: as long as its lease is kept
-    /// alive nobody else could lead.
+    /// Takes office if the node holds the key without being in office, or gives the key up.
+    /// Otherwise no other node could lead while the lease is kept alive.
     pub(crate) fn look_after_office(&mut self, now: Time, at: At, plant: &mut dyn Plant) {
         let host = &self.hosts[at.0 as usize];
         let me = (at.0, u64::from(host.epoch) + 1);
@@ -41,7 +43,7 @@ impl Control {
         self.pursue_office(now, at);
     }
 
-    /// Tries to lead a store that nobody leads, and to give up what it does not lead any more.
+    /// Campaigns for a store without a leader, and gives up keys of ended terms.
     pub(crate) fn pursue_office(&mut self, now: Time, at: At) {
         let node = at.0;
         if let Some((term, false)) = self.seat(at).leaves {
@@ -75,7 +77,7 @@ impl Control {
         if seat.office == Office::Campaigns {
             seat.office = Office::None;
         }
-        // Who was elected then, and whether it was this node after all?
+        // Reads who was elected, which may be this node.
         self.host(at.0).needs_sync = true;
     }
 
@@ -90,7 +92,7 @@ impl Control {
         seat.leaves = seat.leaves.filter(|(leaves, _)| *leaves != term);
     }
 
-    /// Somebody leads the store, by which start of whose daemon and since which revision, or nobody.
+    /// Records the leader of a store: node, start of its daemon and revision; or none.
     pub(crate) fn note_leader(
         &mut self,
         now: Time,
@@ -133,7 +135,7 @@ impl Control {
         self.ask_for(now, at.0, request, Purpose::TakeOffice(at.1, term));
     }
 
-    /// A leader that may have missed reports reads them all.
+    /// Reads all reports again if the node leads and may have missed some.
     pub(crate) fn read_offices(&mut self, now: Time, node: u32) {
         for seat in 0..self.host(node).seats.len() as u32 {
             if let Some(term) = self.seat((node, seat)).leads() {
@@ -194,7 +196,7 @@ impl Control {
     ) {
         let local = self.local(now, at);
         let seat = self.seat(at);
-        // Reports that come before it has read the records say nothing yet.
+        // Reports that arrive before the records are read are ignored.
         if !matches!(seat.office, Office::Leads(_)) && !matches!(event, AllocatorEvent::Deposed) {
             return;
         }
@@ -232,7 +234,7 @@ impl Control {
         self.arm(at, Machine::Allocator);
     }
 
-    /// The next transaction of what is to be written. Whether there is one.
+    /// Sends the next transaction with grants. Returns true if there is one.
     fn write_next(&mut self, now: Time, at: At, term: u64) -> bool {
         let seat = self.seat(at);
         let condition = Condition::Created(Key::Leader(seat.store), term);
@@ -261,7 +263,7 @@ impl Control {
         self.tell_allocator(now, at, &event, plant);
     }
 
-    /// The node does not lead the store any more.
+    /// Ends the node's leadership of the store.
     fn lose_office(&mut self, now: Time, at: At, plant: &mut dyn Plant) {
         let seat = self.seat(at);
         let (store, office) = (seat.store, std::mem::replace(&mut seat.office, Office::None));
@@ -273,7 +275,7 @@ impl Control {
         }
     }
 
-    /// Its lease has ended.
+    /// Ends all leaderships of a node after its lease has expired.
     pub(crate) fn lose_offices(&mut self, now: Time, node: u32, plant: &mut dyn Plant) {
         for seat in 0..self.host(node).seats.len() as u32 {
             self.lose_office(now, (node, seat), plant);

@@ -1,8 +1,8 @@
-//! What disks of a cluster are owed, and that what is spare is used.
+//! Liveness properties of a cluster: guaranteed minimums are delivered, and spare capacity is used.
 //!
-//! These know limits, what stores can do, what is reserved for a node beside its minimums, and what was
-//! done. They ask no policy who was admitted: a minimum is owed if all that were asked for before, and it, come to
-//! no more than may be promised.
+//! These checkers are given limits, capacities, base reservations of nodes, and completed
+//! operations. They do not query the policy about admission: a minimum is owed if it and all
+//! earlier ones together do not exceed the reservable capacity.
 
 use std::collections::BTreeMap;
 
@@ -12,56 +12,56 @@ use suimon_quantity::Time;
 use crate::cluster::facts::{ClusterFact, OfCluster};
 use crate::kernel::{Checker, Complaints, SECOND};
 
-/// A minimum is judged over so long, and from so long after it was set on.
+/// Evaluation window of a minimum in ns, and time after a change before it is evaluated.
 const JUDGED_NS: u64 = 5 * SECOND;
-/// So much of a minimum is delivered at least.
+/// Smallest part of a minimum that must be delivered, in percent.
 const MET_PERCENT: u128 = 98;
-/// So much is used at least of what can be.
+/// Smallest part of the usable capacity that must be used, in percent.
 const USED_PERCENT: u64 = 95;
-/// So long after a store was slow all of it is used again: what is spare is lowered for ten seconds and
-/// climbs by a 32nd of what the store can do in each second.
+/// Time in ns after a slowdown of a store until its whole capacity must be used again: the spare
+/// limit is lowered for 10 s and then rises by 1/32 of the capacity per second.
 const CLIMB_NS: u64 = 45 * SECOND;
-/// That somebody wants so much of what a store can do more or less makes no difference: a 50th.
+/// Divisor of the capacity below which a change of demand is insignificant: 1/50.
 const LITTLE: u64 = 50;
-/// For so much of a window somebody has to wait, in percent.
+/// Smallest part of a window in which a node must wait for the window to be evaluated, in percent.
 const WAITED_PERCENT: u64 = 95;
 
-/// What a fact says of a disk.
+/// Content of a fact about a disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OfDisk {
-    /// Its minimum; 0: none. Its maximum; `u64::MAX`: none.
+    /// Minimum (0 for none) and maximum (`u64::MAX` for none).
     Limits { disk: u32, min_iops: u64, max_iops: u64 },
-    /// What it wants; `u64::MAX`: all it can get.
+    /// Demand; `u64::MAX` for unlimited.
     Wants { disk: u32, iops: u64 },
-    /// So many operations were done for it.
+    /// Number of operations completed for the disk.
     Done { disk: u32, operations: u64 },
-    /// Somebody waits for the cap of a store on a node, or nobody does any more.
+    /// Start or end of waiting for a node's limit on a store.
     Waits { node: u32, store: u32, is_so: bool },
-    /// Until then nothing can be expected of stores.
+    /// Stores are impaired until this time.
     StoresDisturbed { until_ns: u64 },
 }
 
-/// A fact that may be about a disk.
+/// Fact that may concern a disk.
 pub(crate) trait OfDisks: OfCluster {
-    /// What it says of one, if it does.
+    /// Returns the content about a disk, if any.
     fn of_disk(&self) -> Option<OfDisk>;
 }
 
-/// Where disks are, and how long is waited.
+/// Location of disks, and tolerances.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// Each disk's node and store.
+    /// Node and store of each disk.
     pub(crate) disks: Vec<(u32, u32)>,
     pub(crate) capabilities: Vec<u64>,
-    /// Nodes with disks of each store.
+    /// Number of nodes with disks in each store.
     pub(crate) nodes: Vec<u64>,
-    /// What was done is told so often, or at once: 1.
+    /// Interval of reports about completed operations in ns; 1 if immediate.
     pub(crate) told_every_ns: u64,
-    /// The most that a request counts as, on each disk.
+    /// Largest number of operations that a request counts as, on each disk.
     pub(crate) largest: u64,
-    /// So long after a fault of the cluster what was set meanwhile may be late.
+    /// Time in ns after a fault of the cluster in which changes made meanwhile may be late.
     pub(crate) recovery_ns: u64,
-    /// So long after a fault of a store or of a node minimums may be late.
+    /// Time in ns after a fault of a store or node in which minimums may be late.
     pub(crate) store_recovery_ns: u64,
 }
 
@@ -70,21 +70,21 @@ struct Owed {
     min: u64,
     wants: u64,
     wants_since: u64,
-    /// From then on it is owed; `u64::MAX`: more would be promised than may be.
+    /// Time from which the minimum is owed; `u64::MAX` if it exceeds the reservable capacity.
     from: u64,
     done: u64,
 }
 
-/// A disk that asks for it gets its minimum, from five seconds after it was set on, whatever goes wrong with etcd,
-/// the network, leaders and other nodes. What is set while something is wrong may come later.
+/// Checks that a disk with demand gets its minimum, from 5 s after it was set, independent of
+/// faults of etcd, the network, leaders and other nodes. Minimums set during a fault may be late.
 pub(crate) struct Minimums {
     place: Place,
     disks: Vec<Owed>,
-    /// What may be promised beside what is reserved for nodes, and what is.
+    /// Reservable capacity of each store without the nodes' base reservations, and the part in use.
     room: Vec<(u64, u64)>,
-    /// Disks on each store of which too much was asked for.
+    /// Number of disks on each store with a minimum that exceeded the capacity.
     refused: Vec<u32>,
-    /// Per node.
+    /// End of the last pause by node.
     still_until: BTreeMap<u32, u64>,
     stores_until: u64,
     disturbed_until: u64,
@@ -103,7 +103,7 @@ impl Minimums {
             room: place.capabilities.iter().zip(&place.nodes).map(room).collect(),
             still_until: BTreeMap::new(),
             stores_until: 0,
-            // Who leads is to be found out first.
+            // The cluster has to elect leaders first.
             disturbed_until: place.recovery_ns,
             window: 0,
             place: place.clone(),
@@ -126,7 +126,7 @@ impl Minimums {
             of.from = u64::MAX;
             self.refused[store as usize] += 1;
             self.room[store as usize].1 -= owed;
-            // What a node asks for is admitted together or not at all.
+            // The minimums of a node are admitted together or not at all.
             for (other, place) in self.disks.iter_mut().zip(&self.place.disks) {
                 if *place == (node, store) && other.from > now && other.from < u64::MAX {
                     other.from = u64::MAX;
@@ -142,7 +142,7 @@ impl Minimums {
         self.reconsider(store, from);
     }
 
-    /// What was too much may fit now.
+    /// Reconsiders minimums that exceeded the capacity.
     fn reconsider(&mut self, store: u32, from: u64) {
         if self.refused[store as usize] == 0 {
             return;
@@ -164,7 +164,7 @@ impl Minimums {
     fn judge(&mut self, now: u64, complaints: &mut Complaints) {
         let (from, length) = (self.window, now - self.window);
         self.window = now;
-        // A window has as many whole periods as were told in it.
+        // Only complete reporting intervals in the window count.
         let length = length / self.place.told_every_ns * self.place.told_every_ns;
         let is_well = self.stores_until + self.place.store_recovery_ns <= from;
         for (disk, of) in (0_u32..).zip(&mut self.disks) {
@@ -214,7 +214,7 @@ impl<F: OfDisks> Checker<F> for Minimums {
             Some(ClusterFact::Disturbed { until_ns }) => {
                 self.disturbed_until = self.disturbed_until.max(until_ns + self.place.recovery_ns);
                 let from = self.disturbed_until + JUDGED_NS;
-                // What was set before holds.
+                // Minimums set earlier remain owed.
                 for of in self.disks.iter_mut().filter(|of| of.from > now && of.from < u64::MAX) {
                     of.from = from;
                 }
@@ -230,13 +230,13 @@ impl<F: OfDisks> Checker<F> for Minimums {
 
 #[derive(Clone, Debug, Default)]
 struct Usage {
-    /// What is reserved for nodes and what they did, by node.
+    /// Base reservation and completed operations by node.
     nodes: BTreeMap<u32, (u64, u64)>,
-    /// How many nodes have somebody who waits, since when, and for how long in this window.
+    /// Nodes with waiting disks, and since when each waits.
     waiting: BTreeMap<u32, u64>,
     since: u64,
     waited: u64,
-    /// Nothing is judged before.
+    /// Time before which nothing is evaluated.
     quiet_from: u64,
 }
 
@@ -246,17 +246,17 @@ impl Usage {
     }
 }
 
-/// While somebody waits for its node's cap, 95 % of what the store can do is done, or of what disks want and may
-/// have by their maximums if that is less; but for what is reserved for others and idles, which cannot be lent to
-/// other nodes, and for an eighth beside what nodes do that wait for nothing: they may have that, because what they
-/// ask for tells nothing of the next second.
+/// Checks that, while disks wait for their node's limit, 95 % of the capacity is used, or 95 % of
+/// what disks demand within their maximums if that is less. Excepted are idle reservations of other
+/// nodes, which cannot be lent, and one eighth above the rate of nodes that do not wait: they may
+/// keep it, because their current demand does not predict the next second.
 pub(crate) struct Spare {
     place: Place,
     floor: u64,
     minimums: Vec<u64>,
     maximums: Vec<u64>,
     wants: Vec<u64>,
-    /// What all disks of a store might use when the window began.
+    /// Usable capacity of each store at the start of the window.
     usable: Vec<u64>,
     stores: Vec<Usage>,
     window: u64,
@@ -319,7 +319,7 @@ impl Spare {
         }
     }
 
-    /// What all disks of each store together want and may have.
+    /// Returns the total demand within the maximums of all disks of each store.
     fn usable(&self) -> Vec<u64> {
         let mut usable = vec![0_u64; self.place.capabilities.len()];
         for ((_, store), (wants, max)) in

@@ -1,4 +1,4 @@
-//! A node's place at a store: what its member is told, and what that has done.
+//! Participation of a node in a store: inputs and actions of its member.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -18,9 +18,9 @@ use crate::cluster::machines::{AllocatorMachine, MemberMachine};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Office {
     None,
-    /// It has asked to be elected.
+    /// Campaigning: the election was requested.
     Campaigns,
-    /// It was, and does not know yet what it has to.
+    /// Elected: the records are being read.
     Reads(u64),
     Leads(u64),
 }
@@ -30,22 +30,22 @@ pub(crate) struct Seat {
     pub(crate) member: Box<dyn MemberMachine>,
     pub(crate) allocator: Box<dyn AllocatorMachine>,
     pub(crate) kept: Kept,
-    /// When each of them wants to be called.
+    /// Next deadlines of member and allocator.
     due: [Option<Time>; 2],
-    /// Who leads, by which start of its daemon and since which revision, as far as is known.
+    /// Last known leader: node, start of its daemon, and revision.
     pub(crate) leader: Option<(u32, u64, u64)>,
     pub(crate) candidacy: Candidacy,
     pub(crate) office: Office,
-    /// The highest term in which it was in office.
+    /// Highest term in which the node was in office.
     pub(crate) served: u64,
-    /// A term whose key is to be removed, and whether that was asked for.
+    /// Term whose key is to be removed, and whether the removal was requested.
     pub(crate) leaves: Option<(u64, bool)>,
     pub(crate) writes: VecDeque<Vec<Change>>,
     is_reporting: bool,
     report: Option<Rc<Report>>,
 }
 
-/// A node and its place at a store.
+/// Node and number of its participation in a store.
 pub(crate) type At = (u32, u32);
 
 impl Seat {
@@ -60,7 +60,7 @@ impl Seat {
             allocator,
             kept: Kept::default(),
             due: [None; 2],
-            // Somebody may: it asks first.
+            // Assumes a leader until the first read.
             leader: Some((u32::MAX, 0, 0)),
             candidacy: Candidacy::default(),
             office: Office::None,
@@ -72,7 +72,7 @@ impl Seat {
         }
     }
 
-    /// The term in which it leads.
+    /// Returns the term in which the node leads.
     pub(crate) fn leads(&self) -> Option<u64> {
         match self.office {
             Office::Leads(term) => Some(term),
@@ -90,7 +90,7 @@ impl Control {
         self.hosts[node as usize].clock.at(now)
     }
 
-    /// What a node watches is so now.
+    /// Processes a change of a watched key.
     pub(crate) fn hear_of(
         &mut self,
         now: Time,
@@ -116,7 +116,7 @@ impl Control {
         }
     }
 
-    /// The time that a machine asked for has come.
+    /// Processes a deadline requested by a state machine.
     pub(crate) fn due(&mut self, now: Time, at: At, of: Machine, due: Time, plant: &mut dyn Plant) {
         let local = self.local(now, at);
         let seat = self.seat(at);
@@ -153,7 +153,7 @@ impl Control {
         }
     }
 
-    /// A node looks at its disks.
+    /// Samples a node's disks.
     pub(crate) fn sample(&mut self, now: Time, at: At, plant: &mut dyn Plant) {
         let (local, store) = (self.local(now, at), self.seat(at).store);
         let mut disks = std::mem::take(&mut self.loads);
@@ -175,7 +175,8 @@ impl Control {
         self.carry_out_member(now, at, Some((grant.answers, id)), plant);
     }
 
-    /// Carries out what a node's member says; `by`: because of the grant that answers this report.
+    /// Carries out actions of a node's member. `by` is the report answered by the grant that caused
+    /// them.
     pub(crate) fn carry_out_member(
         &mut self,
         now: Time,
@@ -229,7 +230,8 @@ impl Control {
         self.arm(at, Machine::Member);
     }
 
-    /// One report at a time is on its way; of those that wait for it the last is sent.
+    /// Sends a report. One report is in flight at a time; of those queued behind it, the last one
+    /// is sent.
     fn report(&mut self, now: Time, at: At, report: Report) {
         self.counts.reports += 1;
         let (node, store) = (at.0, self.seat(at).store);

@@ -1,4 +1,4 @@
-//! What a scenario says of a cluster.
+//! Cluster in a scenario.
 
 use serde::Deserialize;
 
@@ -6,18 +6,18 @@ use crate::cluster::etcd::EtcdSpec;
 use crate::cluster::network::NetworkSpec;
 use crate::scenario::Wrongs;
 
-/// Nodes that share stores.
+/// Cluster of nodes that share stores.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClusterSpec {
     pub(crate) etcd: EtcdSpec,
     pub(crate) network: NetworkSpec,
-    /// So much of what a store can do is declared, in percent: all nodes together never do more.
+    /// Declared capacity in percent of a store's actual one: the limit of all nodes together.
     pub(crate) declared_percent: u64,
 }
 
 impl ClusterSpec {
-    /// Says what makes no sense.
+    /// Reports keys of the cluster with invalid values.
     pub(crate) fn check(&self, wrong: &mut Wrongs) {
         let etcd = &self.etcd;
         wrong.within("cluster.etcd.members", etcd.members.into(), 1, 9);

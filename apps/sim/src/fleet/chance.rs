@@ -1,4 +1,4 @@
-//! What disks want and are promised, and what goes wrong, drawn from a seed.
+//! Demands, minimums and faults, drawn from a seed.
 
 use suimon_cluster_qos::{PROMISED_PERCENT_MAX, Terms};
 
@@ -7,16 +7,16 @@ use crate::fleet::pool::FluidDisk;
 use crate::fleet::spec::FleetScenario;
 use crate::kernel::{Dice, SECOND};
 
-/// Something is done to the run from outside.
+/// External event of a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
-    /// A disk gets a minimum.
+    /// The minimum of a disk changes.
     Limit { disk: u32, min_iops: u64 },
-    /// Something goes wrong, for so long.
+    /// A fault starts, with its duration in ns.
     Fault { fault: Fault, ns: u64 },
 }
 
-/// What may be promised on each store.
+/// Reservable capacity left on each store.
 struct Room(Vec<u64>);
 
 impl Room {
@@ -30,7 +30,7 @@ impl Room {
         Self(room)
     }
 
-    /// A minimum in place of another, as far as there is room.
+    /// Replaces a minimum by another, limited to the available capacity.
     fn take(&mut self, store: u32, had: u64, wanted: u64) -> u64 {
         let room = &mut self.0[store as usize];
         *room += had;
@@ -40,12 +40,12 @@ impl Room {
     }
 }
 
-/// What is on average for a disk.
+/// Returns the mean share of a disk.
 fn fair(scenario: &FleetScenario, places: usize) -> u64 {
     (scenario.declared() * u64::from(scenario.stores) / places.max(1) as u64).max(1)
 }
 
-/// All disks as they are in the beginning, and what is done later, and when.
+/// Draws the initial state of all disks, and later events with their times.
 pub(crate) fn draw_all(
     scenario: &FleetScenario,
     places: &[(u32, u32)],
@@ -86,7 +86,7 @@ pub(crate) fn draw_all(
     (disks, deeds)
 }
 
-/// What a disk wants from now on, and for how long, in ns.
+/// Draws a disk's next demand and its duration in ns.
 pub(crate) fn wants(scenario: &FleetScenario, places: usize, dice: &mut Dice) -> (u64, u64) {
     let spec = &scenario.disks;
     let drawn = dice.below(100) as u32;

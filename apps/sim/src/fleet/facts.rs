@@ -1,4 +1,4 @@
-//! What happens in a fleet, as checkers and the trace hear it.
+//! Facts about a fleet, for checkers and the trace.
 
 use crate::cluster::{ClusterFact, OfCluster, OfDisk, OfDisks};
 use crate::kernel::Note;

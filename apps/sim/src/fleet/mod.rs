@@ -1,9 +1,9 @@
-//! Many nodes and many stores: the cluster's policy at its largest, on a coarse model of disks.
+//! Fleets: the cluster policy at its largest scale, on a coarse model of disks.
 //!
-//! - [`pool`] is the model of disks: fluid, without requests. Its equations are told there.
-//! - [`world`] puts it together with the cluster ([`cluster`](crate::cluster)), whose messages, machines and
-//!   etcd are those of small runs.
-//! - [`chance`] draws what disks want, what they are promised and what goes wrong; [`run`] runs and sums up.
+//! - [`pool`] is the model of disks: fluid, without requests. It documents the equations.
+//! - [`world`] combines it with the cluster ([`cluster`](crate::cluster)), whose messages, state
+//!   machines and etcd are those of small runs.
+//! - [`chance`] draws demands, minimums and faults; [`run`] runs scenarios and summarises them.
 
 mod chance;
 mod facts;

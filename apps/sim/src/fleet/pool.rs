@@ -1,32 +1,34 @@
-//! The disks of a store on a node, as a fluid.
+//! Fluid model of the disks of a store on a node.
 //!
-//! - A disk wants a rate, w, that no other is limited by: nothing, something, or all it can get. It has a
-//!   minimum m (0: none), a maximum and a weight g.
-//! - While the node is held to C, a disk has r = min(w, m, what is left) first; what is left after all minimums
-//!   is divided by weight among those that want more, so that r / g is the same for all that do not have w.
-//! - A store does what all its nodes are held to, because that comes to no more than it can do: there are no
-//!   queues and no latency. That is what is coarse: nothing here says that a store is slow.
-//! - Rates change when w, m or C does, or when C ends by itself, and at no other time; what was done is r · t.
+//! - A disk has a demand w (0, a rate, or unlimited), a minimum m (0 for none), a maximum and a
+//!   weight g.
+//! - With the node's limit C, a disk first gets r = min(w, m, remaining limit). The rest after all
+//!   minimums is divided by weight among disks with further demand, so that r / g is equal for all
+//!   disks with r < w.
+//! - A store delivers the limits of all its nodes, since their sum does not exceed its capacity:
+//!   the model has no queues and no latency. Slow stores are therefore not modelled.
+//! - Rates change only when w, m or C changes, or when C expires. The completed operations are r ·
+//!   t.
 //!
-//! There is no parameter but what the scenario draws. A minimum is kept as soon as what is reserved for the node
-//! covers it and all others.
+//! The only parameters are those drawn by the scenario. A minimum is in effect as soon as the
+//! node's reservation covers it and all other minimums.
 
 use suimon_cluster_qos::{Coverage, DiskKey, DiskLoad};
 
 use crate::cluster::HeldTo;
 use crate::kernel::SECOND;
 
-/// A disk.
+/// Disk of the fluid model.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FluidDisk {
     pub(crate) wants: u64,
     pub(crate) min: u64,
     pub(crate) max: Option<u64>,
     pub(crate) weight: u32,
-    /// Its minimum, as far as it is covered.
+    /// Part of the minimum that is covered by the reservation.
     kept: u64,
     rate: u64,
-    /// Operations times 10⁹ since it was last told.
+    /// Completed operations times 10⁹ since the last report.
     done: u64,
 }
 
@@ -44,7 +46,7 @@ impl FluidDisk {
     }
 }
 
-/// The disks of a store on a node.
+/// Disks of a store on a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     pub(crate) disks: Vec<FluidDisk>,
@@ -52,7 +54,7 @@ pub(crate) struct Pool {
     at: u64,
     still_until: u64,
     told: u64,
-    /// Whether that a disk waits was told.
+    /// True if the last reported state is that a disk waits.
     pub(crate) waits: bool,
 }
 
@@ -61,7 +63,7 @@ impl Pool {
         Self { disks, to: HeldTo::default(), at: 0, still_until: 0, told: 0, waits: false }
     }
 
-    /// Lets time pass.
+    /// Advances the model to a time.
     fn pass(&mut self, now: u64) {
         while self.at < now {
             let is_still = self.at < self.still_until;
@@ -79,7 +81,7 @@ impl Pool {
         }
     }
 
-    /// Something is so from now on.
+    /// Changes disks at a time.
     pub(crate) fn change(&mut self, now: u64, change: impl FnOnce(&mut [FluidDisk])) {
         self.pass(now);
         change(&mut self.disks);
@@ -98,7 +100,7 @@ impl Pool {
         self.divide();
     }
 
-    /// Whether a disk wants more than it gets because of what the node is held to.
+    /// Returns true if the node's limit keeps a disk below its demand.
     pub(crate) fn is_short(&self) -> bool {
         self.at >= self.still_until && self.disks.iter().any(FluidDisk::lacks)
     }
@@ -113,7 +115,7 @@ impl Pool {
             disk.rate = disk.want().min(disk.kept).min(left);
             left -= disk.rate;
         }
-        // Each round gives somebody all it wants, or ends.
+        // Each round satisfies the demand of at least one disk, or ends the loop.
         for _ in 0..self.disks.len() {
             let hungry = |disk: &&mut FluidDisk| disk.rate < disk.want();
             let weights: u64 =
@@ -131,7 +133,8 @@ impl Pool {
         }
     }
 
-    /// What the disks did since this was last asked: for the cluster, and what was done for each.
+    /// Appends the disks' loads since the last call for the cluster, and passes the completed
+    /// operations of each disk to `done`.
     pub(crate) fn loads(
         &mut self,
         now: u64,

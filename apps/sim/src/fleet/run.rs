@@ -1,4 +1,4 @@
-//! Runs a scenario and sums up.
+//! Execution and summary of a fleet scenario.
 
 use anyhow::Result;
 use suimon_cluster_qos::Terms;
@@ -14,15 +14,15 @@ use crate::fleet::world::World;
 use crate::kernel::{Checker, Dice, SECOND, Trace, Witness};
 use crate::outcome::{Options, Outcome};
 
-/// Runs it with the policy of production.
+/// Runs a scenario with the production policy.
 ///
 /// # Errors
-/// None so far.
+/// None at present.
 pub(crate) fn run(scenario: &FleetScenario, options: Options) -> Result<Outcome> {
     run_with(scenario, options, Box::new(Production))
 }
 
-/// Runs it with another policy.
+/// Runs a scenario with the given policy.
 pub(crate) fn run_with(
     scenario: &FleetScenario,
     options: Options,

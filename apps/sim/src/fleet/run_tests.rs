@@ -1,4 +1,4 @@
-//! Fleets as they are run, and what checkers find.
+//! Runs of fleets, and detection of faulty policies by checkers.
 
 use suimon_cluster_qos::{Allocator, AllocatorAction, AllocatorEvent, Kept, Member, NodeId, Terms};
 use suimon_quantity::Time;
@@ -11,7 +11,7 @@ use crate::scenario::Scenario;
 
 const FLEET: &str = include_str!("../../scenarios/cluster-10000.toml");
 
-/// The same with fewer nodes, stores and seconds.
+/// Returns the scenario with fewer nodes, stores and seconds.
 fn read(nodes: u32, stores: u32, seconds: u64) -> FleetScenario {
     let text = FLEET
         .replace("nodes = 10000\n", &format!("nodes = {nodes}\n"))
@@ -39,7 +39,7 @@ fn a_hundred_nodes_keep_what_is_promised_whatever_fails() {
     }
 }
 
-/// What is written to etcd for a node does not depend on how many others there are.
+/// Verifies that the number of writes to etcd per node is independent of the number of nodes.
 #[test]
 fn a_node_costs_etcd_the_same_whatever_the_size() {
     let per_node = |nodes, stores| {
@@ -53,7 +53,7 @@ fn a_node_costs_etcd_the_same_whatever_the_size() {
     assert!((few / many - 1.0).abs() < 0.1, "{few} and {many} a second and node");
 }
 
-/// A leader that gives 5 % more than there is.
+/// Factory of a leader that grants 5 % more than the capacity.
 struct Generous;
 
 struct Given(Allocator);

@@ -1,74 +1,75 @@
-//! What a scenario of kind `fleet` says.
+//! Scenarios of kind `fleet`.
 
 use serde::Deserialize;
 
 use crate::cluster::ClusterSpec;
 use crate::scenario::Wrongs;
 
-/// A scenario. What happens in it is drawn, with each seed otherwise.
+/// Fleet scenario. Its events are drawn from the seed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FleetScenario {
     pub(crate) name: String,
     #[expect(dead_code, reason = "it was looked at before")]
     kind: String,
-    /// What it is about.
+    /// Description of the scenario for readers of the file.
     #[expect(dead_code, reason = "for readers of the file")]
     about: String,
     pub(crate) seed: u64,
     pub(crate) seconds: u64,
     pub(crate) nodes: u32,
     pub(crate) stores: u32,
-    /// Of each node.
+    /// Number of stores of each node.
     pub(crate) stores_per_node: u32,
-    /// Of each node on each of its stores.
+    /// Disks of each node in each of its stores.
     pub(crate) disks_per_store: u32,
-    /// What each store can do, in normalised operations per second.
+    /// Capacity of each store in normalised operations per second.
     pub(crate) store_iops: u64,
-    /// Clocks gain or lose so many millionths at most.
+    /// Largest drift of clocks in parts per million.
     pub(crate) clock_ppm: u32,
     pub(crate) cluster: ClusterSpec,
     pub(crate) disks: DisksSpec,
     pub(crate) faults: FaultsSpec,
 }
 
-/// What disks want and are promised.
+/// Demands and minimums of disks.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DisksSpec {
-    /// So many of a hundred want all they can get, and so many nothing; the others something.
+    /// Percentages of disks with unlimited demand, and without demand. The others have a limited
+    /// demand.
     pub(crate) greedy_percent: u32,
     pub(crate) idle_percent: u32,
-    /// A disk wants something else after so long in the mean.
+    /// Mean time in s between changes of a disk's demand.
     pub(crate) change_s: u64,
-    /// So many of a hundred have a minimum, and so many a maximum.
+    /// Percentages of disks with a minimum, and with a maximum.
     pub(crate) minimum_percent: u32,
     pub(crate) maximum_percent: u32,
-    /// So many disks get another minimum in a run.
+    /// Number of changes of minimums in a run.
     pub(crate) limit_changes: u64,
 }
 
-/// What goes wrong.
+/// Number of faults in a run, and recovery times.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FaultsSpec {
-    /// At most so many times.
+    /// Largest number of faults in a run.
     pub(crate) count: u64,
-    /// So long after one of them what was set meanwhile may be late.
+    /// Time in s after a fault in which changes made meanwhile may be late.
     pub(crate) recovery_s: u64,
-    /// So long after a node stood still its minimums may be late.
+    /// Time in s after a pause of a node in which its minimums may be late.
     pub(crate) node_recovery_s: u64,
 }
 
 impl FleetScenario {
-    /// The stores of a node.
+    /// Returns the stores of a node.
     pub(crate) fn stores_of(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let first = u64::from(node) * u64::from(self.stores_per_node);
         (0..u64::from(self.stores_per_node))
             .map(move |at| ((first + at) % u64::from(self.stores)) as u32)
     }
 
-    /// Each disk's node and store; disks of a node on a store follow each other.
+    /// Returns node and store of each disk. Disks of a node in a store are adjacent.
     pub(crate) fn places(&self) -> Vec<(u32, u32)> {
         let of = |node: u32| {
             self.stores_of(node).flat_map(move |store| {
@@ -78,12 +79,12 @@ impl FleetScenario {
         (0..self.nodes).flat_map(of).collect()
     }
 
-    /// What a store is declared to do.
+    /// Returns the declared capacity of a store.
     pub(crate) const fn declared(&self) -> u64 {
         self.store_iops * self.cluster.declared_percent / 100
     }
 
-    /// Says what makes no sense.
+    /// Reports keys of the scenario with invalid values.
     pub(crate) fn check(&self, wrong: &mut Wrongs) {
         wrong.within("seconds", self.seconds, 1, 86_400);
         wrong.within("nodes", self.nodes.into(), 1, 100_000);

@@ -1,4 +1,4 @@
-//! The run: disks, nodes and the cluster, one event after the other.
+//! Run of a fleet: disks, nodes and the cluster, one event at a time.
 
 use suimon_cluster_qos::DiskLoad;
 use suimon_quantity::Time;
@@ -13,7 +13,7 @@ use crate::kernel::{Agenda, Dice, Witness};
 #[derive(Clone, Debug)]
 enum Event {
     Cluster(ControlEvent),
-    /// A disk wants something else.
+    /// The demand of a disk changes.
     Wants {
         disk: u32,
     },
@@ -22,7 +22,7 @@ enum Event {
     },
 }
 
-/// All disks, by node and store.
+/// Disks of all nodes, by node and store.
 struct Disks {
     pools: Vec<Pool>,
     stores: Vec<u32>,
@@ -38,7 +38,7 @@ impl Disks {
         first + at.unwrap_or_default()
     }
 
-    /// Tells if a pool's disks wait that did not, or the other way round.
+    /// Reports when disks of a pool start or stop waiting.
     fn note(&mut self, at: usize) {
         let (node, store) = ((at / self.per_node) as u32, self.stores[at]);
         let pool = &mut self.pools[at];
@@ -83,7 +83,7 @@ impl Plant for Disks {
     }
 }
 
-/// A run.
+/// Run of a fleet scenario in progress.
 pub(crate) struct World<'s> {
     scenario: &'s FleetScenario,
     agenda: Agenda<Event>,
@@ -96,7 +96,7 @@ pub(crate) struct World<'s> {
 }
 
 impl<'s> World<'s> {
-    /// Nothing has happened. `deeds` have the time at which they are done.
+    /// Returns the initial state. `deeds` are events with their times.
     pub(crate) fn new(
         scenario: &'s FleetScenario,
         seed: u64,
@@ -136,12 +136,12 @@ impl<'s> World<'s> {
         }
     }
 
-    /// How many events have happened.
+    /// Returns the number of processed events.
     pub(crate) fn happened(&self) -> u64 {
         self.agenda.happened()
     }
 
-    /// Lets time pass until then.
+    /// Advances the run to a time.
     pub(crate) fn run(&mut self, until: Time) {
         self.hear();
         while let Some(event) = self.agenda.next(until) {
@@ -181,7 +181,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// What has happened, and what is planned.
+    /// Passes new facts to checkers, and new events to the agenda.
     fn hear(&mut self) {
         let now = self.agenda.now();
         for (at, event) in self.control.planned() {

@@ -1,4 +1,4 @@
-//! What makes no sense in a scenario of kind `host`.
+//! Validation of scenarios of kind `host`.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use crate::host::spec::{
 };
 use crate::scenario::Wrongs;
 
-/// The longest that a stage may take, in ns.
+/// Longest duration of a stage in ns.
 const STAGE_NS_MAX: u64 = 10_000_000_000;
 
 impl HostScenario {
-    /// Says what makes no sense.
+    /// Reports keys of the scenario with invalid values.
     pub(crate) fn check(&self, wrong: &mut Wrongs) {
         wrong.within("settle_ms", self.settle_ms, 1, 3_600_000);
         wrong.within("measure_ms", self.measure_ms, 1, 3_600_000);

@@ -1,4 +1,4 @@
-//! What was promised of processors, ways, switches and clocks, held against what happens.
+//! Checkers of CPUs, routes, switches and clocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::host::facts::Fact;
 use crate::host::plan::Plan;
 use crate::kernel::{Checker, Complaints};
 
-/// All that watch a case.
+/// Returns all checkers of a case.
 pub(crate) fn checkers(plan: &Plan<'_>) -> Vec<Box<dyn Checker<Fact>>> {
     vec![
         Box::new(Work::new(plan.machine.logical_cpus)),
@@ -19,10 +19,10 @@ pub(crate) fn checkers(plan: &Plan<'_>) -> Vec<Box<dyn Checker<Fact>>> {
     ]
 }
 
-/// A processor does one thing at a time, a worker is on one processor, and nobody waits while a
-/// processor has nothing to do.
+/// Checks that a CPU does one thing at a time, a worker is on one CPU, and no worker waits while a
+/// CPU is idle.
 pub(crate) struct Work {
-    /// Who works on each processor.
+    /// Worker that runs on each CPU.
     at: Vec<Option<u32>>,
     on: BTreeMap<u32, u16>,
     waits: BTreeSet<u32>,
@@ -71,11 +71,12 @@ impl Checker<Fact> for Work {
     }
 }
 
-/// A session has one request at a time, which does all its legs in order, once; who has a virtual
-/// function of its own does not pass the host's queue, and nobody has the function of another one.
+/// Checks that a session has one request at a time, which passes all its legs once and in order,
+/// that a VM with a virtual function bypasses the host's queue, and that no two VMs have the same
+/// function.
 #[derive(Default)]
 pub(crate) struct Ways {
-    /// By session: whose it is, the next leg, and how many there are.
+    /// By session: VM, next leg, and number of legs.
     under_way: BTreeMap<u32, (u32, u32, u32)>,
     vfs: BTreeMap<u16, u32>,
 }
@@ -122,7 +123,8 @@ impl Checker<Fact> for Ways {
     }
 }
 
-/// What a VM sends to another one comes to it and does not leave; broadcasts come to all others.
+/// Checks that frames between VMs arrive and do not leave the host, and that broadcasts reach all
+/// other VMs.
 pub(crate) struct Switching {
     vms: u32,
 }
@@ -149,8 +151,8 @@ impl Checker<Fact> for Switching {
     }
 }
 
-/// No clock is outside of what the plan allows: no turbo with Balanced, nothing below the lowest
-/// performance that was asked for, and nothing but the highest with High performance.
+/// Checks that clocks are within the range of the power plan: no turbo with Balanced, nothing below
+/// the requested lowest performance, and only the highest clock with High performance.
 pub(crate) struct Clocks {
     allowed: Option<(u64, u64)>,
 }

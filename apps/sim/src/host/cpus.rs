@@ -1,15 +1,18 @@
-//! Who works on which processor, and how long it takes.
+//! Model of scheduling: assignment of workers to CPUs, and duration of work.
 //!
-//! - A worker is a processor of a VM, or a thread of the host. It does one piece of work after the
-//!   other. A pinned one works on its processor alone, and at once: it takes the place of one that is not.
-//! - A worker that gets something to do is given its last processor if the whole core has nothing to do, else one of
-//!   a core that has nothing to do, else its last one or any that has nothing to do; else it waits. Who shares a core while
-//!   another one is free moves there.
-//! - Of those that wait who has worked least is next, as with Linux's completely fair scheduler: who works while another one
-//!   waits that has worked 2 ms less goes back; who has done nothing for long counts as 5 ms behind who was next last.
-//! - A processor of a VM that comes where another one was takes `refill_us` more: the core's own caches are the other's.
-//! - Work is done in slices of 0.2 ms at most. What a slice takes is decided when it begins: by the clock
-//!   ([`Energy`]), by what others do then ([`Sharing`]), and by the idle state that the core was in.
+//! - A worker is a virtual CPU of a VM or a thread of the host. It processes pieces of work
+//!   sequentially. A pinned worker runs on its CPU only, immediately, and preempts an unpinned one.
+//! - A worker with new work gets its last CPU if its whole core is idle, else a CPU of an idle
+//!   core, else its last or any idle CPU; else it waits. A worker on a shared core moves to an idle
+//!   core.
+//! - Of the waiting workers the one with the least CPU time is next, as in Linux's completely fair
+//!   scheduler. A running worker is preempted by a waiting one with 2 ms less CPU time. A worker
+//!   that was idle for long counts as at most 5 ms behind the last selected one.
+//! - A virtual CPU that runs where another one ran takes `refill_us` more, since the core's caches
+//!   contain the other's data.
+//! - Work is processed in slices of at most 0.2 ms. The duration of a slice is determined at its
+//!   start: by the clock ([`Energy`]), by work on other CPUs ([`Sharing`]), and by the core's idle
+//!   state.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -22,69 +25,69 @@ use crate::kernel::Witness;
 use crate::processors::Sharing;
 
 const SLICE_NS: u64 = 200_000;
-/// How far behind who waits has to be, and may be when it comes.
+/// Lead in CPU time that causes preemption, and largest credit of a worker that was idle.
 const BEHIND_NS: u64 = 2_000_000;
 const BEHIND_NS_MAX: u64 = 5_000_000;
 
-/// A piece of work.
+/// Piece of work of one session on a CPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
-    /// Whose it is.
+    /// Session that the work belongs to.
     pub(crate) session: u32,
-    /// At the nominal clock, where nobody else works.
+    /// Remaining duration at the nominal clock without contention, in ns.
     pub(crate) left_ns: u64,
     pub(crate) memory_permille: u64,
     pub(crate) is_host: bool,
-    /// What it has taken.
+    /// Duration elapsed so far in ns.
     pub(crate) spent_ns: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Worker {
     pinned: Option<u16>,
-    /// Where it is to be pinned as soon as it does nothing.
+    /// CPU to which the worker will be pinned when it is idle.
     moves_to: Option<u16>,
     piece: Option<Piece>,
     is_on: Option<u16>,
     last: u16,
-    /// What it has worked, or as much as it counts.
+    /// CPU time, or its adjusted value, in ns.
     worked_ns: u64,
 }
 
-/// What a processor does.
+/// State of a CPU with its current slice.
 #[derive(Clone, Debug, Default)]
 struct Slot {
     worker: Option<u32>,
     began: u64,
     until: u64,
-    /// Of the piece, at the nominal clock.
+    /// Length of the current slice at the nominal clock, in ns.
     slice_ns: u64,
-    /// Tells slices of the same processor apart.
+    /// Number that distinguishes slices of the same CPU.
     number: u64,
     pinned: VecDeque<u32>,
     busy_ns: u64,
-    /// Whose the core's caches are: the VM's processor that was here last.
+    /// Owner of the core's cache content: the last virtual CPU on it.
     caches: Option<u32>,
 }
 
-/// The end of a slice.
+/// Planned end of a slice on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SliceEnd {
     pub(crate) cpu: u16,
     pub(crate) number: u64,
 }
 
-/// The processors of a machine.
+/// CPUs of a machine and their workers.
 pub(crate) struct Cpus {
     spec: MachineSpec,
     sharing: Sharing,
     slots: Vec<Slot>,
     workers: Vec<Worker>,
-    /// Those that wait, who has worked least first.
+    /// Waiting workers, least CPU time first.
     ready: BTreeSet<(u64, u32)>,
-    /// What who was next last had worked.
+    /// CPU time of the last selected worker.
     floor_ns: u64,
-    /// Processors that do the host's work.
+    /// Number of CPUs that do work of the host.
     host_working: u64,
     pub(crate) energy: Option<Energy>,
     planned: Vec<(Time, SliceEnd)>,
@@ -106,7 +109,7 @@ impl Cpus {
         }
     }
 
-    /// Another worker; those without a processor of their own begin on one after the other.
+    /// Adds a worker. Unpinned workers start on consecutive CPUs.
     pub(crate) fn add_worker(&mut self, pinned: Option<u16>) -> u32 {
         let number = self.workers.len() as u32;
         let last = (number % u32::from(self.sharing.logical_cpus)) as u16;
@@ -114,18 +117,18 @@ impl Cpus {
         number
     }
 
-    /// Ends of slices that were decided.
+    /// Returns the planned ends of slices.
     pub(crate) fn take_planned(&mut self) -> Vec<(Time, SliceEnd)> {
         std::mem::take(&mut self.planned)
     }
 
-    /// How busy each processor was since this was last asked, in ns.
+    /// Returns the busy time of each CPU since the last call, in ns.
     pub(crate) fn take_busy(&mut self, now: Time) -> Vec<u64> {
         (0..self.sharing.logical_cpus).for_each(|cpu| self.count(now, cpu));
         self.slots.iter_mut().map(|slot| std::mem::take(&mut slot.busy_ns)).collect()
     }
 
-    /// A worker that does nothing gets something to do.
+    /// Gives work to an idle worker.
     pub(crate) fn give(&mut self, now: Time, to: u32, piece: Piece, witness: &mut Witness<Fact>) {
         self.workers[to as usize].piece = Some(piece);
         self.make_ready(now, to, witness);
@@ -151,7 +154,7 @@ impl Cpus {
         self.place(now, number, witness);
     }
 
-    /// Gives an unpinned worker a processor, or has it wait.
+    /// Assigns a CPU to an unpinned worker, or makes it wait.
     fn place(&mut self, now: Time, number: u32, witness: &mut Witness<Fact>) {
         let last = self.workers[number as usize].last;
         match self.free_for(last) {
@@ -199,7 +202,7 @@ impl Cpus {
         self.slice(now, cpu, wake_ns + refill_ns);
     }
 
-    /// Decides the next slice of what a processor does.
+    /// Determines the next slice of a CPU's work.
     fn slice(&mut self, now: Time, cpu: u16, wake_ns: u64) {
         let Some(number) = self.slots[usize::from(cpu)].worker else { return };
         let Some(piece) = &self.workers[number as usize].piece else { return };
@@ -229,7 +232,7 @@ impl Cpus {
         self.sharing.takes_ns(alone_ns, kappa_n, has_sibling)
     }
 
-    /// Whatever a processor does is not done there any more.
+    /// Removes the worker from a CPU.
     fn stop(&mut self, now: Time, cpu: u16, witness: &mut Witness<Fact>) -> Option<u32> {
         let number = self.slots[usize::from(cpu)].worker.take()?;
         self.workers[number as usize].is_on = None;
@@ -243,7 +246,7 @@ impl Cpus {
         Some(number)
     }
 
-    /// Counts what a slice has taken until now, and what of the piece is done.
+    /// Accounts the time of a slice until now, and the completed part of the work.
     fn count(&mut self, now: Time, cpu: u16) {
         let slot = &mut self.slots[usize::from(cpu)];
         let Some(number) = slot.worker else { return };
@@ -261,15 +264,15 @@ impl Cpus {
         worker.worked_ns += took;
     }
 
-    /// Takes a processor from who is not pinned.
+    /// Preempts the unpinned worker on a CPU.
     fn interrupt(&mut self, now: Time, cpu: u16, witness: &mut Witness<Fact>) -> u32 {
         self.count(now, cpu);
         self.slots[usize::from(cpu)].number += 1;
         self.stop(now, cpu, witness).unwrap_or_default()
     }
 
-    /// A slice has ended; returns the worker and its piece if that is done. [`Cpus::next`] follows
-    /// then.
+    /// Ends a slice. Returns the worker and its work if that is complete; [`Cpus::next`] must be
+    /// called then.
     pub(crate) fn end(
         &mut self,
         now: Time,
@@ -288,7 +291,7 @@ impl Cpus {
         Some((number, worker.piece.take()?))
     }
 
-    /// What a worker whose piece is done does next: another one, or nothing.
+    /// Continues with the next work of a worker, or makes its CPU idle.
     pub(crate) fn next(
         &mut self,
         now: Time,
@@ -315,7 +318,7 @@ impl Cpus {
         self.fill(now, cpu, witness);
     }
 
-    /// A worker goes on, unless it is another one's turn, or there is a better place.
+    /// Continues a worker's work, unless another worker is next or a better CPU is idle.
     fn go_on(&mut self, now: Time, cpu: u16, number: u32, witness: &mut Witness<Fact>) {
         let worker = &self.workers[number as usize];
         let behind = self.ready.first().map(|(worked_ns, _)| worked_ns + BEHIND_NS);
@@ -335,7 +338,7 @@ impl Cpus {
         self.fill(now, cpu, witness);
     }
 
-    /// A processor that has nothing to do gets what waits.
+    /// Assigns waiting workers to an idle CPU.
     fn fill(&mut self, now: Time, cpu: u16, witness: &mut Witness<Fact>) {
         if !self.is_free(cpu) {
             return;
@@ -347,7 +350,8 @@ impl Cpus {
         }
     }
 
-    /// Pins a worker elsewhere; returns whether it was done, or will be when it does nothing.
+    /// Pins a worker to another CPU. Returns true if it takes effect now or when the worker is
+    /// idle.
     pub(crate) fn pin(&mut self, number: u32, to: u16) -> bool {
         let worker = &mut self.workers[number as usize];
         if worker.piece.is_some() {
@@ -358,7 +362,7 @@ impl Cpus {
         true
     }
 
-    /// Where a worker is pinned.
+    /// Returns the CPU that a worker is pinned to.
     pub(crate) fn pinned(&self, number: u32) -> Option<u16> {
         self.workers[number as usize].pinned
     }

@@ -1,11 +1,11 @@
-//! What happens, as checkers and the trace hear it.
+//! Facts about a host, for checkers and the trace.
 
 use crate::kernel::Note;
 
-/// Something happened.
+/// Fact about a host in a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fact {
-    /// A worker works on a processor, or does not any more.
+    /// A worker starts or stops running on a CPU.
     Began {
         cpu: u16,
         worker: u32,
@@ -14,39 +14,39 @@ pub(crate) enum Fact {
         cpu: u16,
         worker: u32,
     },
-    /// A worker waits for a processor.
+    /// A worker waits for a CPU.
     Waits {
         worker: u32,
     },
-    /// A session's request began, with so many legs.
+    /// A request of a session begins, with its number of legs.
     Asked {
         session: u32,
         vm: u32,
         legs: u32,
     },
-    /// It has done a leg, by the VM's queue or elsewhere.
+    /// A request has completed a leg, in the VM's queue or elsewhere.
     Passed {
         session: u32,
         leg: u32,
         by_queue: bool,
     },
-    /// It is done.
+    /// A request of a session is complete.
     Done {
         session: u32,
     },
-    /// A VM has a virtual function.
+    /// A virtual function is assigned to a VM.
     Vf {
         vm: u32,
         vf: u16,
     },
-    /// A VM sent to another one, or to all (`to` is itself), and it went out.
+    /// A VM sent a frame to another VM, or a broadcast (`to` is the sender), which left the host.
     Went {
         vm: u32,
         to: u32,
         came_to: u32,
         out: bool,
     },
-    /// A processor that works has this clock.
+    /// Clock of a busy CPU.
     Clock {
         cpu: u16,
         mhz: u64,

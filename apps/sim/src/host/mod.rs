@@ -1,13 +1,14 @@
-//! A host's processors, VMs and NICs, and what requests of VMs take of them.
+//! CPUs, VMs and NICs of a host, and the resources that requests of VMs use.
 //!
-//! - [`spec`] is what a scenario says, [`check`] what makes no sense in it; [`plan`] is one of its cases with
-//!   all policies asked that decide once: who checks and cuts ([`offload`]), and who has a virtual function
-//!   ([`paths`]).
-//! - [`route`] is the way of a request, stage by stage: its equation is told there, as are those of
-//!   [`cpus`] (who works where and how quickly), [`power`] (clocks, idle states, watts), and [`nic`].
-//!   [`switch`] is the switch of production.
-//! - [`world`] puts them together; [`checks`] holds what happens against what was promised.
-//! - [`run`] runs a scenario's cases, [`sum`] and [`report`] sum up and compare with what was published.
+//! - [`spec`] defines scenarios, [`check`] validates them; [`plan`] is one case with the results of
+//!   policies that decide once: checksums and segmentation ([`offload`]), and assignment of virtual
+//!   functions ([`paths`]).
+//! - [`route`] is the path of a request by stages. It documents its equation, as do [`cpus`]
+//!   (scheduling and duration), [`power`] (clocks, idle states, power), and [`nic`]. [`switch`] is
+//!   the production switch.
+//! - [`world`] combines them; [`checks`] compares facts with guarantees.
+//! - [`run`] runs a scenario's cases, [`sum`] and [`report`] summarise them and compare them with
+//!   published values.
 
 mod check;
 mod checks;

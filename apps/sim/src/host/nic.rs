@@ -1,15 +1,15 @@
-//! A NIC that sends, and the wire by which something comes in.
+//! Model of a transmitting NIC, and of the wire for received frames.
 //!
 //! Equations
-//! - The engine handles one thing after the other: `cut_ns` before it cuts a packet that is more than a
-//!   frame, then for each frame `frame_ns`, and `byte_ps` for each byte that it fetches.
-//! - The wire carries one frame after the other, with what Ethernet adds to each (38 bytes): MTU and
-//!   that, at the link's rate.
-//! - The engine is ahead of the wire by `fifo_frames` at most; where that is less than the engine
-//!   takes for something, the wire is idle meanwhile.
+//! - The engine processes sequentially: `cut_ns` to start segmenting a packet larger than a frame,
+//!   then `frame_ns` for each frame, and `byte_ps` for each byte that it fetches.
+//! - The wire carries frames sequentially with Ethernet's overhead (38 bytes): MTU plus overhead at
+//!   the link's rate.
+//! - The engine is ahead of the wire by at most `fifo_frames`. If that covers less time than the
+//!   engine takes for an operation, the wire is idle in between.
 //!
-//! Parameters: rates are the published NICs'; what engines take and hold is not published, and
-//! assumed as each scenario says.
+//! Parameters: rates are those of published NICs. Durations and capacities of engines are
+//! unpublished and assumed in each scenario.
 
 use std::collections::VecDeque;
 
@@ -17,12 +17,12 @@ use suimon_quantity::Time;
 
 use crate::host::spec::NicSpec;
 
-/// TCP's and IP's headers in a frame.
+/// TCP and IP headers in a frame, in bytes.
 pub(crate) const HEADERS: u64 = 40;
-/// Preamble, header, check sequence and gap.
+/// Preamble, header, frame check sequence and inter-frame gap, in bytes.
 const ON_WIRE: u64 = 38;
 
-/// What is sent at once.
+/// Data sent in one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parcel {
     pub(crate) packets: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Nic {
     engine_free: u64,
     out_free: u64,
     in_free: u64,
-    /// When the last frames left.
+    /// Times at which the last frames left.
     left: VecDeque<u64>,
 }
 
@@ -49,7 +49,7 @@ impl Nic {
         (self.spec.mtu + ON_WIRE) * 8 / self.spec.gbit_s
     }
 
-    /// When the last frame of it has left.
+    /// Returns the time at which the last frame has left.
     pub(crate) fn send(&mut self, now: Time, parcel: Parcel) -> Time {
         let Parcel { packets, frames, bytes } = parcel;
         let wire_ns = self.wire_ns();
@@ -71,7 +71,7 @@ impl Nic {
         Time::from_ns(self.out_free.max(now.as_ns()))
     }
 
-    /// When the last frame of it is here.
+    /// Returns the time at which the last frame has arrived.
     pub(crate) fn receive(&mut self, now: Time, parcel: Parcel) -> Time {
         self.in_free = self.in_free.max(now.as_ns()) + parcel.frames * self.wire_ns();
         Time::from_ns(self.in_free)

@@ -1,4 +1,5 @@
-//! Who does checksums and segmentation of a NIC: `policy/offload`, asked as `plane/node` asks it.
+//! Checksum and segmentation offloads of a NIC: decisions of `policy/offload`, called as by
+//! `plane/node`.
 
 use suimon_frame::Offloads;
 use suimon_offload::{
@@ -8,7 +9,7 @@ use suimon_offload::{
 
 use crate::host::spec::NicSpec;
 
-/// What a NIC does itself.
+/// Offloads performed by a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ByNic {
     pub(crate) checksum: bool,
@@ -16,7 +17,8 @@ pub(crate) struct ByNic {
     pub(crate) receive_checksum: bool,
 }
 
-/// What a NIC does itself with these switches. The kernel takes every form of frame.
+/// Returns the offloads that a NIC performs with these settings. The kernel accepts every form of
+/// frame.
 pub(crate) fn by_nic(nic: &NicSpec, switches: &OffloadSwitches) -> ByNic {
     let mut device = DeviceFeatures::default();
     for feature in &nic.features {

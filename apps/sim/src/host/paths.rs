@@ -1,4 +1,5 @@
-//! Which VMs have a virtual function: `policy/failover`, told what `plane/node` tells it.
+//! Assignment of virtual functions to VMs: decisions of `policy/failover`, called as by
+//! `plane/node`.
 
 use core::cmp::Reverse;
 
@@ -7,14 +8,14 @@ use suimon_quantity::{PortId, Time};
 
 const ADAPTER: AdapterId = AdapterId(0);
 
-/// The virtual function of each VM, if it has one. Guests take what they are given at once.
+/// Returns the virtual function of each VM, if assigned. Guests accept it immediately.
 pub(crate) fn vfs(weights: &[u8], vfs: u16) -> Vec<Option<u16>> {
     let mut failover = Failover::new(FailoverSpec::default());
     for index in 0..vfs {
         let vf = VfId { adapter: ADAPTER, index };
         failover.handle(Time::ZERO, &Event::VfFound { vf });
     }
-    // Those that are there from the beginning, who weighs most first.
+    // NICs that exist from the beginning, highest weight first.
     let mut nics: Vec<(u32, u8)> = (0..).zip(weights.iter().copied()).collect();
     nics.sort_by_key(|(_, iov_weight)| Reverse(*iov_weight));
     for (vm, iov_weight) in nics {

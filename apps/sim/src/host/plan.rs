@@ -1,4 +1,4 @@
-//! A case, with all that it names looked up and all policies asked that decide once.
+//! Case with resolved names and the results of policies that decide once.
 
 use std::collections::BTreeSet;
 
@@ -7,20 +7,20 @@ use crate::host::paths::vfs;
 use crate::host::route::{Circumstances, Leg, Modules, route};
 use crate::host::spec::{CaseSpec, HostScenario, MachineSpec, NicSpec, VmsSpec};
 
-/// A VM of a case.
+/// VM of a case with its paths.
 #[derive(Clone, Debug)]
 pub(crate) struct Vm<'s> {
     pub(crate) spec: &'s VmsSpec,
-    /// Its virtual function.
+    /// Virtual function of the VM, if one is assigned.
     pub(crate) vf: Option<u16>,
-    /// Those that it sends to.
+    /// Destination VMs of its frames.
     pub(crate) peers: Vec<u32>,
     pub(crate) sessions: u32,
-    /// By request.
+    /// Legs of the path by request.
     pub(crate) ways: Vec<Vec<Leg>>,
 }
 
-/// What is run.
+/// Case to be run, with resolved names.
 pub(crate) struct Plan<'s> {
     pub(crate) scenario: &'s HostScenario,
     pub(crate) case: &'s CaseSpec,
@@ -30,11 +30,11 @@ pub(crate) struct Plan<'s> {
     pub(crate) modules: Modules,
 }
 
-/// MTU of VMs whose frames pass no NIC.
+/// MTU in bytes of VMs without a NIC in their path.
 const MTU: u64 = 1500;
 
 impl<'s> Plan<'s> {
-    /// Names that mean nothing were refused before ([`HostScenario::check`]).
+    /// Returns the case. [`HostScenario::check`] has rejected unknown names.
     pub(crate) fn new(scenario: &'s HostScenario, case: &'s CaseSpec) -> Self {
         let is_named = |name: &str, wanted: &Option<String>| {
             wanted.as_ref().is_none_or(|wanted| wanted == name)

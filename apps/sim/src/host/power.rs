@@ -1,22 +1,21 @@
-//! Clocks, idle states and watts.
+//! Model of clocks, idle states and power.
 //!
 //! Equations
-//! - The plan's settings are what `policy/power` decides and reconciles, for a machine that offers
-//!   what [`EnergySpec`] says; they are written in its order, turbo first, and read again.
-//! - Governor `performance`: the highest clock allowed. `schedutil`: 1.25 · highest clock · u, rounded
-//!   up to a clock that there is, every 10 ms; u is the part of a processor's time in which it worked, by clock,
-//!   with a memory that halves in 32 ms (Linux, Documentation/scheduler/schedutil.rst and
+//! - The settings of a plan are those that `policy/power` decides and reconciles for a machine with
+//!   the properties of [`EnergySpec`]. They are written in its order, turbo first, and read again.
+//! - Governor `performance`: the highest permitted clock. `schedutil`: 1.25 · highest clock · u,
+//!   rounded up to an available clock, every 10 ms; u is the CPU's busy time scaled by clock, with
+//!   a half-life of 32 ms (Linux, Documentation/scheduler/schedutil.rst and
 //!   kernel/sched/cpufreq_schedutil.c). `powersave`: the lowest clock.
-//! - A socket has one clock, the highest that one of its working processors asks for. Where turbo is on and
-//!   the nominal clock is asked for, it is what the socket can do with so many cores that work.
-//! - A core that works takes P · f/f₀ · (V(f)/V₀)²: switching a capacity f times a second. V is linear
-//!   between the lowest, the nominal and the highest clock.
-//! - A core without work is in the deepest idle state whose residency is no longer than its last
-//!   idle time was, and takes that state's latency to come back.
+//! - A socket has one clock, the highest requested by its busy CPUs. With turbo, a request for the
+//!   nominal clock results in the turbo clock for the number of busy cores.
+//! - A busy core takes P · f/f₀ · (V(f)/V₀)²: switching a capacitance f times per second. V is
+//!   linear between the lowest, the nominal and the highest clock.
+//! - An idle core is in the deepest idle state whose residency does not exceed its last idle time,
+//!   and takes that state's latency to wake up.
 //!
-//! Parameters: clocks and turbo are the published processor's (Intel's specification of the Xeon
-//! E5540); voltages, idle states and what a core takes are assumed or calibrated, as each scenario
-//! says.
+//! Parameters: clocks and turbo are those of the published CPU (Intel's specification of the Xeon
+//! E5540). Voltages, idle states and power of a core are assumed or calibrated in each scenario.
 
 use serde::Deserialize;
 use suimon_power::{
@@ -28,30 +27,30 @@ use suimon_quantity::Time;
 use crate::host::spec::PlanSpec;
 use crate::processors::Sharing;
 
-/// The processor's utilisation is looked at so often, and its clock asked for each tenth time.
+/// Interval in ns at which utilisation is updated; clocks are selected every tenth time.
 pub(crate) const TICK_NS: u64 = 1_000_000;
 const TICKS_A_CLOCK: u64 = 10;
-/// What is left of what was a ms ago: 2^(-1/32), in millionths.
+/// Decay of utilisation per ms: 2^(-1/32), in millionths.
 const KEPT: u64 = 978_572;
 
-/// What a machine offers, and what it takes.
+/// Power management properties of a machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EnergySpec {
-    /// Clocks, ascending; the last is the nominal one.
+    /// Clocks in MHz, ascending; the last is the nominal one.
     pub(crate) mhz: Vec<u64>,
-    /// The clock of a socket that may use turbo, by how many of its cores work.
+    /// Turbo clock of a socket in MHz by number of busy cores.
     pub(crate) turbo_mhz: Vec<u64>,
-    /// At the lowest, the nominal and the highest turbo clock.
+    /// Voltage at the lowest, the nominal and the highest turbo clock.
     pub(crate) millivolts: [u64; 3],
-    /// A core that works at the nominal clock.
+    /// Power of a busy core at the nominal clock.
     pub(crate) core_mw: u64,
-    /// All but cores.
+    /// Power of all other components.
     pub(crate) rest_mw: u64,
     pub(crate) idle: Vec<IdleSpec>,
 }
 
-/// An idle state of a core.
+/// Idle state of a core.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IdleSpec {
@@ -65,9 +64,9 @@ pub(crate) struct IdleSpec {
 struct Clock {
     asked_mhz: u64,
     works_since: Option<u64>,
-    /// Of this tick, by clock, in ns at the nominal one.
+    /// Busy time in this tick scaled by clock, in ns at the nominal one.
     worked: u64,
-    /// In millionths.
+    /// Utilisation of the CPU in millionths.
     utilisation: u64,
 }
 
@@ -79,14 +78,14 @@ struct Core {
     idle_state: usize,
 }
 
-/// The machine's clocks, and what it has taken.
+/// Clocks and energy of a machine.
 pub(crate) struct Energy {
     spec: EnergySpec,
     sharing: Sharing,
     pub(crate) machine: Machine,
     clocks: Vec<Clock>,
     cores: Vec<Core>,
-    /// Milliwatts times ns.
+    /// Energy in mW · ns.
     taken: u128,
     now_mw: u64,
     taken_until: u64,
@@ -94,7 +93,7 @@ pub(crate) struct Energy {
 }
 
 impl Energy {
-    /// As the kernel begins, and then by the plan if there is one.
+    /// Returns the state set by the kernel, with the plan applied if there is one.
     pub(crate) fn new(spec: &EnergySpec, sharing: Sharing, plan: Option<PlanSpec>) -> Self {
         let highest = spec.mhz.last().copied().unwrap_or(1);
         let clock = Clock { asked_mhz: highest, ..Clock::default() };
@@ -121,7 +120,7 @@ impl Energy {
         energy
     }
 
-    /// What all has taken until now, in mW · ns.
+    /// Returns the total energy until now in mW · ns.
     pub(crate) fn taken(&mut self, now: Time) -> u128 {
         let now = now.as_ns();
         self.taken += u128::from(self.now_mw) * u128::from(now - self.taken_until);
@@ -129,7 +128,7 @@ impl Energy {
         self.taken
     }
 
-    /// The clock of a processor that works.
+    /// Returns the clock of a busy CPU.
     pub(crate) fn mhz(&self, cpu: u16) -> u64 {
         let node = self.sharing.numa_node(cpu);
         let is_of = |other: &u16| self.sharing.numa_node(*other) == node;
@@ -149,7 +148,7 @@ impl Energy {
         self.spec.turbo_mhz.get(at).copied().unwrap_or(nominal)
     }
 
-    /// The nominal clock.
+    /// Returns the nominal clock in MHz.
     pub(crate) fn nominal_mhz(&self) -> u64 {
         self.spec.mhz.last().copied().unwrap_or(1)
     }
@@ -158,8 +157,7 @@ impl Energy {
         self.machine.turbo.is_some_and(|turbo| turbo.on)
     }
 
-    /// A processor begins to work; returns how long it takes to come back from its idle state,
-    /// in ns.
+    /// Marks a CPU as busy. Returns its wake-up latency in ns.
     pub(crate) fn began(&mut self, now: Time, cpu: u16) -> u64 {
         self.taken(now);
         let now = now.as_ns();
@@ -175,7 +173,7 @@ impl Energy {
         latency_ns
     }
 
-    /// A processor has nothing to do.
+    /// Marks a CPU as idle.
     pub(crate) fn ended(&mut self, now: Time, cpu: u16) {
         self.taken(now);
         self.count(now.as_ns(), cpu);
@@ -190,7 +188,7 @@ impl Energy {
         self.now_mw = self.takes_mw();
     }
 
-    /// Counts what a processor has worked since this was last done.
+    /// Accounts the busy time of a CPU since the last call.
     fn count(&mut self, now: u64, cpu: u16) {
         let mhz = self.mhz(cpu);
         let nominal = self.nominal_mhz();
@@ -201,7 +199,7 @@ impl Energy {
         }
     }
 
-    /// A ms has passed.
+    /// Processes the end of a tick of 1 ms.
     pub(crate) fn tick(&mut self, now: Time) {
         self.taken(now);
         self.ticks += 1;
@@ -218,7 +216,7 @@ impl Energy {
         self.now_mw = self.takes_mw();
     }
 
-    /// A processor asks for the clock that its governor wants.
+    /// Requests the clock selected by a CPU's governor.
     fn ask(&mut self, cpu: u16) {
         let highest = self.nominal_mhz();
         let Some(policy) = self.machine.policy(cpu) else { return };
@@ -228,7 +226,7 @@ impl Energy {
         let wanted = match policy.governor.as_deref() {
             Some("performance") => most,
             Some("powersave") => least,
-            // As many millionths of it as ns of a ms.
+            // Utilisation in millionths equals busy time in ns per ms.
             _ => highest * clock.utilisation * 5 / 4 / TICK_NS,
         };
         let wanted = wanted.clamp(least, most.max(least));
@@ -266,7 +264,8 @@ impl Energy {
     }
 }
 
-/// The machine as its kernel begins: `acpi-cpufreq`, one policy for each processor, turbo on.
+/// Returns the machine as initialized by the kernel: `acpi-cpufreq`, one policy per CPU, turbo
+/// enabled.
 fn offered(spec: &EnergySpec, sharing: Sharing) -> Machine {
     let khz = |mhz: Option<&u64>| mhz.map_or(1, |mhz| *mhz as u32 * 1000);
     let (least, most) = (khz(spec.mhz.first()), khz(spec.mhz.last()));
@@ -300,8 +299,8 @@ fn offered(spec: &EnergySpec, sharing: Sharing) -> Machine {
     }
 }
 
-/// Makes a machine be as a plan asks, as `plane/node` does: turbo alone first, for it decides what
-/// else there is, and not more often than three times.
+/// Applies a plan to a machine as `plane/node` does: turbo alone first, since it determines the
+/// available settings, with at most three iterations.
 fn settle(spec: &PowerSpec, machine: &mut Machine) {
     let mut records = Records::new();
     for _ in 0..3 {
@@ -324,7 +323,7 @@ fn write(machine: &mut Machine, id: SettingId, value: &str) {
         machine.turbo = Some(Turbo { file, on: (value == "1") == (file == TurboFile::Boost) });
         return;
     }
-    // The machine offers nothing else that plans ask for.
+    // The machine offers no other settings used by plans.
     let (SettingId::Governor(number)
     | SettingId::FrequencyMin(number)
     | SettingId::FrequencyMax(number)) = id

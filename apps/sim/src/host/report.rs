@@ -1,4 +1,4 @@
-//! What came of a case, and whether it is what was published.
+//! Results of a case, and their comparison with published values.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,36 @@ use crate::host::plan::Plan;
 use crate::host::spec::{By, Expect, HostScenario, Measure};
 use crate::host::sum::{Sum, VmSum};
 
-/// What came of a case.
+/// Results of a case of the scenario.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Report {
     pub(crate) case: String,
     pub(crate) vms: Vec<VmsReport>,
     pub(crate) cpu_percent: f64,
-    /// What a request took of all processors.
+    /// CPU time per request, summed over all CPUs.
     pub(crate) cpu_us: f64,
     pub(crate) watts: f64,
     pub(crate) score: f64,
-    /// Frames a second between VMs that left the host, and broadcasts that did.
+    /// Frames between VMs per second that left the host, and broadcasts that left it.
     pub(crate) left: f64,
     pub(crate) left_broadcasts: f64,
 }
 
-/// What came of VMs of a kind.
+/// Results of the VMs of a kind.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct VmsReport {
     pub(crate) name: String,
     pub(crate) count: usize,
-    /// Of all of them.
+    /// Rate of all VMs together.
     pub(crate) rate: f64,
     pub(crate) mbit_s: f64,
-    /// Of each request.
+    /// CPU time per request of the VM and the host in µs.
     pub(crate) vm_us: f64,
     pub(crate) host_us: f64,
     pub(crate) modules_us: BTreeMap<String, f64>,
 }
 
-/// Sums up a case.
+/// Summarises the totals of a case.
 pub(crate) fn report(plan: &Plan<'_>, sum: &Sum) -> Report {
     let seconds = plan.scenario.measure_ms as f64 / 1e3;
     let busy = sum.busy_ns.iter().sum::<u64>() as f64;
@@ -112,7 +112,7 @@ impl Report {
     }
 }
 
-/// Published figures, and ours beside them.
+/// Returns the published figures with the simulated results.
 pub(crate) fn figures(scenario: &HostScenario, reports: &[Report]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (case, report) in scenario.case.iter().zip(reports) {
@@ -146,7 +146,7 @@ fn of(expect: &Expect) -> String {
     }
 }
 
-/// What came out, in words and as a number.
+/// Returns the result in words and as a number.
 fn compare(expect: &Expect, report: &Report, other: Option<&Report>) -> (String, f64) {
     let value = report.measure(expect.of, &expect.what);
     let unit = match expect.of {
@@ -179,7 +179,7 @@ fn compare(expect: &Expect, report: &Report, other: Option<&Report>) -> (String,
     }
 }
 
-/// Which of those whose names begin so is the best, and by which part ours is less.
+/// Returns the best case among those with this prefix, and the relative deficit of this case.
 fn best(expect: &Expect, report: &Report, names: &str, reports: &[Report]) -> (String, f64) {
     let value = |of: &Report| of.measure(expect.of, &expect.what);
     let of_name = reports.iter().filter(|of| of.case.starts_with(names));
@@ -188,7 +188,7 @@ fn best(expect: &Expect, report: &Report, names: &str, reports: &[Report]) -> (S
     (text, value(report) / value(best).max(f64::MIN_POSITIVE) - 1.0)
 }
 
-/// Without the sign of a zero.
+/// Replaces negative zero by zero.
 fn positive(percent: f64) -> f64 {
     if percent.abs() < 0.05 { 0.0 } else { percent }
 }

@@ -1,54 +1,55 @@
-//! The way of a request: what is to be done where, one after the other.
+//! Path of a request: sequence of stages with their places.
 //!
-//! Equation: a stage takes `request_ns`, and `block_ns` for each block that the application hands over,
-//! `packet_ns` for each packet that the stack hands down, `frame_ns` for each frame on the wire, `ack_ns` for
-//! each second one, and `byte_ps` for each byte. A frame holds the MTU less 40 bytes of headers; a packet is a frame, or
-//! 64 KB where the NIC segments. Stages that follow each other at the same place are done at once.
+//! Equation: a stage takes `request_ns`, plus `block_ns` for each block written by the application,
+//! `packet_ns` for each packet of the stack, `frame_ns` for each frame on the wire, `ack_ns` for
+//! every second frame, and `byte_ps` for each byte. A frame contains the MTU less 40 bytes of
+//! headers. A packet is a frame, or 64 KB if the NIC segments. Consecutive stages at the same place
+//! are executed as one leg.
 
 use std::collections::BTreeSet;
 
 use crate::host::nic::{HEADERS, Parcel};
 use crate::host::spec::{Place, RequestSpec, StageSpec};
 
-/// The most that a stack hands down at once (IPv4's length).
+/// Largest packet of a stack in bytes (limit of IPv4's length field).
 const PACKET_BYTES: u64 = 65_536;
 
-/// What policies say of a case, by which stages are chosen; cases say more.
+/// Conditions for stages that follow from policies. Cases define more.
 pub(crate) const SAID: [&str; 6] = [
     "checksum-by-nic",
     "segmentation-by-nic",
     "receive-checksum-by-nic",
     // The VM has a virtual function.
     "vf",
-    // It talks to a VM of this host.
+    // The VM communicates with a VM of this host.
     "local",
-    // VMQ is on.
+    // VMQ is enabled.
     "vmq",
 ];
 
-/// What is done at one place.
+/// Leg of a path: work at one place.
 #[derive(Clone, Debug)]
 pub(crate) struct Leg {
     pub(crate) place: Place,
-    /// At the nominal clock, where nobody else works.
+    /// Duration at the nominal clock without contention, in ns.
     pub(crate) ns: u64,
-    /// How much of it waits for memory.
+    /// Part of the duration that waits for memory.
     pub(crate) memory_permille: u64,
     pub(crate) parcel: Parcel,
-    /// By number of the module: how much of `ns` it is.
+    /// Part of `ns` by number of the module.
     pub(crate) modules: Vec<(u16, u64)>,
 }
 
-/// What a way depends on.
+/// Conditions that a path depends on.
 pub(crate) struct Circumstances<'a> {
     pub(crate) holds: &'a BTreeSet<String>,
     pub(crate) mtu: u64,
     pub(crate) block_bytes: Option<u64>,
-    /// In percent of what the scenario says.
+    /// Duration in percent of the scenario's values.
     pub(crate) takes_percent: u64,
 }
 
-/// The names of modules, by number.
+/// Names of modules by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Modules(pub(crate) Vec<String>);
 
@@ -63,7 +64,7 @@ impl Modules {
     }
 }
 
-/// The way of a request.
+/// Returns the path of a request.
 pub(crate) fn route(
     request: &RequestSpec,
     circumstances: &Circumstances<'_>,
@@ -153,7 +154,7 @@ ack_ns = 100
         assert_eq!(software[0].ns, 2 * (8 * 10 + 65_536));
         assert_eq!(software[0].memory_permille, 1000 * 80 / (80 + 65_536));
         assert_eq!(software[0].modules, [(0, 160), (1, 131_072)]);
-        // 65 536 bytes are 45 frames of 1460 at the most.
+        // 65 536 bytes are at most 45 frames of 1460 bytes.
         let checksum = legs(&["checksum-by-nic"]);
         assert_eq!((checksum.len(), checksum[1].ns), (2, 2 * (45 * 1000 + 45 + 23 * 100)));
         let all = legs(&["checksum-by-nic", "segmentation-by-nic"]);

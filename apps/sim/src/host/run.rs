@@ -1,4 +1,4 @@
-//! Runs a scenario's cases and sums up.
+//! Execution and summary of a host scenario.
 
 use anyhow::{Result, bail};
 use suimon_quantity::Time;
@@ -14,7 +14,7 @@ use crate::outcome::{Options, Outcome};
 /// Runs each case.
 ///
 /// # Errors
-/// What a policy refuses.
+/// A policy rejects the configuration of a case.
 pub(crate) fn run(scenario: &HostScenario, options: Options) -> Result<Outcome> {
     let Options { seed, is_swarm, keeps_lines } = options;
     if is_swarm {

@@ -1,4 +1,4 @@
-//! Scenarios as they are run, and what checkers find.
+//! Runs of scenarios, and detection of violations by checkers.
 
 use suimon_quantity::Time;
 
@@ -29,7 +29,7 @@ fn once(text: &str, seed: u64) -> Outcome {
     run(&read(text), Options { seed, is_swarm: false, keeps_lines: false }).unwrap()
 }
 
-/// With one thing in it changed.
+/// Runs a scenario with one text replaced.
 fn changed(text: &str, from: &str, to: &str) -> Outcome {
     assert!(text.contains(from), "{from}");
     once(&text.replace(from, to), 1)
@@ -67,7 +67,8 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     assert!(super::run(&scenario, swarm).is_err(), "it says nothing of swarms");
 }
 
-/// What nobody published does not decide what comes out: half of each cost and twice it give the same.
+/// Verifies that assumed, unpublished parameters do not determine the result: half and twice of
+/// each cost lead to the same figures.
 #[test]
 fn what_is_published_of_offloads_does_not_hang_on_what_is_assumed_of_costs() {
     for (from, half, twice) in [
@@ -81,7 +82,7 @@ fn what_is_published_of_offloads_does_not_hang_on_what_is_assumed_of_costs() {
         for to in [half, twice] {
             let outcome = changed(OFFLOAD, from, to);
             let held_out = outcome.figures.iter().filter(|figure| figure.used == Use::HeldOut);
-            // Twice the packets' cost makes segmentation worth more than half of all.
+            // With twice the cost of packets, segmentation contributes more than half of the total.
             let all = held_out.filter(|figure| !figure.published.contains("20 to 50 %"));
             all.for_each(|figure| assert!(figure.agrees, "{to}: {figure:?}"));
         }
@@ -94,12 +95,13 @@ fn what_is_published_of_offloads_does_not_hang_on_what_is_assumed_of_costs() {
     }
 }
 
-/// What models and policies do decides: take it away, and the figure does not come out.
+/// Verifies that models and policies determine the result: without each of them, the figure
+/// differs.
 #[test]
 fn what_is_modelled_decides_what_comes_out() {
     let features = r#"features = ["tx-checksum-ipv4", "tx-checksum-ipv6", "tx-tcp-segmentation", "rx-checksum"]"#;
     let cases = [
-        // NICs that can do nothing: who offers nothing is handed nothing.
+        // NICs without features: no offloads are requested of them.
         (OFFLOAD, features, "features = []", "CPU use falls by 20 to 50 %"),
         (
             OFFLOAD,
@@ -178,7 +180,7 @@ fn checkers_find_who_works_twice_waits_for_nothing_or_goes_a_wrong_way() {
     assert_eq!(ways(&[vf, Fact::Vf { vm: 8, vf: 0 }]), 1, "two with one function");
 }
 
-/// Switches and governors that are broken.
+/// Verifies that incorrect switches and governors are detected.
 #[test]
 fn checkers_find_what_leaves_is_led_astray_or_runs_too_fast() {
     let went = |to, came_to, out| Fact::Went { vm: 1, to, came_to, out };

@@ -1,4 +1,4 @@
-//! What a scenario of kind `host` says.
+//! Scenarios of kind `host`.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use crate::figure::Use;
 use crate::host::power::EnergySpec;
 use crate::processors::Sharing;
 
-/// A scenario: cases, each on hardware that has just been turned on.
+/// Host scenario: cases, each on freshly started hardware.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HostScenario {
     pub(crate) name: String,
     #[expect(dead_code, reason = "it was looked at before")]
     kind: String,
-    /// What it is about.
+    /// Description of the scenario for readers of the file.
     #[expect(dead_code, reason = "for readers of the file")]
     about: String,
     pub(crate) seed: u64,
-    /// What happens in the first so many ms of a case is in no figure.
+    /// Length in ms of the initial part of a case that is excluded from figures.
     pub(crate) settle_ms: u64,
     pub(crate) measure_ms: u64,
-    /// The first one is that of cases that name none; so are NICs.
+    /// Machines. Cases that name none use the first one; the same applies to NICs.
     pub(crate) machine: Vec<MachineSpec>,
     #[serde(default)]
     pub(crate) nic: Vec<NicSpec>,
@@ -32,7 +32,7 @@ pub(crate) struct HostScenario {
     pub(crate) case: Vec<CaseSpec>,
 }
 
-/// Processors. What stages take is what they take on a processor with this clock.
+/// CPUs of a machine. Durations of stages apply to a CPU with this clock.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MachineSpec {
@@ -41,19 +41,19 @@ pub(crate) struct MachineSpec {
     pub(crate) threads_per_core: u16,
     pub(crate) numa_nodes: u16,
     pub(crate) sibling_percent: u64,
-    /// Each other core that works makes work take so many thousandths longer.
+    /// Slowdown by each other busy core, in thousandths.
     pub(crate) contention_permille: u64,
-    /// The same of what the host does itself, and of others that do such work: locks, and the
-    /// switch's own caches.
+    /// Additional slowdown of host work by each other CPU that does host work, in thousandths:
+    /// locks, and caches of the switch.
     #[serde(default)]
     pub(crate) host_contention_permille: u64,
-    /// What a VM's processor takes longer where another one was.
+    /// Additional duration of a virtual CPU's work where another one ran before.
     #[serde(default)]
     pub(crate) refill_us: u64,
-    /// What the work of these VMs takes, in percent of what the scenario says.
+    /// Duration of the work of kinds of VMs, in percent of the scenario's values.
     #[serde(default)]
     pub(crate) takes_percent: BTreeMap<String, u64>,
-    /// Clocks, idle states and what they take; without it clocks are nominal.
+    /// Clocks, idle states and power; clocks are nominal if absent.
     pub(crate) energy: Option<EnergySpec>,
 }
 
@@ -64,67 +64,67 @@ impl MachineSpec {
     }
 }
 
-/// A NIC; its equations are those of [`nic`](super::nic).
+/// NIC. [`nic`](super::nic) documents the equations.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NicSpec {
     pub(crate) name: String,
     pub(crate) gbit_s: u64,
     pub(crate) mtu: u64,
-    /// What it can do, by the kernel's names.
+    /// Features, by the kernel's names.
     #[serde(default)]
     pub(crate) features: Vec<DeviceFeature>,
-    /// What its engine takes before it cuts a packet, for each frame, and to fetch a byte.
+    /// Durations of the engine: start of segmentation, per frame, and per byte fetched.
     #[serde(default)]
     pub(crate) cut_ns: u64,
     #[serde(default)]
     pub(crate) frame_ns: u64,
     #[serde(default)]
     pub(crate) byte_ps: u64,
-    /// Frames that it holds between engine and wire.
+    /// Frames buffered between engine and wire.
     pub(crate) fifo_frames: usize,
-    /// Virtual functions.
+    /// Number of virtual functions of the NIC.
     #[serde(default)]
     pub(crate) vfs: u16,
 }
 
-/// VMs that are alike, and what is asked of them.
+/// Group of equal VMs with their load.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct VmsSpec {
     pub(crate) name: String,
-    /// How many there are in cases that do not say.
+    /// Default number of VMs in a case.
     pub(crate) count: u32,
-    /// Processors of each; of a host without VMs, threads of its server.
+    /// Virtual CPUs of each VM; threads of the server for a host without VMs.
     pub(crate) vcpus: u16,
-    /// 0: no virtual function.
+    /// Weight in the assignment of virtual functions; 0 for none.
     #[serde(default)]
     pub(crate) iov_weight: u8,
-    /// Who asks each of them, one request after the other; 0: it has nothing to do.
+    /// Number of sessions of each VM, each with one request at a time; 0 for an idle VM.
     pub(crate) sessions: u32,
-    /// A session begins no request sooner than this after its last one began.
+    /// Shortest time between the starts of a session's requests.
     #[serde(default)]
     pub(crate) pace_us: u64,
-    /// Requests a second that count 1 in the score.
+    /// Requests per second that count as 1 in the score.
     pub(crate) reference: Option<f64>,
-    /// Broadcasts a second of each.
+    /// Broadcasts of each VM per second.
     #[serde(default)]
     pub(crate) broadcasts: u64,
     #[serde(default)]
     pub(crate) request: Vec<RequestSpec>,
 }
 
-/// A kind of request, and the way that it goes.
+/// Kind of request and its path.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RequestSpec {
     #[expect(dead_code, reason = "for readers of the file")]
     name: String,
-    /// How many there are of it, to the shares of the others.
+    /// Relative number of requests of this kind.
     pub(crate) share: u64,
-    /// Payload that it carries.
+    /// Bytes of payload per request.
     pub(crate) bytes: u64,
-    /// What the application hands over at once.
+    /// Bytes that the application writes at once.
     #[serde(default = "block_bytes")]
     pub(crate) block_bytes: u64,
     pub(crate) stage: Vec<StageSpec>,
@@ -134,75 +134,76 @@ const fn block_bytes() -> u64 {
     65_536
 }
 
-/// Who does a stage.
+/// Place at which a stage is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Place {
-    /// A processor of the VM, or a thread of a host without VMs.
+    /// Virtual CPU of the VM, or a thread of a host without VMs.
     Vm,
-    /// The host's thread for the VM.
+    /// Thread of the host for the VM.
     Host,
-    /// The processor that works off the VM's queue of the NIC, by `policy/vmq`.
+    /// CPU assigned to the VM's queue of the NIC by `policy/vmq`.
     Queue,
-    /// The same of the VM on the other side.
+    /// Virtual CPU of the VM at the other end.
     PeerVm,
     PeerHost,
-    /// The NIC sends.
+    /// Transmission by the NIC of the host.
     Nic,
-    /// Something comes in by the wire.
+    /// Reception from the wire.
     Wire,
-    /// Somebody else: `request_ns`, half as much to half more, and no processor of ours.
+    /// External component: takes `request_ns` ± 50 % and no CPU of the host.
     Wait,
 }
 
-/// A stage of a way.
+/// Stage of a request's path.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StageSpec {
-    /// In tables of where time goes.
+    /// Module in breakdowns of CPU time.
     pub(crate) module: String,
     pub(crate) at: Place,
-    /// Only where all these hold: what a case says, or a policy ([`route`](super::route)).
+    /// Conditions that must all hold: conditions of the case, or of a policy
+    /// ([`route`](super::route)).
     #[serde(default)]
     pub(crate) when: Vec<String>,
-    /// Only where none of these holds.
+    /// Conditions none of which may hold.
     #[serde(default)]
     pub(crate) unless: Vec<String>,
     #[serde(default)]
     pub(crate) request_ns: u64,
-    /// For what the application hands over at once.
+    /// Duration for each block written by the application.
     #[serde(default)]
     pub(crate) block_ns: u64,
-    /// For what the stack hands down at once: a large packet or a segment.
+    /// Duration for each packet of the stack: a large packet or a segment.
     #[serde(default)]
     pub(crate) packet_ns: u64,
-    /// For each frame on the wire.
+    /// Duration for each frame on the wire.
     #[serde(default)]
     pub(crate) frame_ns: u64,
-    /// For each acknowledgement, one for two frames (RFC 1122, section 4.2.3.2).
+    /// Duration for each acknowledgement, one per two frames (RFC 1122, section 4.2.3.2).
     #[serde(default)]
     pub(crate) ack_ns: u64,
     #[serde(default)]
     pub(crate) byte_ps: u64,
-    /// How much of it waits for memory, which no clock of a processor makes quicker.
+    /// Part of the duration that waits for memory and is independent of the clock.
     #[serde(default)]
     pub(crate) memory_percent: u64,
 }
 
-/// What one case is.
+/// Case of a scenario: settings and load.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CaseSpec {
     pub(crate) name: String,
     pub(crate) machine: Option<String>,
     pub(crate) nic: Option<String>,
-    /// What holds in it, for stages.
+    /// Conditions that hold in the case.
     #[serde(default)]
     pub(crate) with: Vec<String>,
-    /// How many VMs of a kind.
+    /// Number of VMs by kind.
     #[serde(default)]
     pub(crate) vms: BTreeMap<String, u32>,
-    /// What applications hand over at once.
+    /// Bytes that applications write at once.
     pub(crate) block_bytes: Option<u64>,
     #[serde(default)]
     pub(crate) offload: OffloadSwitches,
@@ -210,14 +211,15 @@ pub(crate) struct CaseSpec {
     pub(crate) vmq: Option<QueuesSpec>,
     #[serde(default)]
     pub(crate) switch: SwitchKind,
-    /// Who sends to whom, by number from 1; who is not named talks to the outside.
+    /// Pairs of sender and receiver by number from 1. Other VMs communicate with the external
+    /// network.
     #[serde(default)]
     pub(crate) talk: Vec<(u32, u32)>,
     #[serde(default)]
     pub(crate) figure: Vec<FigureSpec>,
 }
 
-/// A power plan.
+/// Power plan of a case.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanSpec {
@@ -225,7 +227,7 @@ pub(crate) struct PlanSpec {
     pub(crate) performance_percent_min: Option<u8>,
 }
 
-/// VMQ.
+/// VMQ settings of a case.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QueuesSpec {
@@ -233,18 +235,18 @@ pub(crate) struct QueuesSpec {
     pub(crate) max_processors: u16,
 }
 
-/// What VMs are on.
+/// Kind of switch that the VMs are connected to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum SwitchKind {
-    /// A switch with an uplink.
+    /// Switch with an uplink.
     #[default]
     External,
-    /// A switch without.
+    /// Switch without an uplink.
     Private,
 }
 
-/// A published figure.
+/// Published figure with an expectation.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FigureSpec {
@@ -254,15 +256,15 @@ pub(crate) struct FigureSpec {
     pub(crate) expect: Expect,
 }
 
-/// When ours agrees with it.
+/// Expectation for a published figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expect {
     pub(crate) of: Measure,
-    /// VMs, or a module; without it all.
+    /// Kind of VMs, or module; all if empty.
     #[serde(default)]
     pub(crate) what: String,
-    /// The case that it is compared with, or how the names of several begin.
+    /// Case to compare with, or prefix of several cases.
     pub(crate) against: Option<String>,
     #[serde(default)]
     pub(crate) by: By,
@@ -270,48 +272,48 @@ pub(crate) struct Expect {
     pub(crate) to: f64,
 }
 
-/// What is looked at.
+/// Measure that a figure is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Measure {
-    /// Payload in Mbit/s.
+    /// Throughput of payload in Mbit/s.
     Mbit,
-    /// Requests a second.
+    /// Rate of requests per second.
     Rate,
-    /// How busy all processors were, in percent of all.
+    /// Utilisation of all CPUs in percent.
     Cpu,
-    /// What a request took of all processors, in µs.
+    /// CPU time per request in µs, summed over all CPUs.
     CpuEach,
-    /// What the host's own work for each request of these VMs took, in µs.
+    /// Host CPU time per request of these VMs, in µs.
     HostEach,
-    /// What a VM's own work for each took, in µs.
+    /// CPU time of a VM per request, in µs.
     VmEach,
-    /// What a module took of all processors for each request, in µs.
+    /// CPU time of a module per request, in µs.
     Module,
-    /// Watts of the whole machine.
+    /// Power of the whole machine in W.
     Watts,
-    /// The score of tiles.
+    /// Score of tiles, relative to reference rates.
     Score,
-    /// Unicast frames a second between VMs that leave the host, and broadcasts.
+    /// Unicast frames between VMs per second that leave the host, and broadcasts.
     Left,
     LeftBroadcasts,
 }
 
-/// How it is compared.
+/// Form of the comparison with another case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum By {
-    /// Not at all, or how many times the other.
+    /// Value itself, or ratio to the other case.
     #[default]
     Times,
-    /// How many times the other is ours.
+    /// Ratio of the other case to this one.
     TimesLess,
-    /// In percent of the other, more than it.
+    /// Increase over the other case in percent.
     PercentMore,
-    /// In percent of the other, less than it.
+    /// Decrease from the other case in percent.
     PercentLess,
-    /// The difference.
+    /// Difference from the other case.
     More,
-    /// By which part the best of all cases whose names begin so is better.
+    /// Relative deficit from the best of all cases with this prefix.
     Best,
 }

@@ -1,6 +1,7 @@
-//! The switch between VMs and to the outside: `policy/forwarding`, asked as `plane/switch` asks it.
+//! Switch between VMs and the external network: decisions of `policy/forwarding`, called as by
+//! `plane/switch`.
 //!
-//! Each VM has its address, as configured; nothing is known of the outside.
+//! Each VM has its configured MAC address; no external addresses are known.
 
 use anyhow::Result;
 use suimon_forwarding::{Forwarder, PortRole, PortSpec, SwitchSpec, Tables, Verdict};
@@ -12,14 +13,14 @@ use crate::host::spec::SwitchKind;
 const SWITCH: SwitchId = SwitchId(1);
 const UPLINK: PortId = PortId(1 << 20);
 
-/// Where a frame went.
+/// Destinations of a forwarded frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Went {
-    /// To this VM alone.
+    /// The only receiving VM, if there is exactly one.
     pub(crate) to: Option<u32>,
-    /// To so many VMs.
+    /// Number of VMs that received the frame.
     pub(crate) vms: u32,
-    /// By the uplink.
+    /// True if the frame left by the uplink.
     pub(crate) out: bool,
 }
 
@@ -29,8 +30,10 @@ pub(crate) struct Switch {
 }
 
 impl Switch {
+    /// Returns a switch with its VMs.
+    ///
     /// # Errors
-    /// What the policy refuses.
+    /// The policy rejects the configuration.
     pub(crate) fn new(kind: SwitchKind, vms: u32) -> Result<Self> {
         let nic = |vm| PortSpec {
             mac: Some(address(vm)),
@@ -44,7 +47,7 @@ impl Switch {
         Ok(Self { tables, forwarder: Forwarder::new(1024) })
     }
 
-    /// A VM sends a frame: to another VM, or with `None` to all.
+    /// Forwards a frame of a VM to another VM, or with `None` a broadcast.
     pub(crate) fn send(&mut self, now: Time, from: u32, to: Option<u32>) -> Went {
         let mut went = Went::default();
         let Some(ingress) = self.tables.slot(PortId(from)) else { return went };

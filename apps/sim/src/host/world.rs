@@ -1,9 +1,10 @@
-//! The run of a case: sessions that ask, one event after the other.
+//! Run of a case: sessions with requests, one event at a time.
 //!
-//! - A session has one request at a time. It goes its way ([`route`](super::route)), leg by leg, and when it is
-//!   done the session begins the next one: at once, or when its pace allows.
-//! - Legs at a VM or the host wait for one of its workers, in order; what each takes differs by up to
-//!   10 %. What somebody else takes differs by up to half.
+//! - A session has one request at a time, which follows its path ([`route`](super::route)) leg by
+//!   leg. When it is complete, the session starts the next one: immediately, or when its pace
+//!   allows.
+//! - Legs at a VM or the host wait for one of its workers, in order. Their duration varies by up to
+//!   10 %, that of external components by up to 50 %.
 
 use std::collections::VecDeque;
 
@@ -24,7 +25,7 @@ use crate::kernel::{Agenda, Dice, SECOND, Witness};
 use crate::processors::{Busy, Moves, PERIOD_NS, Placement};
 
 const HAND_OVER_NS: u64 = 20_000;
-/// When TCP sends again what did not come.
+/// Retransmission timeout of TCP in ns.
 const RESENT_NS: u64 = SECOND / 5;
 
 #[derive(Clone, Copy, Debug)]
@@ -33,11 +34,11 @@ enum Event {
         session: u32,
     },
     Slice(SliceEnd),
-    /// It comes to its leg again.
+    /// A request retries its leg.
     Again {
         session: u32,
     },
-    /// A leg that is nobody's work here is over.
+    /// A leg outside of the host is complete.
     Passed {
         session: u32,
     },
@@ -50,7 +51,7 @@ enum Event {
         vm: u32,
         to: u16,
     },
-    /// What happens from now on counts.
+    /// The measurement starts.
     Count,
 }
 
@@ -63,7 +64,7 @@ struct Session {
     began: Time,
 }
 
-/// Workers that do the same, and what waits for them.
+/// Workers with the same task, and their queue.
 #[derive(Clone, Debug, Default)]
 struct Pool {
     idle: Vec<u32>,
@@ -79,7 +80,7 @@ pub(crate) struct World<'p> {
     switch: Switch,
     placement: Option<Placement>,
     pools: Vec<Pool>,
-    /// By worker.
+    /// Number of the pool of each worker.
     pool_of: Vec<u32>,
     sessions: Vec<Session>,
     queue_busy_ns: Vec<u64>,
@@ -89,12 +90,14 @@ pub(crate) struct World<'p> {
     pub(crate) sum: Sum,
 }
 
-/// Pools of each VM: its own, the host's thread, its queue.
+/// Number of pools per VM: virtual CPUs, host thread, queue.
 const POOLS: u32 = 3;
 
 impl<'p> World<'p> {
+    /// Returns the initial state of a case.
+    ///
     /// # Errors
-    /// What a policy refuses.
+    /// A policy rejects the configuration.
     pub(crate) fn new(plan: &'p Plan<'p>, seed: u64, witness: Witness<Fact>) -> Result<Self> {
         let machine = plan.machine;
         let sharing = machine.sharing();
@@ -171,12 +174,12 @@ impl<'p> World<'p> {
         }
     }
 
-    /// How many events have happened.
+    /// Returns the number of processed events.
     pub(crate) fn happened(&self) -> u64 {
         self.agenda.happened()
     }
 
-    /// Lets time pass until then.
+    /// Advances the run to a time.
     pub(crate) fn run(&mut self, until: Time) {
         while let Some(event) = self.agenda.next(until) {
             match event {
@@ -203,7 +206,7 @@ impl<'p> World<'p> {
         self.agenda.now() >= self.counts_from
     }
 
-    /// What was before does not count.
+    /// Starts the measurement and discards earlier totals.
     fn count(&mut self) {
         let now = self.agenda.now();
         self.note_busy(now);
@@ -211,7 +214,7 @@ impl<'p> World<'p> {
         self.sum.taken = self.cpus.energy.as_mut().map_or(0, |of| of.taken(now));
     }
 
-    /// Adds up how busy processors were; returns what it was since this was last done.
+    /// Adds the busy time of CPUs. Returns the busy time since the last call.
     fn note_busy(&mut self, now: Time) -> Vec<u64> {
         let busy = self.cpus.take_busy(now);
         self.sum.busy_ns.resize(busy.len(), 0);
@@ -240,7 +243,7 @@ impl<'p> World<'p> {
         self.go(session);
     }
 
-    /// A session's request comes to its next leg, or is done.
+    /// Continues a session's request with its next leg, or completes it.
     fn go(&mut self, session: u32) {
         let now = self.agenda.now();
         let plan = self.plan;
@@ -260,7 +263,7 @@ impl<'p> World<'p> {
         let pool = match leg.place {
             Place::Vm => vm * POOLS,
             Place::Host if self.sends(vm, peer) => vm * POOLS + 1,
-            // It did not come where it was sent, and is sent again.
+            // The frame did not arrive and is retransmitted.
             Place::Host => return self.agenda.plan_in(RESENT_NS, Event::Again { session }),
             Place::Queue => vm * POOLS + 2,
             Place::PeerVm => other * POOLS,
@@ -318,7 +321,7 @@ impl<'p> World<'p> {
         self.passed(piece.session);
     }
 
-    /// Says whose what a piece took was.
+    /// Attributes the duration of a piece of work.
     fn account(&mut self, piece: &Piece) {
         let of = &self.sessions[piece.session as usize];
         let leg = &self.plan.vms[of.vm as usize].ways[of.request][of.leg];
@@ -331,7 +334,7 @@ impl<'p> World<'p> {
         self.sum.vms[of.vm as usize].add(leg, piece);
     }
 
-    /// The switch forwards what a VM sends to another one: whether it comes there.
+    /// Forwards a VM's frame to another VM. Returns true if it arrived.
     fn sends(&mut self, vm: u32, peer: Option<u32>) -> bool {
         let now = self.agenda.now();
         let Some(to) = peer else { return true };

@@ -1,21 +1,20 @@
-//! What is to happen, and when.
+//! Queue of future events.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use suimon_quantity::Time;
 
-/// When an event is planned for, as the how manieth, and where it is kept.
+/// Time of an event, its sequence number, and the index at which it is stored.
 type Planned = (Time, u64, usize);
 
-/// The events of a run. Their order is that of their time and then of their planning, whatever
-/// they are. They stay where they are while that is found: what is sorted is small, however many
-/// there are.
+/// Events of a run, ordered by time and then by order of planning. Events remain in place while the
+/// small heap entries are sorted.
 #[derive(Debug)]
 pub(crate) struct Agenda<E> {
     planned: BinaryHeap<Reverse<Planned>>,
     events: Vec<Option<E>>,
-    /// Places among those where nothing is.
+    /// Unused indexes of the event storage.
     free: Vec<usize>,
     now: Time,
     number: u64,
@@ -23,23 +22,23 @@ pub(crate) struct Agenda<E> {
 }
 
 impl<E> Agenda<E> {
-    /// Nothing is planned, and it is `now`.
+    /// Returns an empty agenda at the time `now`.
     pub(crate) fn new(now: Time) -> Self {
         let (planned, events, free) = (BinaryHeap::new(), Vec::new(), Vec::new());
         Self { planned, events, free, now, number: 0, happened: 0 }
     }
 
-    /// What time it is.
+    /// Returns the current virtual time.
     pub(crate) const fn now(&self) -> Time {
         self.now
     }
 
-    /// How many events have happened.
+    /// Returns the number of processed events.
     pub(crate) const fn happened(&self) -> u64 {
         self.happened
     }
 
-    /// Plans an event; what is planned for the past happens now.
+    /// Plans an event. One planned for the past occurs immediately.
     pub(crate) fn plan(&mut self, at: Time, event: E) {
         self.number += 1;
         let place = self.free.pop().unwrap_or_else(|| {
@@ -55,7 +54,8 @@ impl<E> Agenda<E> {
         self.plan(Time::from_ns(self.now.as_ns().saturating_add(ns)), event);
     }
 
-    /// The next event that happens before `until`; without one it is `until` afterwards.
+    /// Removes and returns the next event before `until`. Without one, advances the time to
+    /// `until`.
     pub(crate) fn next(&mut self, until: Time) -> Option<E> {
         if self.planned.peek().is_none_or(|Reverse((at, ..))| *at >= until) {
             self.now = self.now.max(until);

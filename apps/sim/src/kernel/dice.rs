@@ -1,21 +1,21 @@
-//! Chance that is the same each time.
+//! Reproducible random numbers.
 //!
 //! The generator is xoshiro256** by Blackman and Vigna ("Scrambled linear pseudorandom number
-//! generators", ACM TOMS 47, 2021), its state filled by SplitMix64 as they advise. It passes
-//! statistical tests, needs four words, and is a few lines that no update of a library changes:
-//! a seed that found something finds it in ten years, too.
+//! generators", ACM TOMS 47, 2021), with its state initialized by SplitMix64 as they recommend. It
+//! passes statistical tests and needs four words of state. It is implemented here so that no
+//! library update changes the numbers: a seed that revealed a fault stays valid.
 
-/// A stream of numbers.
+/// Stream of reproducible random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Dice {
     state: [u64; 4],
 }
 
 impl Dice {
-    /// The stream of that name of a run with that seed. Streams of other names are
+    /// Returns the stream with this name of a run with this seed. Streams with other names are
     /// independent of it.
     pub(crate) fn new(seed: u64, stream: &str) -> Self {
-        // FNV-1a of the name, so that it alone says which stream it is.
+        // FNV-1a of the name, so that the stream depends on nothing else.
         let name = stream.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -27,7 +27,7 @@ impl Dice {
         Self { state }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub(crate) fn bits(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
         let result = b.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
@@ -36,18 +36,18 @@ impl Dice {
         result
     }
 
-    /// A number below `bound`, all equally likely; 0 if the bound is 0.
+    /// Returns a uniformly distributed number below `bound`; 0 if the bound is 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        // The high half of the product: biased by less than bound in 2^64.
+        // The upper half of the product has a bias of less than bound in 2^64.
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a uniformly distributed number from `low` to `high`, both inclusive.
     pub(crate) fn within(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low).saturating_add(1))
     }
 
-    /// Whether something happens that happens in so many of a hundred cases.
+    /// Returns true with a probability of `of_hundred` percent.
     pub(crate) fn percent(&mut self, of_hundred: u32) -> bool {
         self.below(100) < u64::from(of_hundred)
     }
@@ -64,8 +64,8 @@ fn split_mix(state: &mut u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The reference of SplitMix64 with seed 1234567 begins so (Vigna's `splitmix64.c`), and
-    /// that of xoshiro256** with the state 1, 2, 3, 4 so.
+    /// Reference values of SplitMix64 with seed 1234567 (Vigna's `splitmix64.c`), and of
+    /// xoshiro256** with the state 1, 2, 3, 4.
     #[test]
     fn numbers_are_those_of_the_reference() {
         let mut seed = 1_234_567;

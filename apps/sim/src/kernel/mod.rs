@@ -1,12 +1,12 @@
-//! The kernel: what happens when, what is drawn, what is written down, and who complains.
+//! Simulation kernel: events, random numbers, trace and checkers.
 //!
-//! A run is one thread and one queue of events. Events happen in the order of their time, and
-//! of two at the same time the one that was planned first happens first. All chance comes from
-//! [`Dice`], of which each part of a model has its own: what one draws does not change what
-//! another gets. So the same scenario with the same seed gives the same trace, bit for bit.
+//! A run consists of one thread and one queue of events. Events occur in order of their time, and
+//! events with the same time in the order in which they were planned. Random numbers come from
+//! [`Dice`]; each part of a model has its own stream, so that the draws of one part do not affect
+//! another. The same scenario with the same seed therefore results in the same trace, bit for bit.
 //!
-//! A model says what happens as facts. [`Witness`] writes each down and hands it to checkers,
-//! which know what was promised and nothing of how a policy keeps it.
+//! A model reports occurrences as facts. [`Witness`] records each one and passes it to checkers.
+//! Checkers are given the guarantees, but not the means by which a policy keeps them.
 
 mod agenda;
 mod dice;
@@ -18,5 +18,5 @@ pub(crate) use dice::Dice;
 pub(crate) use trace::{Note, Trace};
 pub(crate) use witness::{Checker, Complaint, Complaints, Witness};
 
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 pub(crate) const SECOND: u64 = 1_000_000_000;

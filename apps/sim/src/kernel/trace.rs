@@ -1,18 +1,18 @@
-//! What happened, as a number that differs if anything differs, and as lines if wanted.
+//! Trace of a run: a hash that differs if any fact differs, and optionally lines of text.
 
 use std::fmt::{self, Write};
 
 use suimon_quantity::Time;
 
-/// What a fact says of itself.
+/// Textual form of a fact.
 pub(crate) trait Note {
-    /// What happened, in a word.
+    /// Returns the kind of the fact as one word.
     fn word(&self) -> &'static str;
-    /// With what: everything by which two such facts can differ.
+    /// Returns the values that distinguish facts of this kind.
     fn figures(&self) -> Vec<u64>;
 }
 
-/// The facts of a run.
+/// Trace of the facts of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
     hash: u64,
@@ -21,12 +21,13 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Without facts. `keeps_lines`: they can be read afterwards, and take memory.
+    /// Returns an empty trace. With `keeps_lines`, its lines can be read afterwards, which takes
+    /// memory.
     pub(crate) fn new(keeps_lines: bool) -> Self {
         Self { hash: 0xcbf2_9ce4_8422_2325, facts: 0, lines: keeps_lines.then(String::new) }
     }
 
-    /// Writes a fact down.
+    /// Adds a fact to the trace.
     pub(crate) fn note(&mut self, now: Time, fact: &impl Note) {
         self.facts += 1;
         let figures = fact.figures();
@@ -45,19 +46,19 @@ impl Trace {
         }
     }
 
-    /// FNV-1a: what differs once differs for ever, which is all that is asked of it.
+    /// FNV-1a. Collision resistance is not required, since one difference affects all later hashes.
     fn mix(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 
-    /// How many facts.
+    /// Returns the number of facts.
     pub(crate) const fn facts(&self) -> u64 {
         self.facts
     }
 
-    /// All facts, one a line: nanoseconds, word, figures; empty unless they were to be kept.
+    /// Returns all facts, one per line: nanoseconds, word, figures. Empty unless lines are kept.
     pub(crate) fn lines(&self) -> &str {
         self.lines.as_deref().unwrap_or_default()
     }

@@ -1,36 +1,36 @@
-//! Who sees what happens, and who complains of it.
+//! Recording of facts, and checkers.
 
 use serde::Serialize;
 use suimon_quantity::Time;
 
 use crate::kernel::{Note, Trace};
 
-/// Complaints that are kept of a run; further ones are counted.
+/// Largest number of complaints kept per run; further ones are only counted.
 const KEPT_MAX: usize = 16;
 
-/// Something that was promised did not hold.
+/// Violation of a guarantee found by a checker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Complaint {
-    /// When, in nanoseconds of virtual time since the run began.
+    /// Time in ns of virtual time since the start of the run.
     pub(crate) at_ns: u64,
-    /// Who says so.
+    /// Name of the checker that found it.
     pub(crate) checker: &'static str,
-    /// What.
+    /// Description of the violation.
     pub(crate) what: String,
 }
 
-/// What checkers complain of.
+/// Violations found by checkers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Complaints {
     pub(crate) kept: Vec<Complaint>,
     pub(crate) count: u64,
-    /// How often something was judged for which it had to be long enough undisturbed: without
-    /// any, that there is no complaint says little.
+    /// Number of evaluations of guarantees that require an undisturbed period. Without any, the
+    /// absence of complaints has little significance.
     pub(crate) judged: u64,
 }
 
 impl Complaints {
-    /// Something did not hold.
+    /// Adds a violation found by a checker.
     pub(crate) fn add(&mut self, at: Time, checker: &'static str, what: String) {
         self.count += 1;
         if self.kept.len() < KEPT_MAX {
@@ -39,16 +39,16 @@ impl Complaints {
     }
 }
 
-/// Holds what happens against what was promised. It hears facts and asks no policy.
+/// Checker of guarantees. It receives facts and does not query policies.
 pub(crate) trait Checker<F> {
-    /// Something happened.
+    /// Processes a fact and reports violations.
     fn hear(&mut self, now: Time, fact: &F, complaints: &mut Complaints);
 
-    /// The run has ended.
+    /// Processes the end of the run.
     fn end(&mut self, _now: Time, _complaints: &mut Complaints) {}
 }
 
-/// The trace of a run and its checkers.
+/// Trace and checkers of a run.
 pub(crate) struct Witness<F> {
     pub(crate) trace: Trace,
     pub(crate) complaints: Complaints,
@@ -56,12 +56,12 @@ pub(crate) struct Witness<F> {
 }
 
 impl<F: Note> Witness<F> {
-    /// Nothing has happened.
+    /// Returns a witness without facts.
     pub(crate) fn new(trace: Trace, checkers: Vec<Box<dyn Checker<F>>>) -> Self {
         Self { trace, complaints: Complaints::default(), checkers }
     }
 
-    /// Something happened.
+    /// Records a fact and passes it to the checkers.
     pub(crate) fn tell(&mut self, now: Time, fact: &F) {
         self.trace.note(now, fact);
         for checker in &mut self.checkers {
@@ -69,7 +69,7 @@ impl<F: Note> Witness<F> {
         }
     }
 
-    /// The run has ended.
+    /// Processes the end of the run.
     pub(crate) fn end(&mut self, now: Time) {
         for checker in &mut self.checkers {
             checker.end(now, &mut self.complaints);

@@ -1,4 +1,4 @@
-//! What was promised of frames and processors, held against what happens.
+//! Checkers of frames and workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,25 +7,25 @@ use suimon_quantity::Time;
 use crate::kernel::{Checker, Complaints, SECOND};
 use crate::network::facts::Fact;
 
-/// Until so long after a link has changed its state, what is on the way may be lost.
+/// Time in ns after a change of a link's state in which frames in flight may be lost.
 const RELEARNED_NS: u64 = SECOND / 20;
 
-/// What was sent is received once and in order, whatever moves; it is lost only where a link
-/// fails.
+/// Checks that each frame is received once and in order during moves of queues, and that frames are
+/// lost only when a link fails.
 #[derive(Default)]
 pub(crate) struct Frames {
-    /// By VM and session.
+    /// State by VM and session.
     sessions: BTreeMap<(u32, u32), Session>,
-    /// When a link last changed its state, if one did.
+    /// Time of the last change of a link's state.
     link_changed: Option<u64>,
 }
 
 #[derive(Default)]
 struct Session {
     sent: u64,
-    /// The last one that was received.
+    /// Number of the last received train.
     received: u64,
-    /// Those after it that were lost.
+    /// Later trains that were lost.
     lost: BTreeSet<u64>,
 }
 
@@ -67,10 +67,10 @@ impl Checker<Fact> for Frames {
     }
 }
 
-/// A queue is not on its way to another processor for longer.
+/// Longest duration of a queue's move in ns.
 const MOVED_NS: u64 = SECOND;
 
-/// No more processors are used than may be, and queues that move arrive.
+/// Checks that the number of workers in use is within its limit, and that moves of queues complete.
 #[derive(Default)]
 pub(crate) struct Processors {
     most: u16,

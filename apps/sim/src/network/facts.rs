@@ -1,24 +1,24 @@
-//! What happens, as checkers and the trace hear it.
+//! Facts about a network, for checkers and the trace.
 
 use crate::kernel::Note;
 
-/// Something happened. A train is what a sender sends of a session at once.
+/// Fact about a network. A train is the data that a sender transmits at once in a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fact {
-    /// A train was sent.
+    /// A sender transmitted a train.
     Sent { vm: u32, session: u32, number: u64 },
     /// A train reached its VM.
     Received { vm: u32, session: u32, number: u64, bytes: u64 },
-    /// A train did not come to the host's queues: its link was down, or the team does not take
-    /// what comes there.
+    /// A train did not reach the host's queues: its link was down, or the team does not accept
+    /// frames on it.
     Lost { vm: u32, session: u32, number: u64, link_was_down: bool },
-    /// A queue has another owner.
+    /// A queue changed its owner.
     Moved { vm: u32, from: u16, to: u16 },
-    /// So many processors may be used from now on.
+    /// The limit of the number of workers changed.
     Limit { max_processors: u16 },
-    /// So many have queues that do not move.
+    /// Number of workers with queues that do not move, and number of moving queues.
     Used { processors: u16, moving: u16 },
-    /// A member's link has come up or gone down.
+    /// The link of a member changed its state.
     Link { member: u32, is_up: bool },
 }
 

@@ -1,21 +1,20 @@
-//! The processors of a host: what they work off, how long it takes, and who owns which queue.
+//! Workers of a host: queues that they own, and duration of their work.
 //!
 //! Equations
-//! - A processor has one thing to do at a time: the next train of the queues that it owns, one
-//!   queue after the other.
+//! - A worker serves one train at a time, from the queues that it owns in turn.
 //! - A train of f frames and b bytes takes Σ over stages (f · frame + b · byte), and longer while
-//!   other processors work ([`Sharing`]).
+//!   other workers are busy ([`Sharing`]).
 //!
-//! Parameters: the numbers of processors are the published host's. The stages' sum is calibrated
-//! by 10 Gbit/s on four processors, κ by 15 on eight: two published figures determine two
-//! parameters. How the sum divides into stages is not published; nothing here depends on it.
+//! Parameters: the number of CPUs is that of the published host. The sum of the stages is
+//! calibrated by 10 Gbit/s on four CPUs, κ by 15 Gbit/s on eight: two published figures determine
+//! two parameters. The division of the sum into stages is unpublished, and no figure depends on it.
 
 use std::collections::VecDeque;
 
 use crate::network::spec::HostSpec;
 use crate::processors::Sharing;
 
-/// What a sender sends of a session at once.
+/// Data that a sender transmits at once in a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Train {
     pub(crate) session: u32,
@@ -24,21 +23,21 @@ pub(crate) struct Train {
     pub(crate) bytes: u64,
 }
 
-/// A VM's queue.
+/// Queue of a VM with its trains.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
     pub(crate) owner: u16,
     trains: VecDeque<Train>,
     is_served: bool,
     is_ready: bool,
-    /// Who is to own it when it is not served any more.
+    /// Next owner, assigned when the current train has been served.
     pub(crate) to: Option<u16>,
     pub(crate) busy_ns: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Worker {
-    /// Queues with something to do, in turn.
+    /// Queues with trains, served in turn.
     ready: VecDeque<u32>,
     serves: Option<(u32, Train, u64)>,
     busy_ns: u64,
@@ -63,7 +62,7 @@ impl Host {
         }
     }
 
-    /// A train has come into a VM's queue.
+    /// Adds a train to a VM's queue.
     pub(crate) fn add(&mut self, vm: u32, train: Train) {
         self.queues[vm as usize].trains.push_back(train);
         self.make_ready(vm);
@@ -77,7 +76,7 @@ impl Host {
         }
     }
 
-    /// A processor begins what comes next, if it is free: how long that takes, in ns.
+    /// Starts serving the next train of an idle worker. Returns its duration in ns.
     pub(crate) fn begin(&mut self, at: u16) -> Option<u64> {
         let worker = &mut self.workers[usize::from(at)];
         if worker.serves.is_some() {
@@ -105,7 +104,7 @@ impl Host {
         self.sharing.takes_ns(alone, kappa_n, has_sibling)
     }
 
-    /// A processor has done what it did: for which VM, and what.
+    /// Completes a train. Returns its VM and the train.
     pub(crate) fn end(&mut self, at: u16) -> Option<(u32, Train)> {
         let worker = &mut self.workers[usize::from(at)];
         let (vm, train, ns) = worker.serves.take()?;
@@ -118,8 +117,8 @@ impl Host {
         Some((vm, train))
     }
 
-    /// Hands a queue over, or notes that it is to be when what is served of it is done: whether
-    /// it was.
+    /// Moves a queue, or marks it to be moved when its current train has been served. Returns true
+    /// if it was moved.
     pub(crate) fn hand_over(&mut self, vm: u32, to: u16) -> bool {
         let queue = &mut self.queues[vm as usize];
         if queue.is_served {
@@ -136,7 +135,7 @@ impl Host {
         true
     }
 
-    /// How busy each processor was since this was last asked, in ns.
+    /// Returns the busy time of each worker since the last call, in ns.
     pub(crate) fn take_busy(&mut self) -> Vec<u64> {
         self.workers.iter_mut().map(|worker| std::mem::take(&mut worker.busy_ns)).collect()
     }

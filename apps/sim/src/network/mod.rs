@@ -1,10 +1,10 @@
-//! Processors, NICs, a team of them, and VMs that receive.
+//! Workers, a team of NICs, and receiving VMs.
 //!
-//! - [`world`] is the model: its equations and where parameters come from are told there. It drives
-//!   the placement of queues (`policy/vmq`) and the team (`policy/teaming`) of production by the
-//!   calls of `plane/node` and `plane/switch`.
-//! - [`checks`] holds what happens against what was promised.
-//! - [`run`] runs a scenario and sums up.
+//! - [`world`] is the model and documents its equations and sources of parameters. It calls the
+//!   production policies for placement of queues (`policy/vmq`) and for the team (`policy/teaming`)
+//!   like `plane/node` and `plane/switch`.
+//! - [`checks`] compares facts with guarantees.
+//! - [`run`] runs scenarios and summarises them.
 
 mod checks;
 mod facts;

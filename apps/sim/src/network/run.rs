@@ -1,4 +1,4 @@
-//! Runs a scenario and sums up.
+//! Execution and summary of a network scenario.
 
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -11,23 +11,23 @@ use crate::network::spec::{Combination, Expect, FigureSpec, NetworkScenario, Swa
 use crate::network::world::{Deed, Sum, World};
 use crate::outcome::{Options, Outcome};
 
-/// What is told of a step.
+/// Report about a step of a combination.
 #[derive(Clone, Debug, Serialize)]
 struct StepReport {
     combination: String,
     name: String,
-    /// TCP's payload.
+    /// Throughput of TCP payload in Mbit/s.
     mbit_s: f64,
-    /// Processors with queues, when the step ended.
+    /// Workers with queues at the end of the step.
     processors: Vec<u16>,
-    /// How busy each of these was, in percent.
+    /// Utilisation of each of these in percent.
     busy_percent: Vec<f64>,
 }
 
-/// Runs it, with each combination of the scenario, or a swarm's run with one of them.
+/// Runs each combination of the scenario, or a swarm run with one of them.
 ///
 /// # Errors
-/// What a policy refuses.
+/// A policy rejects the configuration.
 pub(crate) fn run(scenario: &NetworkScenario, options: Options) -> Result<Outcome> {
     let Options { seed, is_swarm, keeps_lines } = options;
     let mut combinations = scenario.combinations();
@@ -80,8 +80,8 @@ fn steps(scenario: &NetworkScenario) -> Vec<(u64, Deed)> {
     deeds
 }
 
-/// What a swarm does: sessions and limits that change, and links that fail, of which one is
-/// always up.
+/// Draws the events of a swarm run: changes of sessions and limits, and link failures that leave at
+/// least one link up.
 fn chance(scenario: &NetworkScenario, spec: &SwarmSpec, dice: &mut Dice) -> Vec<(u64, Deed)> {
     let end = spec.seconds * SECOND;
     let mut deeds: Vec<(u64, Deed)> = Vec::new();
@@ -120,7 +120,7 @@ fn report(
 ) -> StepReport {
     let step = &scenario.step[number];
     let seconds = (step.seconds - scenario.settle_s) as f64;
-    // What is measured in the first period after the step has settled is not counted.
+    // The first measuring period after the settling time is excluded.
     let measured_ns = seconds * SECOND as f64;
     let busy = |at: &u16| {
         let ns = sum.busy_ns.get(usize::from(*at)).copied().unwrap_or_default();
@@ -178,7 +178,7 @@ fn figures(scenario: &NetworkScenario, reports: &[StepReport]) -> Vec<Figure> {
     figures
 }
 
-/// What came out, and whether it is what is expected.
+/// Returns the result in words, and whether it meets the expectation.
 fn hold(of: &[&StepReport], figure: &FigureSpec) -> (String, bool) {
     let range = |values: Vec<f64>, digits: usize| {
         let least = values.iter().copied().fold(f64::MAX, f64::min);

@@ -1,4 +1,4 @@
-//! Scenarios as they are run, and what checkers find.
+//! Runs of scenarios, and detection of violations by checkers.
 
 use suimon_quantity::Time;
 
@@ -46,8 +46,8 @@ fn all_twelve_combinations_are_on_one_processor_at_few_sessions_and_on_four_at_m
     assert_eq!(outcome.steps.as_array().unwrap().len(), 12 * 5);
 }
 
-/// What a session carries is assumed. It does not decide what comes out: four times less or more
-/// gives the same.
+/// Verifies that the assumed rate of a session does not determine the result: a quarter and four
+/// times of it lead to the same figures.
 #[test]
 fn what_is_published_of_teams_does_not_hang_on_what_is_assumed_of_sessions() {
     for mbit_s in [5, 40] {

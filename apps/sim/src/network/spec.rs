@@ -1,4 +1,4 @@
-//! What a scenario of kind `network` says.
+//! Scenarios of kind `network`.
 
 use serde::Deserialize;
 use suimon_teaming::{Algorithm, TeamMode};
@@ -7,18 +7,18 @@ use crate::figure::Use;
 use crate::processors::Sharing;
 use crate::scenario::Wrongs;
 
-/// A scenario.
+/// Network scenario: team, workers and load.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NetworkScenario {
     pub(crate) name: String,
     #[expect(dead_code, reason = "it was looked at before")]
     kind: String,
-    /// What it is about.
+    /// Description of the scenario for readers of the file.
     #[expect(dead_code, reason = "for readers of the file")]
     about: String,
     pub(crate) seed: u64,
-    /// The first so many seconds of each step are not in its means.
+    /// Length in s of the initial part of each step that is excluded from means.
     pub(crate) settle_s: u64,
     pub(crate) host: HostSpec,
     pub(crate) team: TeamOf,
@@ -27,20 +27,20 @@ pub(crate) struct NetworkScenario {
     pub(crate) swarm: Option<SwarmSpec>,
 }
 
-/// The host's processors, and what frames cost them.
+/// CPUs of the host, and cost of frames.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HostSpec {
     pub(crate) logical_cpus: u16,
     pub(crate) threads_per_core: u16,
     pub(crate) numa_nodes: u16,
-    /// Processors that VMQ may use until a step says otherwise.
+    /// Initial number of workers that VMQ may use.
     pub(crate) max_processors: u16,
-    /// What is done with each frame, one stage after the other.
+    /// Stages that process each frame, in order.
     pub(crate) stage: Vec<StageSpec>,
-    /// Each other processor that works makes work take so many thousandths longer.
+    /// Slowdown by each other busy CPU, in thousandths.
     pub(crate) contention_permille: u64,
-    /// How quick a thread is whose sibling works, in percent of what it is alone.
+    /// Speed of a thread with a busy sibling, in percent of its speed alone.
     pub(crate) sibling_percent: u64,
 }
 
@@ -51,7 +51,7 @@ impl HostSpec {
     }
 }
 
-/// A stage of the way from a NIC to a VM.
+/// Stage of the path from a NIC to a VM.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StageSpec {
@@ -61,47 +61,47 @@ pub(crate) struct StageSpec {
     pub(crate) byte_ps: u64,
 }
 
-/// The team of NICs.
+/// Team of NICs of the host.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TeamOf {
     pub(crate) members: u32,
     pub(crate) gbit_s: u64,
-    /// `static/hyper-v-port`, …: the scenario is run with each; `all`: the twelve of the
-    /// published experiment.
+    /// Combinations such as `static/hyper-v-port`, each of which is run; `all` for the twelve of
+    /// the published experiment.
     pub(crate) combinations: Vec<String>,
 }
 
-/// VMs and what is sent to them.
+/// VMs, and data sent to them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct VmsSpec {
     pub(crate) count: u32,
-    /// What a session's sender sends at most.
+    /// Limit of a session's rate.
     pub(crate) session_mbit_s: u64,
-    /// From a VM's answer to the next data on its NIC, without any waiting.
+    /// Time from a VM's acknowledgement to the next data at its NIC, without queueing.
     pub(crate) round_trip_us: u64,
     pub(crate) mtu: u64,
 }
 
-/// A part of a scenario.
+/// Step of a scenario with constant load.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepSpec {
     pub(crate) name: String,
     pub(crate) seconds: u64,
-    /// Of each VM.
+    /// Number of sessions of each VM.
     pub(crate) sessions: u32,
     pub(crate) max_processors: Option<u16>,
     #[serde(default)]
     pub(crate) figure: Vec<FigureSpec>,
 }
 
-/// A published figure.
+/// Published figure with an expectation.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FigureSpec {
-    /// Of which combinations; without any, of all.
+    /// Combinations concerned; all if empty.
     #[serde(default)]
     pub(crate) combinations: Vec<String>,
     pub(crate) published: String,
@@ -110,37 +110,37 @@ pub(crate) struct FigureSpec {
     pub(crate) expect: Expect,
 }
 
-/// When ours agrees with a published figure.
+/// Expectation for a published figure.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Expect {
-    /// So much is received, TCP's payload.
+    /// Throughput of received TCP payload.
     Received { mbit_s: u64, within_percent: u64 },
-    /// So many processors have queues at the step's end.
+    /// Number of workers with queues at the end of the step.
     Processors { count: usize },
-    /// Each of them is busy for so much of its time, from and to.
+    /// Range of the utilisation of each of these workers.
     Busy { from_percent: u64, to_percent: u64 },
 }
 
-/// What a swarm may do instead of the steps.
+/// Numbers of random events in swarm runs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SwarmSpec {
     pub(crate) seconds: u64,
-    /// Links that fail, processors that something else takes.
+    /// Number of link failures and of CPUs taken by external load.
     pub(crate) faults: u64,
-    /// Changes of sessions and of `max_processors`.
+    /// Number of changes of sessions and of `max_processors`.
     pub(crate) changes: u64,
-    /// Sessions of a VM at most.
+    /// Largest number of sessions of a VM.
     pub(crate) sessions: u32,
 }
 
-/// A team's mode and algorithm.
+/// Mode and algorithm of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Combination(pub(crate) TeamMode, pub(crate) Algorithm);
 
 impl Combination {
-    /// The twelve of the published experiment.
+    /// Returns the twelve combinations of the published experiment.
     pub(crate) fn all() -> Vec<Self> {
         let modes = [TeamMode::Static, TeamMode::Lacp, TeamMode::SwitchIndependent];
         let algorithms = [
@@ -159,12 +159,12 @@ impl Combination {
 }
 
 impl NetworkScenario {
-    /// With which combinations it is run.
+    /// Returns the combinations to run.
     pub(crate) fn combinations(&self) -> Vec<Combination> {
         named(&self.team.combinations)
     }
 
-    /// Says what makes no sense.
+    /// Reports keys of the scenario with invalid values.
     pub(crate) fn check(&self, wrong: &mut Wrongs) {
         let HostSpec { logical_cpus, threads_per_core, numa_nodes, .. } = self.host;
         wrong.within("host.logical_cpus", logical_cpus.into(), 1, 1024);
@@ -208,7 +208,7 @@ impl NetworkScenario {
     }
 }
 
-/// The combinations of these names.
+/// Returns the combinations with these names.
 pub(crate) fn named(names: &[String]) -> Vec<Combination> {
     let is_named = |of: &Combination| names.iter().any(|name| name == "all" || *name == of.name());
     Combination::all().into_iter().filter(is_named).collect()

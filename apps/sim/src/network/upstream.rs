@@ -1,4 +1,4 @@
-//! The switch on the other side of the team, and the team as the host has it.
+//! Physical switch at the other end of the team, and the team of the host.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use suimon_teaming::{
 
 use crate::network::spec::Combination;
 
-/// Team and upstream switch. In static and LACP mode the switch chooses a member that is up by
-/// a hash of VM and session. In switch-independent mode it sends where it has learned a VM's
-/// address: by what the team announces, and by the source of what leaves.
+/// Team and physical switch. In static and LACP mode the switch selects an active member by a hash
+/// of VM and session. In switch-independent mode it uses the member on which it learned a VM's
+/// address: from announcements of the team, and from source addresses of transmitted frames.
 pub(crate) struct Upstream {
     team: Team,
     mode: TeamMode,
@@ -24,7 +24,7 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// With all links up.
+    /// Returns the state with all links up.
     pub(crate) fn new(of: Combination, members: u32, gbit_s: u64, vms: u32) -> Result<Self> {
         let Combination(mode, algorithm) = of;
         let member = |id: u32| MemberSpec {
@@ -45,7 +45,7 @@ impl Upstream {
         Ok(upstream)
     }
 
-    /// A member's link comes up or goes down, and both sides know.
+    /// Changes the state of a member's link at both ends.
     pub(crate) fn link(&mut self, member: u32, is_up: bool) -> Result<()> {
         self.is_up[member as usize] = is_up;
         let speed_mbps = if is_up { (self.gbit_s * 1000) as u32 } else { 0 };
@@ -55,7 +55,7 @@ impl Upstream {
         Ok(())
     }
 
-    /// Whether a member's link is up.
+    /// Returns true if a member's link is up.
     pub(crate) fn is_up(&self, member: u32) -> bool {
         self.is_up.get(member as usize).copied().unwrap_or_default()
     }
@@ -66,7 +66,7 @@ impl Upstream {
         }
     }
 
-    /// By which member the switch sends a session's data to a VM.
+    /// Returns the member on which the switch sends a session's data to a VM.
     pub(crate) fn member_to(&self, vm: u32, session: u32) -> Option<u32> {
         if self.mode == TeamMode::SwitchIndependent {
             return self.learned.get(&vm).copied();
@@ -77,7 +77,7 @@ impl Upstream {
         up.get((hash >> 33) as usize % up.len().max(1)).copied()
     }
 
-    /// Whether the host takes what arrives on a member for a VM.
+    /// Returns true if the host accepts frames for a VM on a member.
     pub(crate) fn takes(&self, member: u32, vm: u32) -> bool {
         let distribution = self.team.distribution();
         let Some(slot) = distribution.slot(MemberId(member)) else { return false };
@@ -87,7 +87,7 @@ impl Upstream {
             && distribution.reaches(slot, PortId(vm))
     }
 
-    /// A VM answers in a session, and the switch learns what it sees of it.
+    /// Transmits a VM's acknowledgement, from which the switch learns.
     pub(crate) fn answer(&mut self, vm: u32, frame: &Frame) {
         let distribution = self.team.distribution();
         let key = distribution.key(frame, distribution.origin(PortId(vm)));
@@ -104,7 +104,7 @@ fn address(vm: u32) -> MacAddr {
     MacAddr::new([0x52, 0x54, 0, 0x12, c, d])
 }
 
-/// An acknowledgement of a session: TCP over IPv4 from the VM.
+/// Returns an acknowledgement of a session: TCP over IPv4 from the VM.
 pub(crate) fn acknowledgement(vm: u32, session: u32) -> Frame {
     let mut bytes = [0; 60];
     bytes[0..6].copy_from_slice(&[0x00, 0x50, 0x56, 0, 0, 1]);

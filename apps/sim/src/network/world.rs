@@ -1,14 +1,13 @@
-//! The run: senders, the team's links, processors and VMs, one event after the other.
+//! Run of a network: senders, links of the team, workers and VMs, one event at a time.
 //!
-//! - A sender has up to two trains of each session on the way, each of as many frames as make 64 KB
-//!   of payload, and sends no more than `session_mbit_s`; the answer takes `round_trip_us`. So
-//!   TCP's windows are: what is on the way is bounded, and who is slow slows the sender.
-//! - A link carries one train after the other, with what Ethernet adds to each frame (38 bytes). A
-//!   link that is down loses what arrives on it; its sender sends again after 200 ms.
-//! - What the team does not take from a member is lost as well.
-//! - Every 250 ms it is measured what queues and processors cost, as `plane/node` does, and
-//!   placement is asked; a hand-over takes 20 µs, and waits for what is served of
-//!   the queue.
+//! - A sender has up to two trains of each session in flight, each with the frames of 64 KB of
+//!   payload, and sends at most `session_mbit_s`; an acknowledgement takes `round_trip_us`. This
+//!   models TCP's window: data in flight is bounded, and slow receivers slow the sender.
+//! - A link carries trains sequentially, with Ethernet's overhead per frame (38 bytes). A link that
+//!   is down loses arriving trains; senders retransmit after 200 ms.
+//! - Trains that the team does not accept on a member are lost as well.
+//! - The load of queues and workers is measured every 250 ms, as by `plane/node`, and passed to the
+//!   placement. A move takes 20 µs, and waits for the train being served.
 
 use suimon_frame::Frame;
 use suimon_quantity::Time;
@@ -26,23 +25,23 @@ use crate::processors::{Busy, Moves, PERIOD_NS, Placement};
 const HAND_OVER_NS: u64 = 20_000;
 const RESENT_NS: u64 = SECOND / 5;
 const TRAIN_BYTES: u64 = 64 << 10;
-/// TCP's and IP's headers in a frame, and what Ethernet adds to it on the wire: preamble, header,
-/// check sequence and gap.
+/// TCP and IP headers in a frame, and overhead of Ethernet on the wire: preamble, header, frame
+/// check sequence and gap; in bytes.
 const HEADERS: u64 = 40;
 const ON_WIRE: u64 = 38;
-/// Trains of a session that are on the way at most.
+/// Largest number of trains of a session in flight.
 const WINDOW: u32 = 2;
 
-/// Something is done to the run from outside.
+/// External event of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Deed {
-    /// A step begins.
+    /// A step of the scenario begins.
     Step { number: usize, sessions: u32, max_processors: Option<u16> },
-    /// A VM has so many sessions.
+    /// The number of a VM's sessions changes.
     Sessions { vm: u32, count: u32 },
-    /// So many processors may be used.
+    /// The limit of the number of workers changes.
     Limit { max_processors: u16 },
-    /// A link comes up or goes down.
+    /// The state of a link changes.
     Link { member: u32, is_up: bool },
 }
 
@@ -66,18 +65,18 @@ struct Session {
     frame: Frame,
 }
 
-/// What a step brought.
+/// Totals of a step without its settling time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sum {
-    /// Payload that VMs received, without the time in which the step settled.
+    /// Payload received by VMs, without the settling time of the step.
     pub(crate) bytes: u64,
-    /// How busy each processor was meanwhile.
+    /// Busy time of each worker in this time.
     pub(crate) busy_ns: Vec<u64>,
-    /// Processors with queues, when the step ended.
+    /// Workers with queues at the end of the step.
     pub(crate) used: Vec<u16>,
 }
 
-/// A run.
+/// Run of a network scenario in progress.
 pub(crate) struct World<'s> {
     scenario: &'s NetworkScenario,
     agenda: Agenda<Event>,
@@ -96,7 +95,7 @@ pub(crate) struct World<'s> {
 }
 
 impl<'s> World<'s> {
-    /// Nothing has happened. `deeds` have the time at which they are done.
+    /// Returns the initial state. `deeds` are events with their times.
     pub(crate) fn new(
         scenario: &'s NetworkScenario,
         combination: Combination,
@@ -139,15 +138,15 @@ impl<'s> World<'s> {
         Ok(world)
     }
 
-    /// How many events have happened.
+    /// Returns the number of processed events.
     pub(crate) fn happened(&self) -> u64 {
         self.agenda.happened()
     }
 
-    /// Lets time pass until then.
+    /// Advances the run to a time.
     ///
     /// # Errors
-    /// What a policy refuses.
+    /// A policy rejects a change.
     pub(crate) fn run(&mut self, until: Time) -> Result<()> {
         while let Some(event) = self.agenda.next(until) {
             match event {
@@ -168,7 +167,7 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    /// Sends what a session may send.
+    /// Sends the trains that a session's window permits.
     fn send(&mut self, vm: u32, session: u32) {
         let now = self.agenda.now();
         let vms = &self.scenario.vms;
@@ -186,7 +185,7 @@ impl<'s> World<'s> {
                 }
                 return;
             }
-            // What goes another way would overtake.
+            // A train on another member could overtake those in flight.
             let Some(member) = member.filter(|_| of.out == 0 || of.member == member) else {
                 return;
             };
@@ -264,7 +263,7 @@ impl<'s> World<'s> {
         self.agenda.plan_in(PERIOD_NS, Event::Measure);
     }
 
-    /// Has moves carried out.
+    /// Plans the completion of moves of queues.
     fn order(&mut self, moves: Moves) {
         for (vm, to) in moves {
             self.agenda.plan_in(HAND_OVER_NS, Event::HandOver { vm, to });
@@ -336,7 +335,7 @@ impl<'s> World<'s> {
                 frame,
             });
         }
-        // They do not begin all at once.
+        // New sessions start at different times.
         let usual_ns = TRAIN_BYTES * 8000 / self.scenario.vms.session_mbit_s;
         for session in before..count {
             let of = &mut self.sessions[vm as usize][session as usize];

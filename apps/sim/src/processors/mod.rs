@@ -1,7 +1,7 @@
-//! What all models of processors have in common.
+//! Components common to all models of CPUs.
 //!
-//! - [`sharing`]: what processors take from each other; the equation is told there.
-//! - [`placement`]: the placement of queues (`policy/vmq`), driven by the calls of `plane/node`.
+//! - [`sharing`]: contention between CPUs, with its equation.
+//! - [`placement`]: placement of queues (`policy/vmq`), called as by `plane/node`.
 
 mod placement;
 mod sharing;

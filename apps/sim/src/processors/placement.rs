@@ -1,4 +1,4 @@
-//! Which processor works off which queue: `policy/vmq`, asked as `plane/node` asks it.
+//! Placement of queues on workers: decisions of `policy/vmq`, called as by `plane/node`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,30 +9,30 @@ use suimon_vmq::{Measurements, Move, NicSpec, Processor, ProcessorBusy, QueueBus
 
 use crate::kernel::SECOND;
 
-/// How often it is measured what queues and processors cost.
+/// Interval of load measurements in ns.
 pub(crate) const PERIOD_NS: u64 = SECOND / 4;
 
-/// What was measured of a period, in ns: by VM, whose queue it is, and by processor.
+/// Busy times of a period in ns: by VM (queue), and by worker.
 pub(crate) struct Busy {
     pub(crate) queues: Vec<u64>,
     pub(crate) processors: Vec<u64>,
 }
 
-/// VMs whose queues are to be handed over, and to which processor.
+/// VMs with queues to be moved, and the destination worker of each.
 pub(crate) type Moves = Vec<(u32, u16)>;
 
-/// One queue for each VM.
+/// Placement with one queue per VM.
 pub(crate) struct Placement {
     vmq: Vmq,
-    /// Queues on their way to another processor.
+    /// Number of queues being moved.
     pub(crate) moving: u16,
 }
 
 impl Placement {
-    /// Every VM has its queue. Returns where each begins, and what is to be moved at once.
+    /// Adds the queue of every VM. Returns the initial worker of each, and immediate moves.
     ///
     /// # Errors
-    /// What the policy refuses.
+    /// The policy rejects the configuration.
     pub(crate) fn new(
         spec: VmqSpec,
         processors: &[Processor],
@@ -52,7 +52,7 @@ impl Placement {
         Ok((placement, owners.into_values().collect(), moves))
     }
 
-    /// What was measured in a period; returns what is to be handed over.
+    /// Processes the measurement of a period. Returns the moves to carry out.
     pub(crate) fn observe(&mut self, busy: Busy, now: Time) -> Moves {
         let queues = (0..).zip(busy.queues);
         let processors = (0..).zip(busy.processors);
@@ -67,23 +67,23 @@ impl Placement {
         self.order(&observed.moves)
     }
 
-    /// A queue has been handed over.
+    /// Reports the completion of a move.
     pub(crate) fn moved(&mut self, vm: u32, to: u16, now: Time) {
         self.moving -= 1;
         self.vmq.handle_moved(queue(vm), ProcessorId(to), now);
     }
 
-    /// So many processors may be used from now on; returns what is to be handed over.
+    /// Changes the limit of the number of workers. Returns the moves to carry out.
     ///
     /// # Errors
-    /// What the policy refuses.
+    /// The policy rejects the limit.
     pub(crate) fn limit(&mut self, max_processors: u16, now: Time) -> Result<Moves> {
         let spec = VmqSpec { max_processors, ..self.vmq.spec().clone() };
         let moves = self.vmq.set_spec(spec, now)?;
         Ok(self.order(&moves))
     }
 
-    /// Processors that have queues, ascending.
+    /// Returns the workers with queues, in ascending order.
     pub(crate) fn used(&self) -> Vec<u16> {
         let mut used: Vec<u16> = self.vmq.placement().map(|(_, at)| at.0).collect();
         used.sort_unstable();

@@ -1,4 +1,4 @@
-//! `sim replay` and `sim what-if`.
+//! Commands `sim replay` and `sim what-if`.
 
 use std::path::PathBuf;
 
@@ -11,27 +11,28 @@ use crate::recording::replay::replay;
 use crate::recording::settings::Setting;
 use crate::recording::what_if::what_if;
 
-/// Drives policies as they were driven.
+/// Arguments of `replay`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ReplayFlags {
-    /// What `suimond --record` wrote.
+    /// Recording written by `suimond --record`.
     recording: PathBuf,
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
 }
 
-/// Drives policies by what they were told, with other settings.
+/// Arguments of `what-if`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WhatIfFlags {
-    /// What `suimond --record` wrote.
+    /// Recording written by `suimond --record`.
     recording: PathBuf,
-    /// Another setting: `team.NAME.algorithm=dynamic` (also `mode`, `min_links`),
-    /// `vmq.NAME.max_processors=2` (also `mode`, `enabled`, `base_processor`, `max_processor_number`,
-    /// `parking`, `high_percent`), `disk.NAME.min_iops=500` (also `max_iops`, `weight`, and `none`). Without a NAME it is for all.
+    /// Changed setting: `team.NAME.algorithm=dynamic` (also `mode`, `min_links`),
+    /// `vmq.NAME.max_processors=2` (also `mode`, `enabled`, `base_processor`,
+    /// `max_processor_number`, `parking`, `high_percent`), `disk.NAME.min_iops=500` (also
+    /// `max_iops`, `weight`, and `none`). Applies to all objects without NAME.
     #[arg(long = "set", value_name = "KEY=VALUE", required = true)]
     settings: Vec<Setting>,
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
 }

@@ -1,8 +1,9 @@
-//! What disks would have got with other limits.
+//! Delivered rates of disks under other limits.
 //!
-//! Requests come as they came: each after the answer that it came after, by as much as then, so that a client with
-//! few outstanding does not ask sooner than it could have. The device takes for each request what it took for
-//! the disk's request of the same number. So a device that is quicker or slower for another mix is not seen.
+//! Requests arrive in the recorded order: each after the completion that it followed, with the
+//! recorded delay, so that a client with a small queue depth submits no earlier than possible. The
+//! service time of a request at the device is that of the disk's request with the same number.
+//! Changes of the device's speed under a different mix are therefore not modelled.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -19,17 +20,17 @@ use suimon_storage_qos::{
 use crate::recording::settings::{Of, Setting};
 use crate::recording::what_if::{Row, WhatIf};
 
-/// A request that came.
+/// Recorded arrival of a request.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     bytes: u32,
-    /// After so many of its disk's were answered.
+    /// Number of the disk's completions before it.
     after: u32,
-    /// So long after the last of these, or when, if there were none.
+    /// Delay in ns after the last of these; the time of arrival without any.
     gap_ns: u64,
 }
 
-/// What a disk was recorded to have done.
+/// Recorded activity of a disk.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     id: Option<DiskId>,
@@ -40,14 +41,14 @@ struct Seen {
     first_ns: Option<u64>,
 }
 
-/// See the module.
+/// Calculation for disks under other limits; see the module documentation.
 pub(crate) struct DisksWhatIf {
     spec: StoreSpec,
     settings: Vec<Setting>,
     changes: Vec<(Time, Change)>,
     disks: BTreeMap<u32, Seen>,
     end: Time,
-    /// Several processors have had the store since.
+    /// Time from which several workers shared the store.
     shared: Option<Time>,
 }
 
@@ -73,7 +74,7 @@ impl DisksWhatIf {
 
     fn complete(&mut self, at: Time, slot: DiskSlot, of: Completed) {
         let seen = self.disks.entry(slot.0).or_default();
-        // More were not asked for.
+        // Completions beyond the recorded requests are ignored.
         let open = seen.arrivals.len() - seen.latencies.len().min(seen.arrivals.len());
         let requests = of.requests.min(u32::try_from(open).unwrap_or(u32::MAX));
         let each = of.latency_ns.unwrap_or_default() / u64::from(of.requests.max(1));
@@ -83,7 +84,7 @@ impl DisksWhatIf {
         seen.last_ns = at.as_ns();
     }
 
-    /// The limits as they would have been.
+    /// Returns the limits with the changed settings applied.
     fn set(&self, disk: &str, mut limits: Limits) -> Result<Limits> {
         for setting in self.settings.iter().filter(|setting| setting.is_of(Of::Disk, disk)) {
             let rate = || -> Result<Option<Iops>> {
@@ -191,7 +192,7 @@ impl WhatIf for DisksWhatIf {
     }
 }
 
-/// Whether so many minimums would have been promised.
+/// Returns the reason if the store would have rejected the minimums.
 fn refused(changes: &[(Time, Change)]) -> Option<String> {
     let (mut flows, mut capability) = (BTreeMap::<FlowSlot, u64>::new(), None);
     for (_, change) in changes {
@@ -217,23 +218,23 @@ fn refused(changes: &[(Time, Change)]) -> Option<String> {
     None
 }
 
-/// What a disk would have done.
+/// Result of a disk under other limits.
 #[derive(Clone, Debug, Default)]
 struct Did {
     operations: u64,
     last_ns: u64,
-    /// It has done all that was recorded.
+    /// True if all recorded requests are complete.
     is_out: bool,
 }
 
-/// A disk in a run.
+/// State of a disk in the calculation.
 #[derive(Debug, Default)]
 struct Going {
-    /// The next that is to come, and when its predecessor came.
+    /// Index of the next request, and the arrival time of the previous one.
     next: usize,
     came_ns: u64,
     is_coming: bool,
-    /// Sizes of those that wait.
+    /// Sizes of queued requests in bytes.
     waiting: VecDeque<u32>,
     sent: usize,
     answered: Vec<u64>,
@@ -249,7 +250,7 @@ enum Due {
     Wake,
 }
 
-/// Requests, driven by a scheduler of its own.
+/// Recorded requests processed by a separate scheduler.
 struct Run<'r> {
     of: &'r DisksWhatIf,
     scheduler: StoreScheduler,
@@ -283,7 +284,7 @@ impl<'r> Run<'r> {
         self.agenda.push(Reverse((at, self.number, next)));
     }
 
-    /// Plans the next request of a disk, if it is known when it comes.
+    /// Plans the arrival of a disk's next request once its time is known.
     fn expect(&mut self, slot: u32) {
         let (Some(seen), Some(going)) = (self.of.disks.get(&slot), self.going.get_mut(&slot))
         else {
@@ -375,7 +376,7 @@ impl<'r> Run<'r> {
                 }
                 self.expect(slot);
             }
-            // It is left where it is until there is room.
+            // Retried until the scheduler has room.
             Err(_) => {
                 let later = now + Duration::from_millis(1);
                 self.plan(later.as_ns(), Due::Arrive { slot });

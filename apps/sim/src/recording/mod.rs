@@ -1,8 +1,8 @@
-//! Recordings of a daemon (`suimond --record`): the policies driven by them again, as they were and
-//! with other settings.
+//! Recordings of a daemon (`suimond --record`): replay of policies with the recorded and with other
+//! settings.
 //!
-//! What reads the file and drives policies is `formats/recording`; here are the file, the report, and
-//! what another setting would have done, which needs assumptions that are said with the answer.
+//! `formats/recording` parses the file and calls the policies. This module contains file access,
+//! reports, and what-if calculations, whose assumptions are stated in the results.
 
 mod cli;
 mod disks;

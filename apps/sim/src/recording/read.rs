@@ -1,4 +1,4 @@
-//! The file of a recording.
+//! File of a recording.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -9,16 +9,16 @@ use suimon_recording::{
     BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, Record, block_body, block_header, open, records,
 };
 
-/// A recording that is read block by block.
+/// Recording that is read block by block.
 pub(crate) struct Recording<R> {
     from: R,
     offset: u64,
-    /// It ends within a block that begins here.
+    /// Offset of an incomplete block at the end.
     pub(crate) cut: Option<u64>,
 }
 
 impl Recording<BufReader<File>> {
-    /// Opens a file.
+    /// Opens the file of a recording.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let told = || format!("{}", path.display());
         let file = File::open(path).with_context(told)?;
@@ -27,7 +27,7 @@ impl Recording<BufReader<File>> {
 }
 
 impl<R: Read> Recording<R> {
-    /// What can be read.
+    /// Reads the header of a recording.
     pub(crate) fn new(mut from: R) -> Result<Self> {
         let mut header = Vec::new();
         from.by_ref().take(FILE_HEADER_BYTES as u64).read_to_end(&mut header)?;
@@ -35,7 +35,7 @@ impl<R: Read> Recording<R> {
         Ok(Self { from, offset: FILE_HEADER_BYTES as u64, cut: None })
     }
 
-    /// Has all records seen, with where each begins.
+    /// Passes each record and its offset to `see`.
     pub(crate) fn for_each(
         &mut self,
         mut see: impl FnMut(u64, Record<'_>) -> Result<()>,
@@ -51,7 +51,7 @@ impl<R: Read> Recording<R> {
         Ok(())
     }
 
-    /// The next block's body; whether there is one.
+    /// Reads the body of the next block. Returns false at the end.
     fn next_block(&mut self, body: &mut Vec<u8>) -> Result<bool> {
         body.clear();
         let begins = self.offset;
@@ -66,7 +66,7 @@ impl<R: Read> Recording<R> {
         }
         let header = block_header(header, begins)?;
         let length = u64::from(header.length);
-        // No more memory than there are bytes.
+        // Allocates only as much memory as the file has bytes.
         if self.from.by_ref().take(length).read_to_end(body)? as u64 != length {
             self.cut = Some(begins);
             body.clear();

@@ -1,5 +1,4 @@
-//! The policies of a recording, driven by it again: each decision has to be the one that was
-//! recorded, byte for byte.
+//! Replay of a recording: each decision of the policies must equal the recorded one, byte for byte.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,26 +14,26 @@ use suimon_recording::{
 use crate::recording::read::Recording;
 use crate::recording::what_if::{learn, store_name};
 
-/// Characters of an input that are told.
+/// Largest number of characters of an input that is shown.
 const SHOWN_MAX: usize = 400;
 
-/// A decision that is another one now.
+/// Decision that differs from the recorded one.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Differs {
-    /// Where its record begins in the file.
+    /// Offset of its record in the file.
     pub(crate) offset: u64,
-    /// When, on the processors' clock.
+    /// Time on the workers' clock.
     pub(crate) at_ns: u64,
-    /// Which step of its stream, from 1.
+    /// Number of the step in its stream, from 1.
     pub(crate) step: u64,
-    /// What the policy was told.
+    /// Input of the policy as text.
     pub(crate) told: String,
-    /// What differs.
+    /// Difference between recorded and replayed decision.
     #[serde(flatten)]
     pub(crate) difference: Difference,
 }
 
-/// What came of one policy.
+/// Result of the replay for one policy.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StreamReport {
     pub(crate) stream: StreamId,
@@ -43,18 +42,18 @@ pub(crate) struct StreamReport {
     pub(crate) began_ns: u64,
     pub(crate) last_ns: u64,
     pub(crate) steps: u64,
-    /// The first that differs.
+    /// First decision that differs, if any.
     pub(crate) differs: Option<Differs>,
-    /// Why it is not recorded to its end.
+    /// Reason why the recording of the policy is incomplete.
     pub(crate) lost: Option<Loss>,
 }
 
-/// What came of a recording.
+/// Result of the replay of a recording.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Replay {
     pub(crate) about: About,
     pub(crate) streams: Vec<StreamReport>,
-    /// The file ends within a block that begins there.
+    /// Offset of an incomplete block at the end of the file.
     pub(crate) cut: Option<u64>,
     #[serde(skip)]
     pub(crate) names: Names,
@@ -65,7 +64,7 @@ struct Stream {
     report: StreamReport,
 }
 
-/// Drives all policies.
+/// Replays all policies of a recording.
 pub(crate) fn replay<R: Read>(mut recording: Recording<R>) -> Result<Replay> {
     let mut streams = BTreeMap::<StreamId, Stream>::new();
     let mut replay = Replay::default();
@@ -120,7 +119,7 @@ impl Stream {
         now: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         let report = &mut self.report;
-        // What follows a difference says nothing.
+        // Later decisions depend on the differing one and are not compared.
         if report.differs.is_some() {
             return Ok(());
         }
@@ -142,12 +141,12 @@ impl Stream {
 }
 
 impl Replay {
-    /// Whether all decisions are as they were recorded.
+    /// Returns true if all decisions equal the recorded ones.
     pub(crate) fn is_same(&self) -> bool {
         self.streams.iter().all(|of| of.differs.is_none())
     }
 
-    /// For people.
+    /// Returns the result as text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         let About { version, host, .. } = &self.about;
@@ -171,7 +170,7 @@ impl Replay {
         text
     }
 
-    /// What differs, for people.
+    /// Returns the differences as text.
     pub(crate) fn differences(&self) -> String {
         let mut text = String::new();
         for of in &self.streams {

@@ -1,4 +1,4 @@
-//! Policies that chance drives, recorded.
+//! Recordings of policies with random inputs, for tests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use suimon_vmq::{Measurements, NicSpec, Processor, ProcessorBusy, QueueBusy, Vmq
 
 use crate::kernel::{Dice, SECOND};
 
-/// Keeps blocks' bodies.
+/// Sink that keeps the bodies of blocks.
 #[derive(Default)]
 pub(super) struct Bodies {
     streams: Mutex<u32>,
@@ -50,7 +50,7 @@ pub(super) fn kept() -> (Arc<Bodies>, Arc<dyn Sink>) {
 }
 
 impl Bodies {
-    /// The bodies, each a block's.
+    /// Returns the bodies of all blocks.
     pub(super) fn bodies(&self) -> Vec<Vec<u8>> {
         let about = encode_about(&About { host: "h".to_owned(), ..About::default() });
         [about].into_iter().chain(self.bodies.lock().unwrap().clone()).collect()
@@ -75,7 +75,7 @@ fn team_spec(algorithm: Algorithm) -> TeamSpec {
     TeamSpec::new(TeamId(9), TeamMode::SwitchIndependent, algorithm, &members)
 }
 
-/// A team whose flows are few and uneven, and one of whose links comes and goes.
+/// Records a team with few uneven flows and a link that fails repeatedly.
 fn team(sink: &Arc<dyn Sink>, algorithm: Algorithm, seconds: u64) {
     let mut dice = Dice::new(7, "team");
     let at = |second: u64| Time::from_ns(SECOND * (100 + second));
@@ -104,8 +104,8 @@ fn team(sink: &Arc<dyn Sink>, algorithm: Algorithm, seconds: u64) {
     }
 }
 
-/// A team that speaks LACP to another one, over two links of which one comes and goes and now and then
-/// damages a frame.
+/// Records a team that exchanges LACPDUs with another one over two links. One link fails
+/// repeatedly, and some frames are damaged.
 fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
     let mut dice = Dice::new(7, "lacp");
     let at = |step: u64| Time::from_ns(SECOND * 500 + SECOND / 10 * step);
@@ -160,7 +160,7 @@ fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
     ours.flush();
 }
 
-/// Four queues on four processors, whose loads rise and fall.
+/// Records four queues on four workers with varying loads.
 fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
     let mut dice = Dice::new(7, "vmq");
     let period = Duration::from_millis(250);
@@ -200,7 +200,7 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
     }
 }
 
-/// A node that leads the store that it has alone.
+/// Records a node that is the only user and leader of a store.
 fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
     let mut dice = Dice::new(7, "cluster");
     let at = |turn: u64| Time::from_ns(SECOND * 300 + SECOND / 4 * turn);
@@ -248,13 +248,13 @@ fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
     leader.flush();
 }
 
-/// A write of 8 KiB that completed after `latency_ns`.
+/// Returns a write of 8 KiB that completed after `latency_ns`.
 const fn ended(latency_ns: Option<u64>) -> Completed {
     Completed { operation: Operation::Write, bytes: 8192, requests: 1, latency_ns }
 }
 
-/// Two disks with limits on a device that takes 1 ms for each request, and has eight at a time. Each
-/// has as many requests outstanding as it may. Returns when it was over.
+/// Runs two disks with limits on a device with a service time of 1 ms and eight requests in flight.
+/// Each disk keeps its queue full. Returns the time of the end.
 fn disks(scheduler: &mut Recorded<StoreScheduler>, from: Time, ms: u64) -> Time {
     let slots = [DiskSlot(0), DiskSlot(1)];
     let mut ends: Vec<(Time, DiskSlot)> = Vec::new();
@@ -289,7 +289,8 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, from: Time, ms: u64) -> Time 
             scheduler.observe(now);
         }
     }
-    // What is under way ends, and what waits goes, so that the next to drive it begins with nothing.
+    // Completes requests in flight and queued ones, so that the next worker starts with an empty
+    // scheduler.
     while !ends.is_empty() {
         now = now + Duration::from_millis(1);
         for (_, slot) in std::mem::take(&mut ends) {
@@ -308,7 +309,7 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, from: Time, ms: u64) -> Time 
     now
 }
 
-/// A store that one processor has, then two, then one again.
+/// Records a store used by one worker, then by two, then by one again.
 pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
     let spec = StoreSpec { depth_min: 8, depth_max: 8, ..StoreSpec::default() };
     let from = Time::from_ns(SECOND * 50);
@@ -372,7 +373,7 @@ pub(super) fn recorded() -> Arc<Bodies> {
     recorded_for(20)
 }
 
-/// The same; the store is driven by one processor for so many milliseconds.
+/// Returns the recording with the store used by one worker for `ms` milliseconds.
 pub(super) fn recorded_for(ms: u64) -> Arc<Bodies> {
     let (kept, sink) = kept();
     team(&sink, Algorithm::Dynamic, 60);

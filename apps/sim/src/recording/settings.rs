@@ -1,11 +1,11 @@
-//! `--set KEY=VALUE`.
+//! Option `--set KEY=VALUE`.
 
 use std::str::FromStr;
 
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-/// What a setting is of.
+/// Kind of object that a setting belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Of {
@@ -14,11 +14,11 @@ pub(crate) enum Of {
     Disk,
 }
 
-/// Another setting.
+/// Changed setting of one kind of object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Setting {
     pub(crate) of: Of,
-    /// Whose; `None`: of all.
+    /// Name of the object; `None` for all.
     pub(crate) name: Option<String>,
     pub(crate) field: String,
     pub(crate) value: String,
@@ -45,12 +45,12 @@ impl FromStr for Setting {
 }
 
 impl Setting {
-    /// Whether it is of this one.
+    /// Returns true if the setting applies to this object.
     pub(crate) fn is_of(&self, of: Of, name: &str) -> bool {
         self.of == of && self.name.as_deref().is_none_or(|wanted| wanted == name)
     }
 
-    /// As it was written.
+    /// Returns the setting in its original notation.
     pub(crate) fn text(&self) -> String {
         let of = match self.of {
             Of::Team => "team",
@@ -61,7 +61,7 @@ impl Setting {
         format!("{of}{name}.{}={}", self.field, self.value)
     }
 
-    /// Its value; texts as they are, numbers and `true` as such, and `none`.
+    /// Parses the value: numbers, `true`, `none`, or text.
     pub(crate) fn value<T: serde::de::DeserializeOwned>(&self) -> Result<T> {
         let value = match self.value.as_str() {
             "none" => serde_json::Value::Null,
@@ -76,7 +76,7 @@ impl Setting {
         }
     }
 
-    /// It is no setting of what it is of.
+    /// Returns the error for an unknown setting.
     pub(crate) fn unknown<T>(&self, known: &str) -> Result<T> {
         bail!("--set {}: there is no `{}`; there are {known}", self.text(), self.field)
     }

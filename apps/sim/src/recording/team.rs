@@ -1,4 +1,4 @@
-//! What a team would have done with other settings.
+//! Distribution of a team's traffic under other settings.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,19 @@ use suimon_teaming::{Algorithm, BucketLoad, MemberId, Team, TeamSpec};
 use crate::recording::settings::Setting;
 use crate::recording::what_if::{Row, WhatIf};
 
-/// What a team did.
+/// Totals of a team under one setting.
 #[derive(Clone, Debug, Default)]
 struct Sum {
     distributions: u64,
     announcements: u64,
     events: u64,
-    /// Bytes by member, as far as they are known.
+    /// Bytes by member, as far as known.
     carried: BTreeMap<MemberId, u64>,
-    /// In the second in which the busiest member had the largest part of all: that part, in
-    /// thousandths.
+    /// Largest share of one member in the traffic of any second, in thousandths.
     worst: u64,
 }
 
-/// See the module.
+/// Calculation for a team under other settings; see the module documentation.
 pub(crate) struct TeamWhatIf {
     settings: Vec<Setting>,
     recorded: Team,
@@ -31,12 +30,12 @@ pub(crate) struct TeamWhatIf {
     was: Sum,
     would: Sum,
     seconds: u64,
-    /// Why loads say nothing of the other.
+    /// True if recorded loads are not applicable to the other settings.
     unknown: bool,
     refused: Option<String>,
 }
 
-/// Changes a specification.
+/// Applies settings to a specification.
 fn set(settings: &[Setting], mut spec: TeamSpec) -> Result<TeamSpec> {
     for setting in settings {
         match setting.field.as_str() {
@@ -67,7 +66,7 @@ impl TeamWhatIf {
 
     fn count_loads(&mut self, loads: &[(u16, BucketLoad)]) {
         self.seconds += 1;
-        // Both know flows by the same fields only then.
+        // Both algorithms must identify flows by the same fields.
         let knows = |team: &Team| {
             matches!(team.spec().algorithm, Algorithm::Dynamic | Algorithm::TransportPorts)
         };
@@ -93,7 +92,7 @@ impl WhatIf for TeamWhatIf {
                 let spec = set(&self.settings, spec);
                 TeamInput::Spec(spec.map_err(|error| Fault::Body(error.to_string()))?)
             }
-            // Flows are where they are wanted.
+            // Flows are assumed to be on the member selected by the policy.
             TeamInput::Loads(mut loads) => {
                 loads.iter_mut().for_each(|(_, load)| load.member = None);
                 TeamInput::Loads(loads)
@@ -172,7 +171,7 @@ impl Sum {
         }
         let all: u64 = second.values().sum();
         let most = second.values().max().copied().unwrap_or_default();
-        // Of a second with next to nothing it says nothing.
+        // Seconds with little traffic are not representative.
         if all > 1 << 20 {
             self.worst = self.worst.max(most.saturating_mul(1000) / all);
         }

@@ -1,5 +1,5 @@
-//! Recordings of policies that chance drives: they are replayed as they were, and what was changed
-//! in them is found out.
+//! Recordings of policies with random inputs: they replay without differences, and modifications
+//! are detected.
 
 use anyhow::Result;
 use suimon_recording::{Names, RecordingError, StreamId, encode_names, records};
@@ -47,12 +47,12 @@ fn what_was_recorded_is_decided_again() {
     );
     let least = [63, 200, 410, 210, 150, 10_000];
     assert!(told.iter().zip(least).all(|((_, steps), least)| *steps > least), "{told:?}");
-    // What a killed daemon leaves is read as far as it goes.
+    // An incomplete recording of a killed daemon is read up to its end.
     let cut = replayed(&file[..file.len() - 5]).unwrap();
     assert!(cut.is_same() && cut.cut.is_some(), "{cut:?}");
 }
 
-/// Every byte of every decision, one after another, in a part of the recording.
+/// Verifies that a modified byte in any decision is detected, in a part of the recording.
 #[test]
 fn one_changed_byte_in_a_decision_is_found_out() {
     let bodies = recorded().bodies();
@@ -63,7 +63,7 @@ fn one_changed_byte_in_a_decision_is_found_out() {
         for place in (0..body.len()).step_by(if body.len() > 2000 { body.len() / 40 } else { 31 }) {
             let mut changed = bodies.clone();
             changed[at][place] ^= 1;
-            // The checksum tells, and names the block.
+            // The checksum detects the modification and identifies the block.
             let mut damaged = file(&bodies);
             let begins: usize = 12 + bodies[..at].iter().map(|of| of.len() + 8).sum::<usize>();
             damaged[begins + 8 + place] ^= 1;
@@ -75,7 +75,7 @@ fn one_changed_byte_in_a_decision_is_found_out() {
             if !in_decision(body, place) {
                 continue;
             }
-            // So does the comparison, where somebody has made the checksum anew.
+            // With a recomputed checksum, the comparison detects the modification.
             match replayed(&file(&changed)) {
                 Ok(replay) => assert!(!replay.is_same(), "block {at}, byte {place}"),
                 Err(error) => assert!(error.is::<RecordingError>(), "{error}"),
@@ -86,7 +86,7 @@ fn one_changed_byte_in_a_decision_is_found_out() {
     assert!(found > 20, "{found}");
 }
 
-/// Whether a byte of a body is one of a decision.
+/// Returns true if a byte of a body belongs to a decision.
 fn in_decision(body: &[u8], place: usize) -> bool {
     let begins = body.as_ptr() as usize;
     records(body, 0).any(|record| {
@@ -96,7 +96,7 @@ fn in_decision(body: &[u8], place: usize) -> bool {
     })
 }
 
-/// Whatever a file has in it is replayed, or refused with where and why.
+/// Verifies that any file content is replayed, or rejected with location and reason.
 #[test]
 fn any_bytes_are_an_answer_or_an_error_with_its_place() {
     let bodies = recorded().bodies();
@@ -109,7 +109,7 @@ fn any_bytes_are_an_answer_or_an_error_with_its_place() {
             let place = dice.below(changed[at].len() as u64) as usize;
             let old = changed[at][place];
             match dice.below(6) {
-                // Mostly other numbers, which policies are told then.
+                // Mostly changed digits, which reach the policies as different inputs.
                 0..=3 if old.is_ascii_digit() => {
                     changed[at][place] = b'0' + dice.below(10) as u8;
                 }
@@ -158,7 +158,7 @@ fn another_algorithm_would_have_carried_the_same_bytes_otherwise() {
     assert_eq!((was, would), ("switch-independent/dynamic", "switch-independent/transport-ports"));
     let percent = |text: &str| text.trim_end_matches(" %").parse::<f64>().unwrap();
     let (was, would) = row(&answer, "bytes by member 1");
-    // Flows by numbers are uneven; by load they are not.
+    // The distribution by hash is uneven, that by load is even.
     assert!((percent(was) - 50.0).abs() + 1.0 < (percent(would) - 50.0).abs(), "{answer:#?}");
     let unknown = asked(&file, &["team.algorithm=hyper-v-port"]).unwrap();
     assert!(unknown.policies[0].notes[0].contains("is not known"), "{unknown:#?}");

@@ -1,8 +1,9 @@
-//! What VMQ would have done with other settings.
+//! Placement of queues by VMQ under other settings.
 //!
-//! A queue is taken to cost what it cost, wherever it is, and a processor what is not its queues'; where
-//! that is more than there is, each queue gets its part. Moves are carried out at once. So a queue that would
-//! have got more, or other work that would have made room, is not seen.
+//! The cost of a queue is assumed to be independent of its worker, and so is the other load of a
+//! worker. On an overloaded worker, each queue gets a proportional share. Moves take effect
+//! immediately. Additional demand of queues that would have received more CPU time is therefore not
+//! modelled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,26 +15,26 @@ use suimon_vmq::{Load, Measurements, ProcessorBusy, QueueBusy, Vmq, VmqSpec};
 use crate::recording::settings::Setting;
 use crate::recording::what_if::{Row, WhatIf};
 
-/// Above so many thousandths of its time a processor does all it can.
+/// Utilisation in thousandths above which a worker counts as saturated.
 const SATURATED: u64 = 980;
 
-/// What VMQ did.
+/// Totals of VMQ under one setting.
 #[derive(Clone, Debug, Default)]
 struct Sum {
     moves: u64,
     ns: u64,
-    /// Processors that worked for queues, times for how long.
+    /// Number of workers with queues, multiplied by time.
     used: u64,
     used_max: usize,
-    /// Thousandths of the busiest processor, times for how long.
+    /// Utilisation of the busiest worker in thousandths, multiplied by time.
     busiest: u64,
-    /// For how long it did all it could.
+    /// Time for which it was saturated.
     saturated_ns: u64,
-    /// What queues wanted and would not have got.
+    /// CPU time that queues would have lacked.
     short_ns: u64,
 }
 
-/// See the module.
+/// Calculation for VMQ under other settings; see the module documentation.
 pub(crate) struct VmqWhatIf {
     settings: Vec<Setting>,
     recorded: Vmq,
@@ -78,7 +79,7 @@ impl VmqWhatIf {
         })
     }
 
-    /// What would have been measured.
+    /// Returns the measurements that would have resulted.
     fn measured(&self, of: &Measurements) -> (Measurements, u64) {
         let was: BTreeMap<QueueId, ProcessorId> = self.recorded.placement().collect();
         let would: BTreeMap<QueueId, ProcessorId> = self.other.placement().collect();
@@ -121,7 +122,7 @@ impl VmqWhatIf {
     }
 }
 
-/// Carries moves out at once.
+/// Carries out moves of queues immediately.
 fn carry_out(vmq: &mut Vmq, at: Time, input: &VmqInput) -> u64 {
     let decision = vmq.step(at, input);
     for of in decision.moves() {
@@ -139,7 +140,7 @@ impl WhatIf for VmqWhatIf {
                 let spec = spec.map_err(|error| Fault::Body(error.to_string()))?;
                 Some(VmqInput::Configure(VmqBirth { spec, processors: processors.clone() }))
             }
-            // Where its moves bring queues only the recorded one was told.
+            // Results of moves were reported for the recorded placement only.
             VmqInput::Found { .. } | VmqInput::Moved { .. } => None,
             other => Some(other.clone()),
         };

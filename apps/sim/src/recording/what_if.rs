@@ -1,5 +1,5 @@
-//! What another setting would have done: the policies are told what was recorded, with the setting in
-//! place of theirs, and what they decide is counted beside what they decided.
+//! What-if calculation: policies receive the recorded inputs with changed settings, and their
+//! results are compared with the recorded ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -17,7 +17,7 @@ use crate::recording::settings::{Of, Setting};
 use crate::recording::team::TeamWhatIf;
 use crate::recording::vmq::VmqWhatIf;
 
-/// A figure as it was, and as it would have been.
+/// Figure with the recorded and the calculated value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Row {
     pub(crate) what: String,
@@ -37,17 +37,17 @@ impl Row {
     }
 }
 
-/// The answer for one policy.
+/// Result of the calculation for one policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Told {
     pub(crate) policy: Kind,
     pub(crate) name: String,
     pub(crate) rows: Vec<Row>,
-    /// On what the figures rest, and what they do not say.
+    /// Assumptions and limits of the figures.
     pub(crate) notes: Vec<String>,
 }
 
-/// The answer.
+/// Result of the calculation for a recording.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Answer {
     pub(crate) about: About,
@@ -56,15 +56,15 @@ pub(crate) struct Answer {
     pub(crate) cut: Option<u64>,
 }
 
-/// A policy that is told what was recorded, twice: with its own settings and with others.
+/// Policy that processes the recorded inputs twice: with the recorded and with changed settings.
 pub(crate) trait WhatIf {
-    /// The policy was told something.
+    /// Processes an input of the policy.
     fn step(&mut self, at: Time, input: &[u8]) -> Result<(), Fault>;
 
-    /// What came of it; nothing, if there is nothing that the settings are of.
+    /// Returns the results; empty if no setting applies.
     ///
     /// # Errors
-    /// The settings cannot be.
+    /// A setting is invalid.
     fn tell(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)>;
 }
 
@@ -75,7 +75,7 @@ struct Stream {
     of: Box<dyn WhatIf>,
 }
 
-/// Asks a recording.
+/// Calculates the results for a recording.
 pub(crate) fn what_if<R: Read>(
     mut recording: Recording<R>,
     settings: &[Setting],
@@ -149,14 +149,14 @@ fn begin(
     })
 }
 
-/// Numbers are not used again, so what was known stays.
+/// Adds names. Numbers are never reused, so earlier names remain valid.
 pub(crate) fn learn(names: &mut Names, more: Names) {
     names.disks.extend(more.disks);
     names.ports.extend(more.ports);
     names.stores.extend(more.stores);
 }
 
-/// What a store is called whose stream has its number.
+/// Returns the name of the store with this stream number.
 pub(crate) fn store_name(names: &Names, number: &str) -> String {
     let name = number.parse().ok().and_then(|number: u32| names.stores.get(&number));
     name.cloned().unwrap_or_else(|| number.to_owned())
@@ -177,7 +177,7 @@ impl Stream {
 }
 
 impl Answer {
-    /// For people.
+    /// Returns the results as text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         let About { version, host, .. } = &self.about;

@@ -1,24 +1,24 @@
-//! An array: mirrored pairs of drives, striped, behind a cache and a link.
+//! Model of an array: striped mirrored pairs of drives, with a cache and a link.
 //!
-//! What a request goes through
-//! - The link: bytes / link rate, one request after the other; then the controller's time.
-//! - A write is acknowledged when the cache has room for it, in the order of arrival, and
-//!   written to the drives afterwards. Without a cache it is acknowledged when it is on both
-//!   drives of each pair that it touches.
-//! - A read hits the cache with a fixed probability, and is acknowledged at once then; else it is
-//!   read from the drive of each pair that has less to do.
-//! - A request is cut at the stripe's borders; piece i of the volume is on pair i mod pairs. A
-//!   volume's disks lie one after the other from the outermost track on.
+//! Path of a request
+//! - Link: bytes / link rate, sequentially; then the controller's time.
+//! - A write is acknowledged when the cache has room for it, in order of arrival, and written to
+//!   the drives later. Without a cache it is acknowledged when it is on both drives of each pair
+//!   that it touches.
+//! - A read hits the cache with a fixed probability and is then acknowledged immediately. Otherwise
+//!   it is read from the drive of each pair with the shorter queue.
+//! - A request is split at stripe boundaries; stripe i of the volume is on pair i mod pairs. The
+//!   disks of a volume are adjacent, starting at the outermost track.
 //!
-//! Saturation is not a parameter: it is where drives have something to do all the time. Neither is
-//! latency: it is what waiting for the link, the cache and the drives comes to.
+//! Saturation and latency are not parameters. They result from the utilisation of the drives, and
+//! from queueing at link, cache and drives.
 //!
-//! Noise: each service of a drive takes longer or shorter by up to `noise_percent`, evenly
-//! distributed. Faults: for a while nothing is answered, or all drives take so many times as long.
+//! Noise: service times of drives vary by up to `noise_percent`, uniformly distributed. Faults: for
+//! some time no request completes, or all drives are slower by a factor.
 //!
-//! Parameters: the number of pairs and the size of disks are the published testbed's; drives are
-//! those of a product manual ([`drive`](super::drive)); stripe, cache, link and controller are not
-//! published, and are assumed as each scenario says.
+//! Parameters: the number of pairs and the size of disks are those of the published testbed; drives
+//! are those of a product manual ([`drive`](super::drive)). Stripe, cache, link and controller are
+//! unpublished and assumed in each scenario.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,53 +28,53 @@ use suimon_quantity::Time;
 use crate::kernel::Dice;
 use crate::storage::drive::{Drive, DriveSpec, Part};
 
-/// What an array is made of.
+/// Parameters of an array of drives.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ArraySpec {
-    /// Mirrored pairs of drives.
+    /// Number of mirrored pairs of drives.
     pub(crate) pairs: u32,
     pub(crate) stripe_kb: u32,
-    /// Writes that the cache holds until they are on drives; 0: none.
+    /// Size of the write cache; 0 for none.
     pub(crate) write_cache_mb: u32,
-    /// Reads that the cache has already, of a hundred.
+    /// Hit rate of reads in percent.
     pub(crate) read_hit_percent: u32,
-    /// What the link carries, in 10⁶ bytes a second.
+    /// Rate of the link in 10⁶ bytes per second.
     pub(crate) link_mb_s: u32,
-    /// What the controller takes for a request.
+    /// Controller time of a request.
     pub(crate) controller_us: u32,
     pub(crate) noise_percent: u32,
     pub(crate) drive: DriveSpec,
 }
 
-/// A request.
+/// Request of a node or external client to the array.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Io {
-    /// Whoever sent it knows it by this.
+    /// Identifier chosen by the sender.
     pub(crate) tag: u64,
-    /// In the volume.
+    /// Offset in the volume in bytes.
     pub(crate) offset: u64,
     pub(crate) bytes: u32,
     pub(crate) is_write: bool,
 }
 
-/// Something happens in the array.
+/// Planned event in the array.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ArrayEvent {
-    /// A request is past the link and the controller.
+    /// A request has passed link and controller.
     Arrived(Io),
-    /// A drive has served what it served.
+    /// A drive has completed its current part.
     Served { drive: u32 },
 }
 
-/// A piece of a request on its pair.
+/// Part of a request on its pair.
 #[derive(Clone, Copy, Debug)]
 struct Job {
-    /// Drives that have yet to serve it.
+    /// Number of drives that have not completed it.
     drives: u32,
     bytes: u32,
-    /// The request that is answered when it is done; `None`: it was answered already, and its
-    /// place in the cache is free then.
+    /// Request to acknowledge when the part is complete; `None` if it is already acknowledged, and
+    /// its space in the cache becomes free.
     of: Option<u64>,
 }
 
@@ -84,11 +84,11 @@ pub(crate) struct Array {
     drives: Vec<Drive>,
     jobs: Vec<Job>,
     free_jobs: Vec<u32>,
-    /// Pieces of each request that are not done.
+    /// Number of incomplete parts of each request.
     pieces: BTreeMap<u64, u32>,
-    /// Bytes in the cache that are on no drive yet.
+    /// Bytes in the cache that are not on drives yet.
     dirty: u64,
-    /// Writes for which the cache has no room.
+    /// Writes waiting for space in the cache.
     waits: VecDeque<Io>,
     link_free: Time,
     stalled_until: Time,
@@ -117,7 +117,7 @@ impl Array {
         }
     }
 
-    /// A request is sent to it.
+    /// Accepts a request from a node.
     pub(crate) fn send(&mut self, now: Time, io: Io) {
         let on_link = u64::from(io.bytes) * 1000 / u64::from(self.spec.link_mb_s);
         self.link_free = Time::from_ns(self.link_free.max(now).as_ns() + on_link);
@@ -125,7 +125,7 @@ impl Array {
         self.planned.push((Time::from_ns(at), ArrayEvent::Arrived(io)));
     }
 
-    /// What it planned happens.
+    /// Processes an event at its planned time.
     pub(crate) fn handle(&mut self, now: Time, event: ArrayEvent) {
         if now < self.stalled_until {
             self.planned.push((self.stalled_until, event));
@@ -137,22 +137,22 @@ impl Array {
         }
     }
 
-    /// It answers nothing and serves nothing until then.
+    /// Stops all processing until a time.
     pub(crate) fn stall(&mut self, until: Time) {
         self.stalled_until = self.stalled_until.max(until);
     }
 
-    /// Until then its drives take `percent` of what they take.
+    /// Slows the drives to a percentage of their duration until a time.
     pub(crate) fn slow_down(&mut self, until: Time, percent: u32) {
         self.slow = Some((until, percent));
     }
 
-    /// What is to be handed to [`Array::handle`], and when.
+    /// Returns the planned events with their times, to be passed to [`Array::handle`].
     pub(crate) fn take_planned(&mut self) -> Vec<(Time, ArrayEvent)> {
         std::mem::take(&mut self.planned)
     }
 
-    /// Requests that were answered, by their tags.
+    /// Returns the tags of completed requests.
     pub(crate) fn take_answered(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.answered)
     }
@@ -171,11 +171,11 @@ impl Array {
         self.admit(now);
     }
 
-    /// Takes writes into the cache, as far as there is room.
+    /// Moves waiting writes into the cache as far as space permits.
     fn admit(&mut self, now: Time) {
         let size = u64::from(self.spec.write_cache_mb) << 20;
         while let Some(io) = self.waits.front().copied() {
-            // One that is larger than the cache goes when it is empty.
+            // A write larger than the cache proceeds when the cache is empty.
             if self.dirty > 0 && self.dirty + u64::from(io.bytes) > size {
                 return;
             }
@@ -186,7 +186,7 @@ impl Array {
         }
     }
 
-    /// Hands a request's pieces to the drives.
+    /// Splits a request into parts for the drives.
     fn serve(&mut self, now: Time, io: Io, of: Option<u64>) {
         let stripe = u64::from(self.spec.stripe_kb) << 10;
         let pairs = u64::from(self.spec.pairs);
@@ -248,7 +248,7 @@ impl Array {
         self.begin(now, drive as usize);
     }
 
-    /// A piece is where it belongs.
+    /// Completes a part of a request.
     fn done(&mut self, now: Time, bytes: u32, of: Option<u64>) {
         let Some(tag) = of else {
             self.dirty -= u64::from(bytes);

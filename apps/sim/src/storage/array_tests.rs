@@ -1,4 +1,4 @@
-//! The model of an array against what its parameters say.
+//! Model of an array compared with its parameters.
 
 use suimon_quantity::Time;
 
@@ -27,7 +27,8 @@ fn spec() -> ArraySpec {
     }
 }
 
-/// Requests a second, of so many at a time, at places that `place` names by their number.
+/// Returns the requests per second at a queue depth. `place` returns the offset of each request by
+/// its number.
 fn rate(
     spec: ArraySpec,
     depth: u64,
@@ -77,7 +78,7 @@ fn seeks_take_what_the_manual_says() {
     assert!((mean_us / 8500.0 - 1.0).abs() < 0.01, "{mean_us}");
 }
 
-/// One small read at a time takes a seek, half a turn and hardly more.
+/// Verifies that a small read at depth 1 takes one seek and half a rotation.
 #[test]
 fn one_read_at_a_time_takes_a_seek_and_half_a_turn() {
     let ms = 1000.0 / rate(spec(), 1, 4096, false, &mut anywhere(4096));
@@ -85,7 +86,7 @@ fn one_read_at_a_time_takes_a_seek_and_half_a_turn() {
     assert!((ms / expected - 1.0).abs() < 0.03, "{ms} of {expected}");
 }
 
-/// More at a time are served at a time, until all drives have something to do: ten for reads.
+/// Verifies that the rate rises with the queue depth until all drives are saturated: ten for reads.
 #[test]
 fn more_at_a_time_are_more_a_second_until_all_drives_are_busy() {
     let rates: Vec<f64> = [1, 4, 16, 64, 256]
@@ -107,7 +108,8 @@ fn sequential_reads_need_no_seeks() {
     assert!(sequential > 2.5 * random, "{sequential} and {random}");
 }
 
-/// A write is on both drives of its pair; a cache answers before, as long as it has room.
+/// Verifies that a write occupies both drives of its pair, and that a cache acknowledges earlier as
+/// long as it has space.
 #[test]
 fn writes_cost_both_drives_and_a_cache_only_puts_that_off() {
     let without = rate(spec(), 64, 4096, true, &mut anywhere(4096));

@@ -1,4 +1,4 @@
-//! Finds the value of a parameter that nobody published.
+//! Calibration of an unpublished parameter.
 
 use std::fmt;
 
@@ -8,19 +8,18 @@ use serde::Serialize;
 use crate::storage::measure::capability;
 use crate::storage::spec::StorageScenario;
 
-/// What was found.
+/// Result of the calibration of a parameter.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Calibrated {
     pub(crate) parameter: String,
-    /// The value that comes nearest.
+    /// Value with the closest result.
     pub(crate) value: u32,
-    /// What the scenario has.
+    /// Value of the parameter in the scenario.
     pub(crate) is: u32,
-    /// What comes out with the value, and what was to come out, in normalised operations per
-    /// second.
+    /// Result with this value, and target, in normalised operations per second.
     pub(crate) iops: u64,
     pub(crate) target_iops: u64,
-    /// What comes out with the least and the most that the manual allows.
+    /// Results with the lowest and highest value permitted by the manual.
     pub(crate) iops_low: u64,
     pub(crate) iops_high: u64,
 }
@@ -36,11 +35,10 @@ impl fmt::Display for Calibrated {
     }
 }
 
-/// Looks for the value with which the array does what it is to do.
+/// Searches for the value with which the array reaches the target.
 ///
 /// # Errors
-/// The scenario does not say what is to be calibrated, or no value that the manual allows
-/// brings it about.
+/// The scenario defines no calibration, or no value permitted by the manual reaches the target.
 pub(crate) fn calibrate(scenario: &StorageScenario, seed: u64) -> Result<Calibrated> {
     let Some(spec) = &scenario.calibrate else {
         bail!("calibrate: the scenario does not say what is to be calibrated")
@@ -56,7 +54,7 @@ pub(crate) fn calibrate(scenario: &StorageScenario, seed: u64) -> Result<Calibra
         let (key, target) = (&spec.parameter, spec.target_iops);
         bail!("{key}: from {low} to {high} the array does {iops_low} to {iops_high}, not {target}");
     }
-    // Faster media never make a slower array.
+    // The rate of the array rises monotonically with that of the media.
     while high - low > 1 {
         let middle = low + (high - low) / 2;
         if with(middle) < spec.target_iops { low = middle } else { high = middle }

@@ -1,4 +1,4 @@
-//! What a swarm does to a run: limits that change, VMs that come and go, and faults.
+//! Events of swarm runs: changes of limits, VMs that start and stop, and faults.
 
 use suimon_cluster_qos::{PROMISED_PERCENT_MAX, Terms};
 use suimon_quantity::Iops;
@@ -9,10 +9,11 @@ use crate::kernel::{Dice, SECOND};
 use crate::storage::deed::Deed;
 use crate::storage::spec::{StorageScenario, SwarmSpec};
 
-/// What is done in the run with that seed, and when.
+/// Draws the events of the run with this seed, with their times.
 ///
-/// In a cluster, whose store can do so much, no more minimums are asked for than may be promised: what
-/// is refused then depends on who is heard first. Who asks for too much is told, but checkers do not know whom.
+/// In a cluster, whose store has the given capacity, the requested minimums never exceed the
+/// reservable capacity: the set of rejected minimums would depend on the order of reports, which
+/// checkers cannot determine.
 pub(crate) fn deeds(
     scenario: &StorageScenario,
     spec: &SwarmSpec,
@@ -38,7 +39,7 @@ pub(crate) fn deeds(
         let (fault, ns) = draw(&mut dice, nodes, 1, members);
         deeds.push((at, Deed::Cluster { fault, ns }));
     }
-    // In order, so that what is refused does not depend on how it was drawn.
+    // Sorted, so that rejections do not depend on the order of drawing.
     deeds.sort_by_key(|(at, _)| *at);
     if let Some(cluster) = &scenario.cluster {
         let promisable = can * cluster.declared_percent / 100 * PROMISED_PERCENT_MAX / 100;
@@ -48,7 +49,7 @@ pub(crate) fn deeds(
     deeds
 }
 
-/// Leaves out minimums that come to more than may be promised with those before.
+/// Removes minimums that, with the earlier ones, exceed the reservable capacity.
 fn fit(deeds: &mut Vec<(u64, Deed)>, disks: usize, most: u64) {
     let mut minimums = vec![0; disks];
     deeds.retain(|(_, deed)| {
@@ -73,7 +74,7 @@ fn change(dice: &mut Dice, disks: u64, spec: &SwarmSpec) -> Deed {
     let min = if dice.percent(50) { 0 } else { dice.within(1, spec.min_iops.max(1)) };
     let max = match dice.below(4) {
         0 | 1 => 0,
-        // Next to the minimum there is the least to make up for slow requests with.
+        // Maximums close to the minimum leave the least margin to compensate for slow requests.
         2 => min + dice.within(0, min / 10),
         _ => min + dice.within(100, 3 * spec.min_iops),
     };

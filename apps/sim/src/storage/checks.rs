@@ -1,7 +1,7 @@
-//! What was promised of disks, held against what happens.
+//! Checkers of disks.
 //!
-//! These know limits, the array's capability and what disks ask for. They know nothing of tags,
-//! budgets or depths, and ask no scheduler.
+//! These checkers are given limits, the array's capacity and the demands of disks. They use neither
+//! tags, budgets nor queue depths, and do not query schedulers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,24 +12,24 @@ use crate::cluster::{Clock, ClusterFact, HeldTo, Place};
 use crate::kernel::{Checker, Complaints, SECOND};
 use crate::storage::facts::Fact;
 
-/// So much of a maximum may be made up for: over any window a disk does what its maximum comes to
-/// in the window and 20 ms (80 ms beside a minimum), and one request (as `policy/storage_qos`
-/// promises).
+/// Tolerance of a maximum in time: over any window, a disk may exceed its maximum by the operations
+/// of 20 ms (80 ms with a minimum) and one request, as guaranteed by `policy/storage_qos`.
 const CATCH_UP_NS: i128 = 20_000_000;
 const CATCH_UP_WITH_MINIMUM_NS: i128 = 80_000_000;
-/// A minimum is judged over so long.
+/// Evaluation window of a minimum in ns.
 const JUDGED_NS: u64 = 5 * SECOND;
-/// From so long after a change on.
+/// Time in ns after a change before a minimum is evaluated.
 const GRACE_NS: u64 = 2 * SECOND;
-/// So much of a minimum is delivered at least, beside one request at either end.
+/// Smallest part of a minimum that must be delivered, in percent, with one request of tolerance at
+/// each end.
 const MET_PERCENT: u64 = 98;
-/// The array is not left idle for longer while somebody waits for it.
+/// Longest idle time of the array in ns while requests wait for it.
 const IDLE_NS: u64 = SECOND / 10;
 
-/// Over any window no disk is let do more than its maximum, as its node's clock counts.
+/// Checks that over any window no disk exceeds its maximum, measured by its node's clock.
 pub(crate) struct Maximum {
     disks: BTreeMap<u32, Carried>,
-    /// The clock of each disk's node.
+    /// Clock of each disk's node.
     clocks: Vec<Clock>,
 }
 
@@ -41,12 +41,13 @@ impl Maximum {
 
 #[derive(Default)]
 struct Carried {
-    /// Per second; 0: no maximum.
+    /// Maximum per second; 0 for none.
     max: i128,
     catch_up_ns: i128,
-    /// Operations that were let go, times 10⁹.
+    /// Dispatched operations times 10⁹.
     sum: i128,
-    /// The least of what was let go by then less what the maximum carried until then.
+    /// Smallest earlier difference between dispatched operations and those permitted by the
+    /// maximum.
     least: Option<i128>,
     largest: i128,
 }
@@ -86,14 +87,14 @@ impl Checker<Fact> for Maximum {
     }
 }
 
-/// So long what was not used of what a node is held to may be made up for.
+/// Tolerance of a node's limit in time: unused capacity of 20 ms may be used later.
 const KEPT_NS: i128 = 20_000_000;
 
-/// Over any window a node lets go no more than it is held to, beside what it may make up for and a request of
-/// each disk.
+/// Checks that over any window a node does not exceed its limit, except for the tolerance and one
+/// request of each disk.
 pub(crate) struct Within {
     disks: Vec<u32>,
-    /// What may be beyond.
+    /// Permitted excess.
     allowed: i128,
     nodes: BTreeMap<u32, HeldNode>,
 }
@@ -108,7 +109,7 @@ struct HeldNode {
 }
 
 impl HeldNode {
-    /// Adds up what may be let go by now.
+    /// Accumulates the permitted operations up to a time.
     fn pass(&mut self, now: u64) {
         while self.at < now {
             let until = self.to.changes_after(self.at).map_or(now, |at| at.min(now));
@@ -154,8 +155,8 @@ impl Checker<Fact> for Within {
     }
 }
 
-/// Requests of a disk go in the order in which they were asked for, each once, and each answer
-/// is one of a request that went.
+/// Checks that requests of a disk are dispatched in order of submission, each once, and that each
+/// completion belongs to a dispatched request.
 #[derive(Default)]
 pub(crate) struct Order {
     waiting: BTreeMap<u32, VecDeque<u32>>,
@@ -183,11 +184,10 @@ impl Checker<Fact> for Order {
     }
 }
 
-/// Who waits is not held up while the array has nothing to do, and timers are set for the
-/// future.
+/// Checks that no request waits while the array is idle, and that deadlines are in the future.
 #[derive(Default)]
 pub(crate) struct Idle {
-    /// Requests that wait, of disks without a maximum.
+    /// Waiting requests of disks without a maximum.
     waiting: BTreeMap<u32, (u64, bool)>,
     in_array: u64,
     since: Option<u64>,
@@ -231,12 +231,12 @@ impl Checker<Fact> for Idle {
     }
 }
 
-/// A disk that asks for all it can get gets its minimum, if all minimums together are what may
-/// be promised, and nothing disturbs it.
+/// Checks that a disk with unlimited demand gets its minimum, if the sum of minimums is within the
+/// reservable capacity and there is no fault.
 pub(crate) struct Minimum {
-    /// What may be promised, in normalised operations per second.
+    /// Reservable capacity in normalised operations per second.
     promisable: u64,
-    /// From so long after a fault on it is judged.
+    /// Time in ns after a fault in which minimums are not evaluated.
     recovery_ns: u64,
     disks: BTreeMap<u32, Owed>,
     window: u64,
@@ -252,8 +252,8 @@ struct Owed {
 }
 
 impl Minimum {
-    /// Of an array that can do `capability` normalised operations per second: 90 % of that may
-    /// be promised. After a fault nothing is judged for `recovery_s`.
+    /// Returns a checker for an array with this capacity in normalised operations per second, of
+    /// which 90 % are reservable. Nothing is evaluated for `recovery_s` after a fault.
     pub(crate) fn new(capability: u64, recovery_s: u64) -> Self {
         let promisable = capability * 90 / 100;
         let recovery_ns = recovery_s * SECOND;

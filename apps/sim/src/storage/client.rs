@@ -1,45 +1,45 @@
-//! What VMs do with their disks.
+//! Load of VMs on their disks.
 //!
-//! A client is a closed loop: it keeps `depth` requests outstanding and asks again as soon as
-//! one is answered, `think_us` later. Iometer, by which the published experiments were loaded,
-//! does so with its outstanding I/Os per target.
+//! A client is a closed loop: it keeps `depth` requests outstanding and submits the next one
+//! `think_us` after a completion. Iometer, the load generator of the published experiments, does so
+//! with its outstanding I/Os per target.
 
 use serde::Deserialize;
 
 use crate::kernel::Dice;
 
-/// How a client chooses where it reads and writes.
+/// Access pattern of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Pattern {
-    /// Anywhere, at multiples of the block.
+    /// Random multiples of the block size.
     Random,
-    /// One block after the other, from the beginning again at the end.
+    /// Consecutive blocks, starting again at the beginning after the end.
     Sequential,
 }
 
-/// What a client does.
+/// Load that a client generates.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LoadSpec {
     pub(crate) block_kb: u32,
     pub(crate) pattern: Pattern,
-    /// Of a hundred requests.
+    /// Percentage of requests that are writes.
     pub(crate) write_percent: u32,
-    /// Requests outstanding.
+    /// Number of outstanding requests.
     pub(crate) depth: u32,
-    /// From an answer to the next request.
+    /// Time from a completion to the next request.
     #[serde(default)]
     pub(crate) think_us: u32,
-    /// Of its disk, in 2³⁰ bytes.
+    /// Size of the disk in GiB.
     pub(crate) size_gb: u32,
 }
 
-/// A client and where it is in its disk.
+/// Client with its position in the disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) load: LoadSpec,
-    /// Where its disk begins in the volume.
+    /// Offset of its disk in the volume.
     base: u64,
     next: u64,
     dice: Dice,
@@ -50,12 +50,12 @@ impl Client {
         Self { load, base, next: 0, dice }
     }
 
-    /// Bytes of a request.
+    /// Returns the size of a request in bytes.
     pub(crate) fn bytes(&self) -> u32 {
         self.load.block_kb << 10
     }
 
-    /// Where in the volume the next request is, and whether it writes.
+    /// Draws the offset in the volume of the next request, and whether it is a write.
     pub(crate) fn draw(&mut self) -> (u64, bool) {
         let block = u64::from(self.bytes());
         let blocks = (u64::from(self.load.size_gb) << 30) / block;

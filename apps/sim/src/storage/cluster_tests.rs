@@ -1,4 +1,4 @@
-//! Nodes that share an array: what comes of it, and what checkers find.
+//! Nodes that share an array: results, and detection of violations by checkers.
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ fn once(seed: u64, is_swarm: bool) -> Options {
     Options { seed, is_swarm, keeps_lines: false }
 }
 
-/// The minimum holds, which the published per-node ones did not. One figure differs, and
-/// docs/simulator.md says why.
+/// Verifies that the minimum holds, in contrast to the published per-node ones. One figure differs;
+/// docs/simulator.md explains the reason.
 #[test]
 fn qos_cluster_min_is_won_whatever_the_seed() {
     let scenario = read();
@@ -54,18 +54,18 @@ fn a_cluster_repeats_bit_for_bit() {
     }
 }
 
-/// A policy that does something else than it should.
+/// Faulty policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
-    /// A leader gives 5 % more than there is.
+    /// The leader grants 5 % more than the capacity.
     Generous,
-    /// A leader gives nothing that is spare.
+    /// The leader grants no spare capacity.
     Stingy,
-    /// A node holds on to its lease for a second.
+    /// A node keeps its lease for one second after expiry.
     Clinging,
     /// A node does not report its minimums.
     Silent,
-    /// A leader thinks that no earlier one has given anything.
+    /// The leader ignores grants of earlier leaders.
     Forgetful,
 }
 
@@ -174,7 +174,8 @@ fn a_broken_policy_is_found_out_by_who_watches_for_that() {
     }
 }
 
-/// What only faults bring to light: a leader that does not honour what an earlier one gave.
+/// Verifies detection of a fault that only occurs with other faults: a leader that ignores grants
+/// of an earlier one.
 #[test]
 fn a_swarm_finds_what_only_faults_show_and_nothing_in_production() {
     let scenario = read();

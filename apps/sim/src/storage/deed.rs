@@ -1,4 +1,4 @@
-//! What is done to a run from outside, and what passes between its nodes and their cluster.
+//! External events of a run, and exchange between its nodes and their cluster.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use crate::storage::facts::Fact;
 use crate::storage::shared::SharedStore;
 use crate::storage::world::{Event, FOREIGN, World};
 
-/// Something is done to the run from outside.
+/// External event of a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
-    /// Disks get limits. What is refused changes nothing; of a scenario that is an error.
+    /// Limits of disks change. A rejected change has no effect; in a scenario it is an error.
     Limit { disks: Vec<u32>, limits: Limits, may_be_refused: bool },
-    /// A VM asks for all it can get, or for nothing.
+    /// The demand of a VM becomes unlimited or 0.
     Want { disk: u32, all: bool },
-    /// The array answers nothing for so long.
+    /// The array completes nothing for some time.
     Stall { ns: u64 },
-    /// The array's drives take so many percent of their time, for so long.
+    /// The array's drives are slowed to a percentage for some time.
     Slow { ns: u64, percent: u32 },
-    /// Timers fire so much later, for so long.
+    /// Timers fire late for some time.
     LateTimers { ns: u64, late_ns: u64 },
-    /// Somebody past all nodes keeps so many requests outstanding, for so long.
+    /// An external client keeps requests outstanding for some time.
     Foreign { ns: u64, depth: u32 },
-    /// Something goes wrong in the cluster, for so long.
+    /// A fault of the cluster occurs.
     Cluster { fault: Fault, ns: u64 },
 }
 
@@ -75,7 +75,7 @@ impl World {
         self.witness.tell(now, &Fact::Disturbed { until_ns });
     }
 
-    /// A disk gets limits, by the way that the control plane goes. What was refused.
+    /// Sets the limits of a disk like the control plane. Returns the reason for a rejection.
     pub(super) fn limit(&mut self, disk: u32, limits: Limits) -> Option<Refusal> {
         let now = self.agenda.now();
         let node = &mut self.nodes[self.disks[disk as usize].node];
@@ -99,7 +99,7 @@ impl World {
         if now >= self.foreign.0 {
             return;
         }
-        // Anywhere in the first gigabyte, as somebody's backup.
+        // Random offsets in the first GiB, as by a backup of another system.
         let block = 256 << 10;
         let offset = self.foreign_dice.below((1 << 30) / block) * block;
         self.foreign_asked += 1;
@@ -115,7 +115,7 @@ impl World {
         }
     }
 
-    /// What happened in the cluster, and what it has planned.
+    /// Passes new facts of the cluster to checkers, and its planned events to the agenda.
     pub(super) fn hear_cluster(&mut self) {
         let now = self.agenda.now();
         let Some(control) = &mut self.control else { return };
@@ -134,7 +134,7 @@ impl World {
         }
     }
 
-    /// Until when the node of a disk stands still.
+    /// Returns the end of a pause of the disk's node.
     pub(super) fn still(&self, disk: u32) -> Option<Time> {
         let until = self.nodes[self.disks[disk as usize].node].still_until;
         Some(until).filter(|until| *until > self.agenda.now())

@@ -1,20 +1,20 @@
-//! A hard disk drive: one head, a queue, and what it takes to serve what comes next.
+//! Model of a hard disk drive: one head, a queue, and service times.
 //!
 //! Equations
-//! - service = seek(d) + rotation + bytes / media rate, each time longer or shorter by noise.
-//!   What follows directly on what was served last needs neither seek nor rotation.
-//! - seek(d) = t₁ + a √d + b d for a distance d > 0, as a fraction of the whole stroke: arms
-//!   are accelerated over short distances and coast over long ones (Ruemmler and Wilkes, "An
-//!   introduction to disk drive modeling", IEEE Computer 27(3), 1994). Data sheets give the
-//!   times of a single track t₁, of the whole stroke t₁ + a + b, and of the average seek. Between
-//!   two places that are equally likely everywhere, E[√d] = 8/15 and E[d] = 1/3, so that
-//!   a = 5 (average − t₁ − (full − t₁) / 3) and b = full − t₁ − a.
-//! - rotation is evenly distributed from 0 to one turn, 60 s / rpm.
-//! - Of the first `reorder` requests in the queue the nearest is served first; reads go before
-//!   writes, because somebody waits for them.
+//! - service = seek(d) + rotation + bytes / media rate, varied by noise. A part adjacent to the
+//!   previous one needs neither seek nor rotation.
+//! - seek(d) = t₁ + a √d + b d for a distance d > 0, as a fraction of the full stroke: arms
+//!   accelerate over short distances and coast over long ones (Ruemmler and Wilkes, "An
+//!   introduction to disk drive modeling", IEEE Computer 27(3), 1994). Data sheets contain the
+//!   times of a single track t₁, of the full stroke t₁ + a + b, and of the average seek. For two
+//!   uniformly distributed positions, E[√d] = 8/15 and E[d] = 1/3, so that a = 5 (average − t₁ −
+//!   (full − t₁) / 3) and b = full − t₁ − a.
+//! - rotation is uniformly distributed from 0 to one turn, 60 s / rpm.
+//! - Of the first `reorder` requests in the queue the nearest is served first. Reads precede
+//!   writes, since clients wait for them.
 //!
-//! Parameters: rpm, the three times of a seek, the media rate and the capacity are those of a
-//! product manual. `reorder` and noise are the scenario's.
+//! Parameters: rpm, the three seek times, the media rate and the capacity are those of a product
+//! manual. `reorder` and noise are defined by the scenario.
 
 use std::collections::VecDeque;
 
@@ -22,39 +22,39 @@ use serde::Deserialize;
 
 use crate::kernel::Dice;
 
-/// What a product manual says of a drive.
+/// Parameters of a drive from a product manual.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DriveSpec {
-    /// Turns a minute.
+    /// Rotational speed in rotations per minute.
     pub(crate) rpm: u32,
-    /// Time to the next track, in µs.
+    /// Seek time to the adjacent track in µs.
     pub(crate) seek_track_us: u32,
-    /// Time of the average seek, in µs.
+    /// Average seek time in µs.
     pub(crate) seek_average_us: u32,
-    /// Time of a seek over all tracks, in µs.
+    /// Seek time over the full stroke in µs.
     pub(crate) seek_full_us: u32,
-    /// Rate at which the media is read and written, in 10⁶ bytes a second.
+    /// Rate of the media in 10⁶ bytes per second.
     pub(crate) media_mb_s: u32,
-    /// In 10⁹ bytes.
+    /// Capacity in 10⁹ bytes.
     pub(crate) capacity_gb: u32,
-    /// So many of the oldest requests are looked at for the nearest.
+    /// Number of oldest requests of which the nearest is selected.
     pub(crate) reorder: u32,
 }
 
-/// A request of the array's, or a part of one, for this drive.
+/// Request of the array, or a part of one, for this drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// The array's number for it.
+    /// Number assigned by the array.
     pub(crate) job: u32,
-    /// Where it begins, in bytes from the first track.
+    /// Offset in bytes from the first track.
     pub(crate) at: u64,
     pub(crate) bytes: u32,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drive {
-    /// Where the head is.
+    /// Position of the head in bytes from the first track.
     head: u64,
     reads: VecDeque<Part>,
     writes: VecDeque<Part>,
@@ -66,12 +66,12 @@ impl Drive {
         if is_write { self.writes.push_back(part) } else { self.reads.push_back(part) }
     }
 
-    /// Parts that wait or are served.
+    /// Returns the number of queued and current parts.
     pub(crate) fn length(&self) -> usize {
         self.reads.len() + self.writes.len() + usize::from(self.serves.is_some())
     }
 
-    /// Begins what comes next, if it is free: what that takes, in ns, without noise.
+    /// Starts the next part of an idle drive. Returns its duration in ns without noise.
     pub(crate) fn begin(&mut self, spec: &DriveSpec, dice: &mut Dice) -> Option<u64> {
         if self.serves.is_some() {
             return None;
@@ -93,7 +93,7 @@ impl Drive {
 }
 
 impl DriveSpec {
-    /// Time of a seek over so many bytes.
+    /// Returns the seek time over a distance in bytes.
     pub(crate) fn seek_ns(&self, bytes: u64) -> u64 {
         let stroke = f64::from(self.capacity_gb) * 1e9;
         let distance = (bytes as f64 / stroke).min(1.0);

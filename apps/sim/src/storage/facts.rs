@@ -1,32 +1,32 @@
-//! What happens, as checkers and the trace hear it.
+//! Facts about storage, for checkers and the trace.
 
 use suimon_storage_qos::{Event, Limits};
 
 use crate::cluster::{ClusterFact, OfCluster, OfDisk, OfDisks};
 use crate::kernel::Note;
 
-/// Something happened to a disk or to all. Disks are numbered as the scenario has them.
+/// Fact about one disk or all. Disks have the numbers of the scenario.
 #[derive(Clone, Debug)]
 pub(crate) enum Fact {
-    /// A VM has asked for something.
+    /// A VM submitted a request.
     Asked { disk: u32, tag: u32, cost: u32 },
-    /// A request was let go to the array.
+    /// A request was dispatched to the array.
     LetGo { disk: u32, tag: u32, cost: u32 },
-    /// The array has answered.
+    /// The array completed a request.
     Answered { disk: u32, tag: u32, cost: u32, latency_ns: u64 },
-    /// These limits are in effect.
+    /// The limits of a disk changed.
     Limits { disk: u32, limits: Limits },
-    /// A VM asks for all it can get from now on, or for nothing.
+    /// The demand of a VM became unlimited or 0.
     Wants { disk: u32, all: bool },
-    /// Until then nothing can be expected of the array, or of timers.
+    /// The array or timers are impaired until this time.
     Disturbed { until_ns: u64 },
-    /// The scheduler asks to be woken at a time that has passed.
+    /// The scheduler requested a deadline in the past.
     WokenInThePast { node: u32, by_ns: u64 },
-    /// A node's scheduler tells the operator something.
+    /// The scheduler of a node emitted a notice to the operator.
     Told { node: u32, event: Event },
-    /// Requests wait for what their node is held to, or none does any more.
+    /// Requests start or stop waiting for their node's limit.
     Waits { node: u32, is_so: bool },
-    /// Something happened in the cluster.
+    /// Fact about the cluster of the nodes.
     Cluster(ClusterFact),
 }
 

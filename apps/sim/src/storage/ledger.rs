@@ -1,14 +1,14 @@
-//! What each disk got, and when.
+//! Delivered operations of each disk over time.
 
 use suimon_storage_qos::{Event, Holder};
 
 use crate::cluster::{ClusterFact, StoreWord};
 use crate::kernel::SECOND;
 
-/// What was delivered is added up over this, in ns.
+/// Resolution of the ledger in ns.
 pub(crate) const SLICE_NS: u64 = SECOND / 10;
 
-/// Of one disk.
+/// Completed operations of one disk.
 #[derive(Clone, Debug, Default)]
 struct Account {
     /// Normalised operations by [`SLICE_NS`].
@@ -17,13 +17,13 @@ struct Account {
     latency_ns: Vec<u64>,
 }
 
-/// What is told of a run.
+/// Records for the report of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     disks: Vec<Account>,
-    /// When what was told to the operator of which node.
+    /// Notices to the operator with their times and nodes.
     pub(crate) told: Vec<(u64, u32, Event)>,
-    /// When more was asked for than may be promised in the cluster, and by which node.
+    /// Times at which minimums of the cluster exceeded the reservable capacity, with the nodes.
     pub(crate) refused: Vec<(u64, u32)>,
 }
 
@@ -32,7 +32,7 @@ impl Ledger {
         Self { disks: vec![Account::default(); disks], told: Vec::new(), refused: Vec::new() }
     }
 
-    /// A request was answered.
+    /// Records a completed request of a disk.
     pub(crate) fn handle_answered(&mut self, at_ns: u64, disk: u32, cost: u32, latency_ns: u64) {
         let Some(account) = self.disks.get_mut(disk as usize) else { return };
         let slice = (at_ns / SLICE_NS) as usize;
@@ -46,28 +46,29 @@ impl Ledger {
         account.latency_ns[slice] += latency_ns;
     }
 
-    /// Something happened in the cluster.
+    /// Records a fact of the cluster.
     pub(crate) fn hear(&mut self, at_ns: u64, fact: &ClusterFact) {
         if let ClusterFact::ToldOfStore { what: StoreWord::Refused, node, .. } = fact {
             self.refused.push((at_ns, *node));
         }
     }
 
-    /// Normalised operations per second in a window, whose ends are rounded to slices.
+    /// Returns the normalised operations per second in a window, whose ends are rounded to slices.
     pub(crate) fn iops(&self, disk: u32, from_ns: u64, until_ns: u64) -> f64 {
         let Some(account) = self.disks.get(disk as usize) else { return 0.0 };
         let seconds = (until_ns - from_ns) as f64 / SECOND as f64;
         sum(&account.operations, from_ns, until_ns) as f64 / seconds
     }
 
-    /// Mean latency of the array in a window, in ms.
+    /// Returns the mean latency of the array in a window, in ms.
     pub(crate) fn latency_ms(&self, disk: u32, from_ns: u64, until_ns: u64) -> f64 {
         let Some(account) = self.disks.get(disk as usize) else { return 0.0 };
         let requests = sum(&account.requests, from_ns, until_ns).max(1);
         sum(&account.latency_ns, from_ns, until_ns) as f64 / requests as f64 / 1e6
     }
 
-    /// When it was told that a disk's minimum is not met, at or after `from_ns`.
+    /// Returns the time of the first notice about an unmet minimum of a disk, at or after
+    /// `from_ns`.
     pub(crate) fn unmet_told(&self, disk: u32, from_ns: u64) -> Option<u64> {
         let is_it = |event: &Event| {
             matches!(event, Event::MinimumUnmet(unmet)

@@ -1,4 +1,4 @@
-//! What an array can do, as `suimon store measure` finds it out of a real one.
+//! Measurement of an array's capacity, like `suimon store measure` of a real store.
 
 use suimon_quantity::Time;
 
@@ -7,7 +7,7 @@ use crate::storage::array::{Array, ArrayEvent, Io};
 use crate::storage::client::Client;
 use crate::storage::spec::{StorageScenario, cost};
 
-/// The clients of all disks, whose disks lie one after the other in the volume.
+/// Returns the clients of all disks, whose disks are adjacent in the volume.
 pub(crate) fn clients(scenario: &StorageScenario, seed: u64) -> Vec<Client> {
     let mut base = 0;
     let mut clients = Vec::new();
@@ -19,7 +19,7 @@ pub(crate) fn clients(scenario: &StorageScenario, seed: u64) -> Vec<Client> {
     clients
 }
 
-/// What the array does when the clients ask it for all they can get, past all nodes, in
+/// Returns the rate of the array under unlimited demand of all clients without schedulers, in
 /// normalised operations per second.
 pub(crate) fn capability(scenario: &StorageScenario, seed: u64) -> u64 {
     let spec = &scenario.capability;

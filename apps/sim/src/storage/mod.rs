@@ -1,15 +1,15 @@
 //! Disks of VMs on an array, and the scheduler between them.
 //!
-//! - [`array`] and [`drive`] are the model of the array: the state it is in and what a request
-//!   takes. Their equations and where the parameters come from are told there.
-//! - [`client`] is what VMs do: loads that keep so many requests outstanding.
-//! - [`node`] does with requests what `plane/storage` does with them, and drives the
-//!   scheduler that production uses by the same calls.
-//! - [`shared`] is a node's side of a store that other nodes use too; the cluster is
+//! - [`array`] and [`drive`] are the model of the array. They document equations and sources of
+//!   parameters.
+//! - [`client`] is the load of VMs with a constant number of outstanding requests.
+//! - [`node`] processes requests like `plane/storage` and calls the production scheduler in the
+//!   same way.
+//! - [`shared`] is a node's participation in a store shared with other nodes; the cluster is
 //!   [`cluster`](crate::cluster).
-//! - [`world`] puts them together; [`checks`] holds what happens against what was promised;
-//!   [`chance`] draws the faults and changes of a swarm.
-//! - [`run`] runs a scenario and sums up.
+//! - [`world`] combines them; [`checks`] compares facts with guarantees; [`chance`] draws faults
+//!   and changes of swarm runs.
+//! - [`run`] runs scenarios and summarises them.
 
 mod array;
 mod calibrate;

@@ -1,10 +1,10 @@
-//! A node's side of a store: what `plane/storage` does with requests, in virtual time.
+//! Node of a store: processing of requests like `plane/storage`, in virtual time.
 //!
-//! The calls and their order are those of a store with one processor there
-//! (`plane/storage/src/store.rs`, `StoreRole::Sole`, and `gate.rs`): each request is
-//! submitted; after whatever happened, requests are let go until there is none; the one
-//! deadline is the scheduler's while requests wait; what is answered is told with its latency in
-//! the device; and what was delivered is looked at every [`SAMPLE`] while the store is used.
+//! The calls and their order are those of a store with one worker (`plane/storage/src/store.rs`,
+//! `StoreRole::Sole`, and `gate.rs`): each request is submitted; after each event, requests are
+//! dispatched until none is eligible; the only deadline is that of the scheduler while requests
+//! wait; completions are reported with their latency at the device; and delivered rates are
+//! observed every [`SAMPLE`] while the store is in use.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use suimon_storage_qos::{
     Submitted,
 };
 
-/// A scheduler of a store, as `plane/storage` uses it. [`StoreScheduler`] is the one of
-/// production; tests have others, that break what they promise.
+/// Scheduler of a store, as used by `plane/storage`. Production uses [`StoreScheduler`]; tests also
+/// use incorrect ones that violate guarantees.
 pub(crate) trait Scheduler {
-    /// The one of production, in it.
+    /// Returns the contained production scheduler.
     fn own(&self) -> &StoreScheduler;
-    /// The same.
+    /// Returns the contained production scheduler for modification.
     fn own_mut(&mut self) -> &mut StoreScheduler;
 
-    /// See [`StoreScheduler::apply`].
+    /// Equivalent of [`StoreScheduler::apply`].
     fn apply(&mut self, now: Time, change: Change) {
         self.own_mut().apply(now, change);
     }
 
-    /// See [`StoreScheduler::poll`].
+    /// Equivalent of [`StoreScheduler::poll`].
     fn poll(&mut self, now: Time) -> Next {
         self.own_mut().poll(now)
     }
@@ -45,30 +45,30 @@ impl Scheduler for StoreScheduler {
     }
 }
 
-/// A store on a node.
+/// Store on a node with its scheduler.
 pub(crate) struct Node {
-    /// Disks, policies and what may be promised.
+    /// Disks, policies and reservations of the store.
     pub(crate) store: Store,
     pub(crate) scheduler: Box<dyn Scheduler>,
-    /// Requests that wait.
+    /// Number of requests queued in the scheduler.
     pub(crate) waiting: u32,
-    /// Requests that were let go and not answered.
+    /// Number of requests in flight at the array.
     pub(crate) under_way: u32,
     is_used: bool,
     clock_of: Clock,
-    /// For when it is to be woken, and a number that tells this from former ones.
+    /// Time of the armed deadline, and a number that distinguishes it from earlier ones.
     pub(crate) armed: Option<(Time, u64)>,
     pub(crate) wakes: u64,
-    /// Other nodes use the store, too.
+    /// State for a store shared with other nodes.
     pub(crate) shared: Option<Shared>,
-    /// Whether it was told that something waits because it is held to less.
+    /// True if the last reported state is that requests wait for the node's limit.
     pub(crate) withholds: bool,
-    /// It stands still until then.
+    /// End of a pause of the node.
     pub(crate) still_until: Time,
 }
 
 impl Node {
-    /// With that clock.
+    /// Returns a node with this clock.
     pub(crate) fn new(store: Store, scheduler: Box<dyn Scheduler>, clock: Clock) -> Self {
         Self {
             store,
@@ -85,12 +85,12 @@ impl Node {
         }
     }
 
-    /// What its clock says.
+    /// Returns the time of the node's clock.
     pub(crate) fn clock(&self, now: Time) -> Time {
         self.clock_of.at(now)
     }
 
-    /// Carries out a step of a change.
+    /// Applies a step of a change.
     pub(crate) fn apply(&mut self, now: Time, change: Change) {
         let clock = self.clock(now);
         let changes = match &mut self.shared {
@@ -102,7 +102,7 @@ impl Node {
         }
     }
 
-    /// A disk's request came. Whether it goes at once.
+    /// Submits a disk's request. Returns true if it may be dispatched immediately.
     pub(crate) fn submit(
         &mut self,
         now: Time,
@@ -120,7 +120,7 @@ impl Node {
         Ok(submitted)
     }
 
-    /// The next request that may go, by its tag.
+    /// Returns the tag of the next request to dispatch.
     pub(crate) fn let_go(&mut self, now: Time) -> Option<u32> {
         if self.waiting == 0 {
             return None;
@@ -132,12 +132,12 @@ impl Node {
         Some(tag)
     }
 
-    /// What a disk gets.
+    /// Returns the rates of a disk.
     pub(crate) fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
         self.scheduler.own().view(self.clock(now), slot)
     }
 
-    /// Whether requests wait because the node is held to less.
+    /// Returns true if requests wait for the node's limit.
     pub(crate) fn waits_for_cap(&self) -> bool {
         self.shared.is_some() && self.waiting > 0 && self.scheduler.own().waits_for_cap()
     }
@@ -154,13 +154,13 @@ impl Node {
         self.scheduler.own_mut().handle_complete(clock, slot, request, latency);
     }
 
-    /// When something may go although nothing comes and nothing is answered.
+    /// Returns the next time at which a request may be dispatched without an arrival or completion.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let deadline = self.scheduler.own().next_deadline().filter(|_| self.waiting > 0);
         Some(self.clock_of.when(deadline?).max(self.still_until))
     }
 
-    /// Looks at what was delivered; to be called every [`SAMPLE`].
+    /// Observes delivered rates. Must be called every [`SAMPLE`].
     pub(crate) fn observe(&mut self, now: Time) -> Vec<Event> {
         if !self.is_used && self.under_way == 0 && self.waiting == 0 {
             return Vec::new();
@@ -171,5 +171,5 @@ impl Node {
     }
 }
 
-/// How often [`Node::observe`] is called, in ns.
+/// Interval of calls of [`Node::observe`] in ns.
 pub(crate) const OBSERVE_NS: u64 = SAMPLE.as_nanos() as u64;

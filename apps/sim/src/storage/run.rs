@@ -1,4 +1,4 @@
-//! Runs a scenario and sums up.
+//! Execution and summary of a storage scenario.
 
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -25,29 +25,29 @@ use crate::storage::shared::Shared;
 use crate::storage::spec::{Expect, NodeSpec, StorageScenario, cost};
 use crate::storage::world::World;
 
-/// What is told of a step.
+/// Report about a step of the scenario.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StepReport {
     pub(crate) name: String,
     pub(crate) disks: Vec<DiskReport>,
 }
 
-/// What a disk got in a step, without the time in which it settled.
+/// Result of a disk in a step, without the settling time.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct DiskReport {
     pub(crate) disk: String,
-    /// Normalised operations per second.
+    /// Rate in normalised operations per second.
     pub(crate) iops: f64,
-    /// As the published experiments count: so many times 8 KB.
+    /// Throughput as in the published experiments: 8 KB per operation.
     pub(crate) mb_s: f64,
-    /// Of the array, without waiting in the node.
+    /// Latency of the array in ms, without queueing in the node.
     pub(crate) latency_ms: f64,
 }
 
-/// Runs it with the scheduler of production.
+/// Runs a scenario with the production scheduler.
 ///
 /// # Errors
-/// A limit of the scenario that the store refuses.
+/// The store rejects a limit of the scenario.
 pub(crate) fn run(scenario: &StorageScenario, options: Options) -> Result<Outcome> {
     let makers = Makers {
         scheduler: &|spec| Box::new(StoreScheduler::new(spec)),
@@ -56,13 +56,13 @@ pub(crate) fn run(scenario: &StorageScenario, options: Options) -> Result<Outcom
     run_with(scenario, options, &makers)
 }
 
-/// Makes what decides. Tests have others than production, that break what they promise.
+/// Factories of schedulers and state machines. Tests use incorrect ones that violate guarantees.
 pub(crate) struct Makers<'m> {
     pub(crate) scheduler: &'m dyn Fn(StoreSpec) -> Box<dyn Scheduler>,
     pub(crate) machines: &'m dyn Fn() -> Box<dyn Machines>,
 }
 
-/// Runs it with what others decide.
+/// Runs a scenario with the given factories.
 pub(crate) fn run_with(
     scenario: &StorageScenario,
     options: Options,
@@ -112,7 +112,7 @@ pub(crate) fn run_with(
     })
 }
 
-/// What all nodes together may do.
+/// Returns the declared capacity for all nodes together.
 fn declared(cluster: &ClusterSpec, can: u64) -> u64 {
     can * cluster.declared_percent / 100
 }
@@ -130,7 +130,7 @@ fn nodes(
         scheduler.apply(clock.at(Time::ZERO), change);
         let mut node = Node::new(store, scheduler, clock);
         if scenario.cluster.is_some() {
-            // Until somebody says what, it may do nothing.
+            // Without a grant the node may not dispatch requests.
             node.shared = Some(Shared::default());
             node.apply(Time::ZERO, Change::Cap(Some(Cap::default())));
         }
@@ -166,7 +166,7 @@ fn checkers(scenario: &StorageScenario, can: u64) -> Vec<Box<dyn Checker<Fact>>>
         checkers.push(Box::new(Minimums::new(&place, &terms)));
         checkers.push(Box::new(Spare::new(&place, &terms)));
     } else if scenario.node.len() == 1 {
-        // Nodes that know nothing of each other cannot promise a minimum.
+        // Independent nodes cannot guarantee a minimum.
         checkers.push(Box::new(Minimum::new(can, recovery_s)));
         checkers.push(Box::new(Idle::default()));
     }
@@ -185,28 +185,28 @@ fn steps(scenario: &StorageScenario) -> Vec<(u64, Deed)> {
     deeds
 }
 
-/// A run of steps, to be summed up.
+/// Run of steps to be summarised.
 struct Sum<'s> {
     scenario: &'s StorageScenario,
     ledger: &'s Ledger,
-    /// What the array can do.
+    /// Capacity of the array in normalised operations per second.
     can: u64,
 }
 
-/// As the published experiments count: an operation is 8 KB.
+/// Converts a rate as the published experiments do: 8 KB per operation.
 fn mb_s(iops: f64) -> f64 {
     iops * 8.0 / 1000.0
 }
 
 impl Sum<'_> {
-    /// When a step begins and ends.
+    /// Returns start and end of a step.
     fn bounds(&self, step: usize) -> (u64, u64) {
         let seconds = |until: usize| self.scenario.step[..until].iter().map(|of| of.seconds).sum();
         let (from, until): (u64, u64) = (seconds(step), seconds(step + 1));
         (from * SECOND, until * SECOND)
     }
 
-    /// A disk's rate in a step.
+    /// Returns the rate of a disk in a step.
     fn mean(&self, step: usize, disk: u32) -> f64 {
         let (from, until) = self.bounds(step);
         self.ledger.iops(disk, from + self.scenario.settle_s * SECOND, until)
@@ -228,7 +228,7 @@ impl Sum<'_> {
         (0..self.scenario.step.len()).map(of).collect()
     }
 
-    /// Rows for people: a step each, and in it what each disk got, in MB/s.
+    /// Returns a table with one row per step and one column per disk, in MB/s.
     fn table(&self) -> Vec<Vec<String>> {
         let mut rows = vec![vec!["MB/s".to_owned()]];
         rows[0].extend(self.scenario.disks().iter().map(|disk| disk.name.to_owned()));
@@ -299,7 +299,7 @@ impl Sum<'_> {
         figures
     }
 
-    /// What came out, and whether it is what is expected.
+    /// Returns the result in words, and whether it meets the expectation.
     fn hold(&self, step: usize, disks: &[u32], expect: &Expect) -> (String, bool) {
         let means: Vec<f64> = disks.iter().map(|disk| self.mean(step, *disk)).collect();
         let (least, most) = (fold(&means, f64::min), fold(&means, f64::max));
@@ -361,7 +361,7 @@ impl Sum<'_> {
         }
     }
 
-    /// After how long all disks had so much, in each window of two seconds from then on.
+    /// Returns the time until all disks had the rate in each later window of 2 s.
     fn reached(&self, step: usize, disks: &[u32], iops: u64, seconds: u64) -> (String, bool) {
         const WINDOW_NS: u64 = 2 * SECOND;
         let (from, until) = self.bounds(step);

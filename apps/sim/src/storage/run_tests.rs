@@ -1,4 +1,4 @@
-//! Scenarios as they are run, and what checkers find.
+//! Runs of scenarios, and detection of violations by checkers.
 
 use std::path::Path;
 
@@ -48,8 +48,8 @@ fn qos_host_agrees_with_what_was_published_whatever_the_seed() {
     }
 }
 
-/// What each node keeps by itself is not kept, as was published. Two figures differ, and
-/// docs/simulator.md says why.
+/// Verifies that minimums kept by each node independently are violated, as published. Two figures
+/// differ; docs/simulator.md explains the reasons.
 #[test]
 fn minimums_of_each_node_by_itself_do_not_hold_as_was_published() {
     let outcome = run(&read(CLUSTER_MIN), once(1, false)).unwrap();
@@ -86,7 +86,7 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     }
 }
 
-/// A scheduler that does something else than it should.
+/// Faulty scheduler.
 struct Broken {
     of: StoreScheduler,
     how: How,
@@ -96,11 +96,11 @@ struct Broken {
 enum How {
     /// Maximums are 5 % too high.
     Generous,
-    /// Minimums are forgotten.
+    /// Minimums are ignored.
     Forgetful,
-    /// Who waits waits until something else is answered, and a while longer.
+    /// Queued requests wait for a later completion, and longer.
     Sleepy,
-    /// What a node is held to is half as much again while it is leased.
+    /// The node's limit is exceeded by half while it is leased.
     Unheld,
 }
 
@@ -136,7 +136,7 @@ impl Scheduler for Broken {
     }
 
     fn poll(&mut self, now: Time) -> Next {
-        // For 100 ms of each 20 s.
+        // For 100 ms of every 20 s.
         if self.how == How::Sleepy && now.as_ns() / 100_000_000 % 200 == 150 {
             return Next::Idle;
         }

@@ -1,5 +1,6 @@
-//! A node's side of a store that other nodes use too: its scheduler is told what the node is held to
-//! (`Change::Cap`) and the minimums that are covered, and the cluster is told what the scheduler says its disks did, as `plane/node` does.
+//! Node of a store shared with other nodes. As in `plane/node`, its scheduler receives the node's
+//! limit (`Change::Cap`) and the covered minimums, and the cluster receives the loads of the node's
+//! disks.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,10 +11,10 @@ use suimon_storage_qos::{Change, Done, FlowSlot, Holder, Limits};
 use crate::cluster::{HeldTo, Plant};
 use crate::storage::node::Node;
 
-/// What disks did is told over so many looks, as in `plane/node`.
+/// Number of samples over which loads are reported, as in `plane/node`.
 const LOOKS: usize = 2;
 
-/// Limits as they are wanted, and the minimum that is in effect.
+/// Desired limits, and the minimum in effect.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     holder: Holder,
@@ -21,7 +22,7 @@ struct Wanted {
     min_iops: u64,
 }
 
-/// A store that is shared, on one node.
+/// Shared store on one node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared {
     limits: BTreeMap<u32, Limits>,
@@ -31,12 +32,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// A disk has these limits.
+    /// Sets the limits of a disk.
     pub(crate) fn limit(&mut self, disk: u32, limits: Limits) {
         self.limits.insert(disk, limits);
     }
 
-    /// What the scheduler is told so that this is so, with the minimums that are covered then.
+    /// Returns the changes for the scheduler, with the minimums that are then covered.
     pub(crate) fn covered(&mut self, change: Change) -> Vec<Change> {
         let mut set = None;
         let mut told = Vec::new();
@@ -68,7 +69,7 @@ impl Shared {
         told
     }
 
-    /// What all disks did lately, of which this is known now.
+    /// Appends the recent loads of all disks, given the current totals.
     fn loads(&mut self, now: Time, done: BTreeMap<u32, Done>, into: &mut Vec<DiskLoad>) {
         let before = self.looks.front().cloned();
         for (disk, limits) in &self.limits {
@@ -98,7 +99,7 @@ impl Shared {
     }
 }
 
-/// The nodes of a run, as the cluster sees them. There is one store.
+/// Nodes of a run as seen by the cluster. There is one store.
 pub(crate) struct SharedStore<'n>(pub(crate) &'n mut [Node]);
 
 impl Plant for SharedStore<'_> {

@@ -1,4 +1,4 @@
-//! What a scenario of kind `storage` says.
+//! Scenarios of kind `storage`.
 
 use serde::Deserialize;
 use suimon_quantity::Iops;
@@ -11,25 +11,25 @@ use crate::scenario::Wrongs;
 use crate::storage::array::ArraySpec;
 use crate::storage::client::LoadSpec;
 
-/// A scenario.
+/// Storage scenario: array, nodes, disks and steps.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StorageScenario {
     pub(crate) name: String,
     #[expect(dead_code, reason = "it was looked at before")]
     kind: String,
-    /// What it is about.
+    /// Description of the scenario for readers of the file.
     #[expect(dead_code, reason = "for readers of the file")]
     about: String,
     pub(crate) seed: u64,
-    /// The first so many seconds of each step are not in its means.
+    /// Length in s of the initial part of each step that is excluded from means.
     pub(crate) settle_s: u64,
-    /// Timers fire so much too late at most.
+    /// Largest delay of timers in µs.
     pub(crate) timer_late_us: u64,
     pub(crate) array: ArraySpec,
     pub(crate) capability: CapabilitySpec,
     pub(crate) node: Vec<NodeSpec>,
-    /// Without it each node knows of itself alone.
+    /// Cluster; nodes are independent if absent.
     pub(crate) cluster: Option<ClusterSpec>,
     pub(crate) clients: Vec<ClientsSpec>,
     pub(crate) step: Vec<StepSpec>,
@@ -37,27 +37,26 @@ pub(crate) struct StorageScenario {
     pub(crate) calibrate: Option<CalibrateSpec>,
 }
 
-/// How it is found out what the array can do: the clients ask it for all they can get, past
-/// the scheduler.
+/// Measurement of the array's capacity: unlimited demand of the clients without schedulers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CapabilitySpec {
-    /// Requests outstanding of each client.
+    /// Queue depth of each client.
     pub(crate) depth: u32,
-    /// The first so many seconds do not count: the cache fills.
+    /// Excluded initial time in s, in which the cache fills.
     pub(crate) settle_s: u64,
     pub(crate) seconds: u64,
 }
 
-/// A node.
+/// Node of a scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NodeSpec {
     pub(crate) name: String,
-    /// Its clock is so much ahead of the run's.
+    /// Offset of the node's clock from the run's time.
     #[serde(default)]
     pub(crate) clock_ahead_s: u64,
-    /// And gains so many millionths.
+    /// Drift of the node's clock in parts per million.
     #[serde(default)]
     pub(crate) clock_ppm: i32,
 }
@@ -68,17 +67,17 @@ impl NodeSpec {
     }
 }
 
-/// Clients that do the same on one node, each with a disk of its own.
+/// Equal clients on one node, each with its own disk.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClientsSpec {
     pub(crate) names: Vec<String>,
-    /// The node's name.
+    /// Name of the node.
     pub(crate) node: String,
     pub(crate) load: LoadSpec,
 }
 
-/// A part of a scenario.
+/// Step of a scenario with its changes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepSpec {
@@ -90,11 +89,11 @@ pub(crate) struct StepSpec {
     pub(crate) figure: Vec<FigureSpec>,
 }
 
-/// Limits that disks get.
+/// Limits of disks set in a step.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetSpec {
-    /// `VM01..VM05`, one name, or `all`.
+    /// Disks: `VM01..VM05`, one name, or `all`.
     pub(crate) disks: String,
     #[serde(default)]
     pub(crate) min_iops: u64,
@@ -104,81 +103,84 @@ pub(crate) struct SetSpec {
     pub(crate) weight: Option<u16>,
 }
 
-/// A published figure.
+/// Published figure with an expectation.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FigureSpec {
     pub(crate) disks: String,
-    /// In the document's words.
+    /// Published value as stated in the document.
     pub(crate) published: String,
     #[serde(rename = "use")]
     pub(crate) used: Use,
     pub(crate) expect: Expect,
 }
 
-/// When ours agrees with a published figure. Rates are normalised operations per second: of
-/// 8 KiB, as the published experiments count.
+/// Expectation for a published figure. Rates are normalised operations per second of 8 KiB, as in
+/// the published experiments.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Expect {
-    /// Each disk has so much.
+    /// Expected rate of each disk.
     Each { iops: u64, within_percent: u64 },
-    /// Each has less.
+    /// Upper limit of each disk's rate.
     EachBelow { iops: u64 },
-    /// All together have less.
+    /// Upper limit of the sum of rates.
     SumBelow { iops: u64 },
-    /// None has more than another by so much.
+    /// Largest relative difference between disks.
     Equal { within_percent: u64 },
-    /// Each has more than in that step.
+    /// The rate of each disk is higher than in another step.
     Above { step: String },
-    /// Each has less than in that step.
+    /// The rate of each disk is lower than in another step.
     Below { step: String },
-    /// Each has 95 % of so much, in each two seconds from so many seconds after the step's begin on.
+    /// Each disk has 95 % of the rate in every window of 2 s, from the given time after the start
+    /// of the step.
     ReachedWithin { iops: u64, seconds: u64 },
-    /// All together have so much of what the array can do.
+    /// Part of the array's capacity used by all disks together.
     Used { percent: u64 },
-    /// It is told that more was asked for than may be promised, so soon after the step's begin.
+    /// A notice about exceeded reservable capacity is emitted within this time after the start of
+    /// the step.
     Refused { within_s: u64 },
-    /// An unmet minimum is told of each, so many seconds after that step's begin.
+    /// A notice about an unmet minimum of each disk is emitted within this time after the start of
+    /// another step.
     ToldAfter { step: String, seconds: u64, within_s: u64 },
 }
 
-/// What a swarm may do instead of the steps.
+/// Numbers of random events in swarm runs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SwarmSpec {
     pub(crate) seconds: u64,
-    /// Faults at most.
+    /// Largest number of faults in a run.
     pub(crate) faults: u64,
-    /// Changes of limits and loads at most.
+    /// Largest number of changes of limits and loads.
     pub(crate) changes: u64,
-    /// Minimums at most.
+    /// Largest minimum in normalised operations per second.
     pub(crate) min_iops: u64,
-    /// So long after a fault no minimum is judged.
+    /// Time in s after a fault in which no minimum is evaluated.
     pub(crate) recovery_s: u64,
-    /// Faults of the cluster at most.
+    /// Largest number of faults of the cluster.
     #[serde(default)]
     pub(crate) cluster_faults: u64,
-    /// So long after one of them what was set meanwhile may be late.
+    /// Time in s after a fault of the cluster in which changes made meanwhile may be late.
     #[serde(default)]
     pub(crate) cluster_recovery_s: u64,
 }
 
-/// A parameter that is not known, and what is to come out.
+/// Unknown parameter and the target of its calibration.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CalibrateSpec {
-    /// Only `array.drive.media_mb_s` so far.
+    /// Name of the parameter; only `array.drive.media_mb_s` is supported.
     pub(crate) parameter: String,
-    /// What the manual says it is at least.
+    /// Lowest value according to the manual.
     pub(crate) low: u32,
-    /// And at most.
+    /// Highest value according to the manual.
     pub(crate) high: u32,
-    /// What the array is to do, in normalised operations per second.
+    /// Target rate of the array in normalised operations per second.
     pub(crate) target_iops: u64,
 }
 
-/// A disk's place in the scenario.
+/// Disk of the scenario with its node and load.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskOf<'s> {
     pub(crate) name: &'s str,
@@ -187,7 +189,7 @@ pub(crate) struct DiskOf<'s> {
 }
 
 impl SetSpec {
-    /// The limits.
+    /// Returns the limits as used by the policy.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             min_iops: Iops::new(self.min_iops),
@@ -199,7 +201,7 @@ impl SetSpec {
 }
 
 impl StorageScenario {
-    /// All disks, in order.
+    /// Returns all disks in order.
     pub(crate) fn disks(&self) -> Vec<DiskOf<'_>> {
         let of = |clients: &'_ ClientsSpec| {
             self.node.iter().position(|node| node.name == clients.node).unwrap_or_default()
@@ -211,7 +213,7 @@ impl StorageScenario {
         all.collect()
     }
 
-    /// The disks that `VM01..VM05`, `VM01` or `all` names; none if there is no such name.
+    /// Returns the disks named by `VM01..VM05`, `VM01` or `all`; empty for an unknown name.
     pub(crate) fn named(&self, range: &str) -> Vec<u32> {
         let disks = self.disks();
         let at = |name: &str| disks.iter().position(|disk| disk.name == name);
@@ -226,7 +228,7 @@ impl StorageScenario {
         }
     }
 
-    /// Says what makes no sense.
+    /// Reports keys of the scenario with invalid values.
     pub(crate) fn check(&self, wrong: &mut Wrongs) {
         self.check_array(wrong);
         wrong.within("timer_late_us", self.timer_late_us, 0, 1_000_000);
@@ -352,7 +354,7 @@ impl StorageScenario {
     }
 }
 
-/// What a request counts as.
+/// Returns the number of normalised operations that a request counts as.
 pub(crate) fn cost(bytes: u32) -> u32 {
     Normalization::default().cost(bytes)
 }

@@ -1,4 +1,4 @@
-//! The run: clients, nodes and the array, one event after the other.
+//! Run of a storage scenario: clients, nodes and the array, one event at a time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,19 +17,19 @@ use crate::storage::measure::clients;
 use crate::storage::node::{Node, OBSERVE_NS};
 use crate::storage::spec::{StorageScenario, cost};
 
-/// From an answer until the VM has heard of it and asked again, in ns, beside its thinking.
+/// Time in ns from a completion to the VM's next request, without think time.
 const TURN_NS: u64 = 2000;
-/// Tags of requests that no node has.
+/// First tag of requests of external clients.
 pub(super) const FOREIGN: u64 = 1 << 32;
 
-/// What happens in a run.
+/// Planned event of a run.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     Array(ArrayEvent),
     Ask {
         disk: u32,
     },
-    /// Somebody who stood still hears of an answer.
+    /// A completion reaches a node after its pause.
     Answered {
         tag: u32,
     },
@@ -45,7 +45,7 @@ pub(super) enum Event {
     ForeignAsk,
 }
 
-/// A request that was asked for.
+/// Request that a client has submitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     disk: u32,
@@ -61,7 +61,7 @@ pub(super) struct Disk {
     outstanding: u32,
 }
 
-/// A run.
+/// Run of a storage scenario in progress.
 pub(crate) struct World {
     pub(super) agenda: Agenda<Event>,
     pub(crate) witness: Witness<Fact>,
@@ -79,12 +79,12 @@ pub(crate) struct World {
     pub(super) timers: Dice,
     pub(super) foreign_dice: Dice,
     pub(super) foreign_asked: u64,
-    /// What a step could not do.
+    /// Reason for which the store rejected a step.
     pub(crate) refused: Option<Refusal>,
 }
 
 impl World {
-    /// Nothing has happened. `deeds` have the time at which they are done.
+    /// Returns the initial state. `deeds` are events with their times.
     pub(crate) fn new(
         scenario: &StorageScenario,
         seed: u64,
@@ -133,12 +133,12 @@ impl World {
         world
     }
 
-    /// How many events have happened.
+    /// Returns the number of processed events.
     pub(crate) fn happened(&self) -> u64 {
         self.agenda.happened()
     }
 
-    /// Lets time pass until then.
+    /// Advances the run to a time.
     pub(crate) fn run(&mut self, until: Time) {
         while let Some(event) = self.agenda.next(until) {
             match event {
@@ -161,7 +161,7 @@ impl World {
         self.witness.end(until);
     }
 
-    /// What the array has answered, and what it has planned.
+    /// Processes completions of the array, and passes its planned events to the agenda.
     fn hear_array(&mut self) {
         for tag in self.array.take_answered() {
             match u32::try_from(tag) {
@@ -221,7 +221,7 @@ impl World {
         }
     }
 
-    /// Lets go what may go, and arms each node's deadline.
+    /// Dispatches eligible requests and arms each node's deadline.
     fn let_go(&mut self) {
         let now = self.agenda.now();
         for number in 0..self.nodes.len() {
@@ -254,7 +254,7 @@ impl World {
         if deadline <= now {
             let by_ns = now.as_ns() - deadline.as_ns();
             self.witness.tell(now, &Fact::WokenInThePast { node: number as u32, by_ns });
-            // As a processor, which would look again at once, and never sleep.
+            // A real worker would poll again immediately and never sleep.
             deadline = now + Duration::from_micros(1);
         }
         let late_ns = if now < self.late.0 { self.late.1 } else { self.late_usual_ns };
@@ -283,7 +283,7 @@ impl World {
     }
 }
 
-/// A request goes to the array.
+/// Sends a request to the array.
 fn send(
     requests: &mut BTreeMap<u32, Request>,
     array: &mut Array,

@@ -1,4 +1,4 @@
-//! The program as it is used.
+//! Program as run by a user.
 
 use std::fs;
 use std::path::PathBuf;
@@ -76,7 +76,7 @@ fn completions_and_manual_pages_are_made() {
     assert!(folder.path().join("sim-swarm.1").exists());
 }
 
-/// Runs a swarm of each scenario with this many seeds; none may find a broken promise.
+/// Runs a swarm of each scenario with this many seeds; none may reveal a violation.
 fn check_seeds(of_storage_and_clusters: u32, of_the_network: u32) {
     let runs = [
         ("qos-host.toml", of_storage_and_clusters),
@@ -103,8 +103,8 @@ mod full {
     }
 }
 
-/// Two whose spare was not used: one node's weight was that of disks that wanted no more, and the
-/// checker took disks at their maximums for such that waited.
+/// Regression test of two seeds that revealed unused spare capacity: a node's weight included disks
+/// without further demand, and the checker counted disks at their maximum as waiting.
 #[test]
 fn seeds_that_found_something_find_it_no_more() {
     for seed in ["7310", "9719"] {

@@ -1,31 +1,31 @@
-//! Definition of columns and of what several tables share.
+//! Definition of columns, and columns common to several tables.
 
-/// Side of a column to which its cells are aligned. Numbers are aligned right.
+/// Alignment of a column's cells. Numbers are right-aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
     Right,
 }
 
-/// A column of a table.
+/// Column of a table.
 pub(crate) struct Column {
-    /// Title in the table.
+    /// Title in the table's header.
     pub(crate) title: &'static str,
-    /// Side to which its cells are aligned.
+    /// Alignment of the column's cells.
     pub(crate) align: Align,
-    /// Fields of the row in `--json` from which the cell is made, separated by `, `. Inner fields follow
-    /// a dot, elements of a list `[]`.
+    /// Fields of the row in `--json` from which the cell is made, separated by `, `. Inner fields
+    /// follow a dot, elements of a list `[]`.
     pub(crate) fields: &'static str,
     /// Unit of the JSON field; empty for words and plain numbers.
     pub(crate) unit: &'static str,
-    /// Meaning, in whole sentences.
+    /// Meaning of the column in complete sentences.
     pub(crate) meaning: &'static str,
 }
 
 /// Unit of rates that Storage QoS schedules.
 pub(super) const IOPS: &str = "normalised IOPS";
 
-/// Health of a network object.
+/// Health column of network objects.
 pub(super) const HEALTH: Column = text(
     "HEALTH",
     "condition.health, condition.reason",
@@ -34,7 +34,7 @@ pub(super) const HEALTH: Column = text(
      to 30 s.",
 );
 
-/// A column of words.
+/// Defines a column of text.
 pub(super) const fn text(
     title: &'static str,
     fields: &'static str,
@@ -43,7 +43,7 @@ pub(super) const fn text(
     Column { title, align: Align::Left, fields, unit: "", meaning }
 }
 
-/// A column of numbers.
+/// Defines a column of numbers.
 pub(super) const fn number(
     title: &'static str,
     fields: &'static str,
@@ -53,16 +53,16 @@ pub(super) const fn number(
     Column { title, align: Align::Right, fields, unit, meaning }
 }
 
-/// Columns of a table, and where the table is printed.
+/// Columns of a table, and the commands that print it.
 pub(crate) struct Columns {
-    /// Commands that print the table, each with `suimon`.
+    /// Commands that print the table, each beginning with `suimon`.
     pub(crate) commands: &'static [&'static str],
-    /// What a row describes, as the end of "One row per".
+    /// Object described by a row, as completion of "One row per".
     pub(crate) row: &'static str,
     /// Place of the rows in the output of `--json`: `[]` for the elements of the output.
     pub(crate) path: &'static str,
     /// Schema of a row in the OpenAPI document; `None` if only `suimon` prints it.
     pub(crate) schema: Option<&'static str>,
-    /// The columns, in their order.
+    /// Columns in the order of output.
     pub(crate) all: &'static [Column],
 }

@@ -1,4 +1,4 @@
-//! Columns of adapters with SR-IOV and their virtual functions.
+//! Columns of SR-IOV adapters and their virtual functions.
 
 use crate::columns::column::{Columns, HEALTH, number, text};
 

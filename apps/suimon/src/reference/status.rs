@@ -1,11 +1,11 @@
-//! The reference page of the tables of status.
+//! Reference page of the tables of status.
 
 use suimon_contract::{ProcessorStages, QosLimitingFactor};
 
 use super::{GENERATED, cell};
 use crate::columns::{Columns, QOS_DELIVERY, TABLES, TOP_STAGES};
 
-/// Returns the page.
+/// Returns the page as Markdown.
 pub(super) fn page() -> String {
     let mut text = format!("{GENERATED}# Tables of status\n\n");
     text.push_str(

@@ -5,7 +5,7 @@ use suimon_contract::{Name, QosDelivery, StorageState, TopDisk};
 
 use crate::top::rates::{Interval, growth};
 
-/// Of one disk.
+/// Rates and latency of one disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct DiskRates {
     pub(crate) name: Name,
@@ -15,16 +15,18 @@ pub(crate) struct DiskRates {
     pub(crate) read_bytes_per_s: u64,
     pub(crate) writes_per_s: u64,
     pub(crate) written_bytes_per_s: u64,
-    /// Flushes, discards and writes of zeros.
+    /// Flushes, discards and write-zeroes requests per second.
     pub(crate) others_per_s: u64,
-    /// Mean time from when a request was seen to when it was answered; absent if none was.
+    /// Mean latency from detection to completion of a request in ns; absent if none completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) latency_ns: Option<u64>,
-    /// In normalised operations per second over the last 5 s, as are those that follow.
+    /// Guaranteed rate in normalised operations per second over the last 5 s, like the following
+    /// two.
     pub(crate) entitled_iops: u64,
     pub(crate) demanded_iops: u64,
     pub(crate) delivered_iops: u64,
-    /// Mean wait that limits caused each operation in the last 5 s; absent if none was done.
+    /// Mean time for which limits delayed an operation in the last 5 s, in ns; absent if none
+    /// completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) qos_wait_ns: Option<u64>,
 }
@@ -52,7 +54,7 @@ impl DiskRates {
     }
 }
 
-/// All waits by the operations that were done.
+/// Returns the total delay divided by the number of completed operations.
 fn wait(qos: &QosDelivery) -> Option<u64> {
     let waits = qos.waits_ns.values().fold(0_u64, |sum, ns| sum.saturating_add(*ns));
     let done = u128::from(qos.delivered_iops) * u128::from(qos.window_ns) / 1_000_000_000;

@@ -1,4 +1,4 @@
-//! Power, and work by power, from two snapshots.
+//! Power, and work per power, computed from two snapshots.
 
 use serde::Serialize;
 use suimon_contract::{PowerEffect, TopPower};
@@ -6,24 +6,24 @@ use suimon_contract::{PowerEffect, TopPower};
 use crate::top::disk_rates::DiskRates;
 use crate::top::rates::ProcessorRates;
 
-/// What the host uses, and does with it.
+/// Power of the host, and work per watt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct PowerRates {
-    /// The plan that is wanted.
+    /// Desired power plan; absent if none is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<String>,
-    /// How much of it was so when it was applied.
+    /// Extent to which the CPU settings were in effect when last applied.
     pub(crate) effect: PowerEffect,
-    /// What packages and memory took.
+    /// Power of packages and memory in milliwatts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) milliwatts: Option<u64>,
-    /// Frames a second that processors took from queues, for each watt.
+    /// Frames per second that workers took from queues, per watt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) frames_per_s_per_watt: Option<u64>,
-    /// Requests of disks a second, for each watt.
+    /// Disk requests per second, per watt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) disk_requests_per_s_per_watt: Option<u64>,
-    /// Why power is not known.
+    /// Reason why power is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lacking: Option<String>,
 }
@@ -54,11 +54,12 @@ impl PowerRates {
     }
 }
 
-/// By the time between both readings, which is not that between the snapshots.
+/// Divides the energy by the time between its two readings, which differs from the snapshots'
+/// interval.
 fn milliwatts(before: &TopPower, after: &TopPower) -> Option<u64> {
     let used = after.energy_uj?.checked_sub(before.energy_uj?)?;
     let ns = after.read_monotonic_ns.checked_sub(before.read_monotonic_ns)?;
-    // A microjoule a nanosecond is a thousand watts.
+    // One microjoule per nanosecond is one kilowatt.
     let milliwatts = (u128::from(used) * 1_000_000).checked_div(u128::from(ns))?;
     u64::try_from(milliwatts).ok()
 }

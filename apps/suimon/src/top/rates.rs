@@ -1,4 +1,4 @@
-//! Rates from two snapshots of counters.
+//! Rates computed from two snapshots of counters.
 
 use serde::{Serialize, Serializer};
 use suimon_contract::{
@@ -8,28 +8,28 @@ use suimon_contract::{
 use crate::top::disk_rates::DiskRates;
 use crate::top::power_rates::PowerRates;
 
-/// What happened per second between two snapshots.
+/// Rates of all objects between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Rates {
-    /// When the later one was taken, in milliseconds since 1970-01-01 UTC.
+    /// Time of the later snapshot in milliseconds since 1970-01-01 UTC.
     pub(crate) time_unix_ms: u64,
-    /// Time between them.
+    /// Time between the snapshots in ns.
     pub(crate) interval_ns: u64,
-    /// NICs, by name.
+    /// Rates of NICs, by name.
     pub(crate) nics: Vec<PortRates>,
-    /// Uplinks, by name.
+    /// Rates of uplinks, by name.
     pub(crate) uplinks: Vec<PortRates>,
-    /// Teams, by name.
+    /// Rates of teams, by name.
     pub(crate) teams: Vec<TeamRates>,
-    /// Disks, by name.
+    /// Rates of disks, by name.
     pub(crate) disks: Vec<DiskRates>,
-    /// Processors, by number.
+    /// Rates of workers, by number.
     pub(crate) processors: Vec<ProcessorRates>,
-    /// Power, and work by power.
+    /// Power, and work per power.
     pub(crate) power: PowerRates,
 }
 
-/// Of one team: what its members carry.
+/// Rates of one team: sums of its members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct TeamRates {
     pub(crate) name: Name,
@@ -38,11 +38,11 @@ pub(crate) struct TeamRates {
     pub(crate) health: Health,
     pub(crate) rx_bits_per_s: u64,
     pub(crate) tx_bits_per_s: u64,
-    /// As they are configured.
+    /// Members in the order of the configuration.
     pub(crate) members: Vec<MemberRates>,
 }
 
-/// Of one member, with its thousandths of what the team carries.
+/// Rates of one member, with its share of the team's traffic in thousandths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct MemberRates {
     pub(crate) uplink: Name,
@@ -54,7 +54,7 @@ pub(crate) struct MemberRates {
 }
 
 impl TeamRates {
-    /// A team of these uplinks, some of which may be gone.
+    /// Returns the rates of a team. Some of its members may not exist any more.
     fn of(team: &TopTeam, uplinks: &[PortRates]) -> Self {
         let find = |name: &Name| uplinks.iter().find(|uplink| uplink.name == *name);
         let members: Vec<&PortRates> = team.members.iter().filter_map(find).collect();
@@ -82,14 +82,14 @@ impl TeamRates {
     }
 }
 
-/// In thousandths, rounded; nought of nothing.
+/// Returns the rounded share in thousandths; 0 of 0.
 fn share(part: u64, whole: u64) -> u64 {
     let (part, whole) = (u128::from(part), u128::from(whole));
     let rounded = (part * 1000 + whole / 2).checked_div(whole);
     rounded.and_then(|share| u64::try_from(share).ok()).unwrap_or(0)
 }
 
-/// Of one NIC or uplink; `rx` came in from it, `tx` went out to it.
+/// Rates of one NIC or uplink: `rx` from the port to the switch, `tx` from the switch to the port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PortRates {
     pub(crate) name: Name,
@@ -104,15 +104,15 @@ pub(crate) struct PortRates {
     pub(crate) tx_drops_per_s: u64,
 }
 
-/// Of one processor.
+/// Rates and time shares of one worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ProcessorRates {
     pub(crate) id: u16,
     pub(crate) cpu: Option<u16>,
     pub(crate) queues: usize,
-    /// Thousandths of one CPU that it used.
+    /// CPU time in thousandths of one CPU.
     pub(crate) cpu_permille: u64,
-    /// Thousandths of the time that it moved frames.
+    /// Time not sleeping in thousandths of the interval.
     pub(crate) busy_permille: u64,
     pub(crate) frames_per_s: u64,
     pub(crate) batches_per_s: u64,
@@ -120,18 +120,18 @@ pub(crate) struct ProcessorRates {
     pub(crate) asleep: bool,
     pub(crate) rests_per_s: u64,
     pub(crate) resting: bool,
-    /// Thousandths of its time, by stage.
+    /// Time by stage in thousandths of the worker's time.
     pub(crate) stages_permille: StageShares,
 }
 
-/// What share of a processor's time each stage had, in thousandths. They add up to
-/// 1000 but for rounding; all are nought if the processor told nothing new.
+/// Share of each stage in a worker's time, in thousandths. The sum is 1000 except for rounding, or
+/// 0 if the worker reported no new time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StageShares([(&'static str, u64); ProcessorStages::COUNT]);
 
 impl StageShares {
-    /// By growth between two accounts. What it is divided by is the processor's own
-    /// time, which is told a little late, not the interval.
+    /// Returns the growth of each stage divided by the growth of all stages. The worker's account
+    /// lags behind, so the snapshots' interval is not used as divisor.
     fn between(before: &ProcessorStages, after: &ProcessorStages) -> Self {
         let mut shares = after.named();
         for ((_, ns), (_, before)) in shares.iter_mut().zip(before.named()) {
@@ -144,7 +144,7 @@ impl StageShares {
         Self(shares)
     }
 
-    /// The share of the stage of this name.
+    /// Returns the share of the stage with this name.
     pub(crate) fn of(&self, stage: &str) -> u64 {
         self.0.iter().find(|(name, _)| *name == stage).map_or(0, |(_, share)| *share)
     }
@@ -156,19 +156,19 @@ impl Serialize for StageShares {
     }
 }
 
-/// Time from one snapshot to the other.
+/// Time between two snapshots in ns.
 #[derive(Clone, Copy)]
 pub(super) struct Interval {
     ns: u64,
 }
 
 impl Interval {
-    /// What a counter grew by per second.
+    /// Returns the growth of a counter per second.
     pub(super) fn per_second(self, before: u64, after: u64) -> u64 {
         self.scaled(before, after, 1_000_000_000)
     }
 
-    /// What a counter of ns grew by, in thousandths of the interval.
+    /// Returns the growth of a counter of ns in thousandths of the interval.
     fn permille(self, before_ns: u64, after_ns: u64) -> u64 {
         self.scaled(before_ns, after_ns, 1000)
     }
@@ -179,14 +179,14 @@ impl Interval {
     }
 }
 
-/// What a counter grew by; one that began anew counts from 0.
+/// Returns the growth of a counter. A counter that was reset counts from 0.
 pub(super) fn growth(before: u64, after: u64) -> u64 {
     after.checked_sub(before).unwrap_or(after)
 }
 
 impl Rates {
-    /// The rates between two snapshots. What is new in the later one has none yet
-    /// and shows zeros.
+    /// Returns the rates between two snapshots. An object that exists in the later one only has
+    /// rates of 0.
     pub(crate) fn between(before: &TopSnapshot, after: &TopSnapshot) -> Self {
         let interval_ns = after.time_monotonic_ns.saturating_sub(before.time_monotonic_ns);
         let interval = Interval { ns: interval_ns };
@@ -352,7 +352,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Two seconds, in which one NIC carried frames and another appeared.
+    /// Returns the rates of two seconds in which one NIC carried frames and another appeared.
     pub(crate) fn example() -> Rates {
         let before = snapshot(1_000_000_000, vec![port("web", 1000)], 0);
         let nics = vec![port("new", 500), port("web", 2_501_000)];

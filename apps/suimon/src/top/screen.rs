@@ -1,4 +1,4 @@
-//! `top` on a terminal.
+//! Command `top` on a terminal.
 
 use core::time::Duration;
 
@@ -15,17 +15,16 @@ use crate::top::rates::Rates;
 use crate::top::text::{self, tables};
 use crate::units;
 
-/// Longest time a key waits to be seen.
+/// Longest reaction time to a key.
 const KEY_WAIT: Duration = Duration::from_millis(50);
 
-/// Shows rates until `q`, `Esc` or Ctrl-C. The terminal is put back however it
-/// ends.
+/// Shows rates until `q`, `Esc` or Ctrl-C. Restores the terminal in every case.
 pub(super) async fn run(
     context: &Context,
     interval: Duration,
     shows: text::View,
 ) -> Result<(), Failure> {
-    // The first answer decides whether there is anything to show at all.
+    // Without a first response there is nothing to show, so its failure ends the command.
     let mut before = context.client.top().await?;
     let mut terminal = ratatui::try_init()?;
     let shown = async {
@@ -41,7 +40,7 @@ pub(super) async fn run(
                     view.trouble = None;
                     before = after;
                 }
-                // The daemon may be restarted under our eyes.
+                // The daemon may restart in the meantime.
                 Err(error) => view.trouble = Some(error.to_string()),
             }
         }
@@ -51,7 +50,7 @@ pub(super) async fn run(
     result
 }
 
-/// Waits for the interval or a key that scrolls; `true` if the user wants to end.
+/// Waits for the interval or a key that scrolls. Returns true if the user quits.
 async fn wait(
     view: &mut View,
     interval: Duration,
@@ -84,12 +83,12 @@ async fn wait(
     Ok(false)
 }
 
-/// What is on the screen.
+/// State of the screen: rates, view and scroll position.
 struct View {
     shows: text::View,
     rates: Option<Rates>,
     trouble: Option<String>,
-    /// Lines of the first table that are scrolled away.
+    /// Lines of the first table above the visible area.
     scroll: u16,
 }
 
@@ -105,7 +104,7 @@ impl View {
             (title, text, height.saturating_add(1))
         });
         let tables: Vec<_> = tables.collect();
-        // The first one, which is the longest, takes what the others leave.
+        // The first table is the longest and takes the remaining height.
         let heights = tables.iter().enumerate().map(|(at, (.., height))| match at {
             0 => Constraint::Min(3),
             _ => Constraint::Max(*height),
@@ -131,7 +130,7 @@ impl View {
     }
 }
 
-/// A table under its title; its own header stays while its rows scroll.
+/// Draws a table below its title. The table's header does not scroll.
 fn draw_table(frame: &mut Frame<'_>, area: Rect, title: &str, text: &str, scroll: u16) {
     let block = Block::new().borders(Borders::TOP).title(title.bold());
     let inner = block.inner(area);

@@ -1,4 +1,4 @@
-//! Rates as text, for `top --once` and for the screen.
+//! Text of rates, for `top --once` and for the screen.
 
 use suimon_contract::Health;
 
@@ -9,7 +9,7 @@ use crate::top::power_rates::PowerRates;
 use crate::top::rates::{PortRates, ProcessorRates, Rates, TeamRates};
 use crate::units;
 
-/// All tables of a view.
+/// Returns all tables of a view as text.
 pub(super) fn render(rates: &Rates, view: View) -> String {
     let mut text = String::new();
     for (title, table) in tables(rates, view) {
@@ -23,16 +23,16 @@ pub(super) fn render(rates: &Rates, view: View) -> String {
     text
 }
 
-/// What is shown.
+/// Selection of tables to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
-    /// What passes ports, and what processors do.
+    /// Rates of ports, disks and workers.
     Rates,
-    /// Where processors' time goes.
+    /// Time of workers by stage.
     Stages,
 }
 
-/// The tables with their titles, most interesting first.
+/// Returns the tables with their titles, most important first.
 pub(super) fn tables(rates: &Rates, view: View) -> Vec<(&'static str, Table)> {
     let processors_table = ("Processors", processors(&rates.processors));
     match view {
@@ -65,7 +65,7 @@ const fn word(health: Health) -> &'static str {
     }
 }
 
-/// One line: what is used, and done with it, or why that is not known.
+/// Returns a table with one row: power and work per watt, or the reason why power is unknown.
 fn power(power: &PowerRates) -> Table {
     let mut table = Table::new(&columns::TOP_POWER);
     table.row([
@@ -79,7 +79,7 @@ fn power(power: &PowerRates) -> Table {
     table
 }
 
-/// Each team, and below it its members with their shares.
+/// Returns a table with each team followed by its members and their shares.
 fn teams(teams: &[TeamRates]) -> Table {
     let mut table = Table::new(&columns::TOP_TEAMS);
     let dash = || or_dash(None::<&str>);
@@ -127,7 +127,8 @@ fn ports(ports: &[PortRates]) -> Table {
     table
 }
 
-/// Entitled, wanted and got are normalised operations per second over 5 s.
+/// Returns a table of disks. Guaranteed, demanded and delivered rates are normalised operations per
+/// second over 5 s.
 fn disks(disks: &[DiskRates]) -> Table {
     let mut table = Table::new(&columns::TOP_DISKS);
     for disk in disks {
@@ -166,7 +167,8 @@ fn processors(processors: &[ProcessorRates]) -> Table {
     table
 }
 
-/// The order of a frame's life; first what is nobody's frame.
+/// Returns a table of workers by stage: first the stages without frames, then those of a frame in
+/// processing order.
 fn stages(processors: &[ProcessorRates]) -> Table {
     let mut table = Table::new(&columns::TOP_STAGES);
     for processor in processors {

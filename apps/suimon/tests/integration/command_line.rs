@@ -1,5 +1,5 @@
-//! The program as a user runs it: exit codes, what goes where, and what it does
-//! when a daemon answers slowly, refuses, or is not there.
+//! Program as run by a user: exit codes, output streams, and behaviour with a slow, refusing or
+//! absent daemon.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Daemon, command, json, lines, operation, suimon, told};
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(90);
     while !is_so() {
@@ -18,7 +18,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether the process has a handler for SIGINT, the second signal.
+/// Returns true if the process handles SIGINT, which is signal 2.
 fn catches_interrupts(process: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
@@ -133,7 +133,7 @@ fn errors_are_json_too_when_json_is_asked_for() {
     let wrong = daemon.dir.path().join("wrong.toml");
     std::fs::write(&wrong, "[[nic]]\nname = 5\n").unwrap();
     let wrong = wrong.to_str().unwrap();
-    // Exit code, and the code and resource of the first error.
+    // Exit code, and code and resource of the first error.
     let cases: &[(&[&str], i32, &str, Option<&str>)] = &[
         (&["nic", "delete", "web"], 6, "in_use", Some("nic/web")),
         (&["apply", "-f", &good], 6, "device_busy", Some("nic/web")),
@@ -153,7 +153,7 @@ fn errors_are_json_too_when_json_is_asked_for() {
         assert!(!first["message"].as_str().unwrap().is_empty(), "{err}");
         assert!(serde_json::from_str::<serde_json::Value>(&plain.2).is_err(), "{}", plain.2);
     }
-    // What the daemon said is passed on as it was.
+    // Errors of the daemon are passed on unchanged.
     let (_, _, err) = told(&daemon.run(&["nic", "delete", "web", "--json"]));
     let said = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     assert_eq!(said(&err), said(refusal));
@@ -201,7 +201,7 @@ fn a_capture_goes_to_a_file_of_its_owner_or_to_standard_output() {
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let (code, out, _) = told(&daemon.run(&["nic", "capture", "web", "-w", "-", "--count", "2"]));
     assert_eq!((code, out.as_str()), (0, "pcapng"));
-    // Who captures again at once finds the first capture over.
+    // The client waits for the end of a capture, so that the next one can start at once.
     let waits =
         daemon.asked().iter().filter(|l| l.starts_with("GET /1.0/operations/3/wait")).count();
     assert_eq!(waits, 2);

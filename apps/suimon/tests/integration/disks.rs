@@ -1,4 +1,4 @@
-//! `suimon store`, `disk` and `qos` against a daemon that has a store and two disks.
+//! Commands `suimon store`, `disk` and `qos` with a daemon that has a store and two disks.
 
 use std::io::{BufRead, BufReader};
 

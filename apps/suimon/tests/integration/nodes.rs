@@ -1,4 +1,5 @@
-//! `suimon node` and `suimon vm migrate` against a daemon that knows a node, and `suimon --node`.
+//! Commands `suimon node` and `suimon vm migrate` with a daemon that has a node configured, and
+//! `suimon --node`.
 
 use crate::support::{Daemon, command, json, lines, operation, told};
 
@@ -74,7 +75,7 @@ fn another_daemon_is_asked_over_tcp_by_whoever_has_its_certificate_and_token() {
     let (code, _, err) = told(&daemon.run(&[&flags[..], &["node", "list"]].concat()));
     assert_eq!(code, 3);
     assert!(err.starts_with("--node 127.0.0.1:1: /nowhere cannot be used"), "{err}");
-    // What the environment says holds unless a socket is written.
+    // Environment variables apply unless a socket is given.
     let environment = |args: &[&str]| {
         let mut command = command(args);
         command.env("SUIMON_NODE", "127.0.0.1:1").env("SUIMON_AUTHORITY", "/nowhere");

@@ -1,4 +1,4 @@
-//! Every operation of the API has a command that asks for it.
+//! Every operation of the API has a command that requests it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,8 @@ use crate::support::{Daemon, json, told};
 
 const DOCUMENT: &str = include_str!("../../../../contract/openapi.json");
 
-/// A command, and the operation that it asks for first or, if answered, at last.
+/// Operations and their commands. The operation is the first request of the command or, if that
+/// succeeds, the last.
 const COMMANDS: &[(&str, &str)] = &[
     ("show_host", "host show"),
     ("show_openapi", "openapi"),
@@ -94,7 +95,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("change_node", "node set a --address b:1"),
 ];
 
-/// Resources of which the commands `list`, `show` and `delete` are alike.
+/// Resources whose commands `list`, `show` and `delete` have the same form.
 const RESOURCES: &[(&str, &str)] = &[
     ("switch", "switches"),
     ("uplink", "uplinks"),
@@ -107,7 +108,7 @@ const RESOURCES: &[(&str, &str)] = &[
     ("node", "nodes"),
 ];
 
-/// Operations that no command asks for alone, and how their effect is had at the command line.
+/// Operations that no command requests by itself, and how the command line provides their effect.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("apply_host", "`apply -f FILE`, tested in command_line.rs"),
     ("follow_operation", "every change that waits, tested in command_line.rs"),
@@ -128,7 +129,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("compare_lab_runs", "`lab compare`"),
 ];
 
-/// Method and path of each operation, by its id.
+/// Returns method and path of each operation by its id.
 fn operations() -> BTreeMap<String, (String, String)> {
     let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     let mut operations = BTreeMap::new();
@@ -142,7 +143,8 @@ fn operations() -> BTreeMap<String, (String, String)> {
     operations
 }
 
-/// Whether a request line asks for this method and path, of which parts in braces are any word.
+/// Returns true if a request line has this method and path. Parts of the path in braces match any
+/// word.
 fn asks_for(request: &str, (method, path): &(String, String)) -> bool {
     let mut words = request.split(' ');
     let (Some(asked), Some(target)) = (words.next(), words.next()) else { return false };
@@ -170,7 +172,7 @@ fn every_operation_of_the_api_has_a_command() {
     let commands = commands();
     let mut named: BTreeSet<&str> = commands.iter().map(|(id, _)| id.as_str()).collect();
     named.extend(ELSEWHERE.iter().map(|(id, _)| *id));
-    // A resource as a whole is replaced by `apply`; `set` changes the keys that it is given.
+    // `apply` replaces a whole resource; `set` changes individual keys.
     let is_replaced = |id: &str| id.starts_with("replace_");
     let without: Vec<&String> =
         operations.keys().filter(|id| !named.contains(id.as_str()) && !is_replaced(id)).collect();
@@ -178,7 +180,7 @@ fn every_operation_of_the_api_has_a_command() {
     let gone: Vec<&&str> = named.iter().filter(|id| !operations.contains_key(**id)).collect();
     assert!(gone.is_empty(), "the API has no {gone:?}");
 
-    // The API's document names the command of each.
+    // The API's document names the command of each operation.
     for (id, words) in &commands {
         let command = command_of(id).unwrap_or_default();
         assert!(words.starts_with(&command) && !command.is_empty(), "{id}: {words}, {command}");

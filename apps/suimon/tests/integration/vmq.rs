@@ -1,4 +1,4 @@
-//! `suimon vmq` against a daemon that has a team, uplinks and NICs.
+//! Command `suimon vmq` with a daemon that has a team, uplinks and NICs.
 
 use crate::support::{Daemon, json, operation, told};
 
@@ -6,8 +6,8 @@ const COUNTERS: &str = r#"{"rx_frames":0,"rx_bytes":0,"tx_frames":0,"tx_bytes":0
 
 const VMQS: &str = r#"[{"uplink":"both","config":{},"processors":[{"processor":0,"permitted":true,"queues":1,"load_ppm":9000,"other_load_ppm":0},{"processor":1,"permitted":true,"queues":0,"load_ppm":0,"other_load_ppm":0}],"queues":[{"queue":"web/rx/0","nic":"web","default_queue":false,"processor":0,"load_ppm":8000,"age_s":3,"why":"it started there","stays":"the default queue does not move"}]}]"#;
 
-/// A host with a team of one uplink that switch `lan` uses, an uplink that none uses, and
-/// NICs `web` and `idle` on `lan` and `alone` on a private switch.
+/// Starts a host with a team of one uplink used by switch `lan`, an unused uplink, and NICs `web`
+/// and `idle` on `lan` and `alone` on a private switch.
 fn host_with_a_team() -> Daemon {
     let condition = r#""condition":{"health":"up"}"#;
     let uplink = |name: &str| {

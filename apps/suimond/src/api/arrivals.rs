@@ -1,5 +1,5 @@
-//! Endpoints of VMs that move to another node while they run: what the node that a VM leaves
-//! asks of the one to which it goes, and what a user asks of the former.
+//! Endpoints of live migration: requests between the source and destination nodes, and the user's
+//! request to the source.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -22,7 +22,7 @@ use crate::api::failure::{Failure, InPath, Parameters};
 use crate::api::state::ApiState;
 use crate::api::upgraded::Asked;
 
-/// The endpoints of VMs that move.
+/// Returns the router of migration endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(migrate))
@@ -33,7 +33,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(disk))
 }
 
-/// Parameters of what can be tried first.
+/// Parameters of endpoints that support a dry run.
 #[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
@@ -84,7 +84,9 @@ async fn prepare(
     state.ask(move |node| node.prepare_arrival(arriving)).await.map(accepted)
 }
 
-/// Returns the state of an incoming migration. An unknown one counts as abandoned. Used between nodes.
+/// Returns the state of an incoming migration. Used between nodes.
+///
+/// An unknown migration counts as abandoned.
 #[utoipa::path(get, path = "/1.0/arrivals/{id}", tag = "arrivals",
     operation_id = "show_arrival", params(("id" = String, Path)),
     responses((status = OK, body = Arrival), (status = "4XX", body = ErrorBody)))]
@@ -106,7 +108,9 @@ async fn abandon(
     state.ask(move |node| node.abandon_arrival(&id)).await.map(Json)
 }
 
-/// Transfers ownership of the VM to this host unless the migration was abandoned. Used between nodes.
+/// Transfers ownership of the VM to this host. Used between nodes.
+///
+/// An abandoned migration remains abandoned, which the returned state shows.
 #[utoipa::path(post, path = "/1.0/arrivals/{id}/activate", tag = "arrivals",
     operation_id = "activate_arrival", params(("id" = String, Path)),
     responses((status = OK, body = Arrival), (status = "4XX", body = ErrorBody)))]

@@ -1,4 +1,4 @@
-//! Bodies of requests: read whole, or refused so that the client can read why.
+//! Request bodies: read completely, or rejected in a way that lets the client read the response.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use suimon_contract::{ApiError, ErrorCode, JSON_BYTES_MAX};
 
 use crate::api::failure::Failure;
 
-/// How long a client may take to send a body.
+/// Time limit for a client to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much of a body that is too large is read and forgotten. A client that still
-/// sends when the connection closes sees a broken pipe and not the answer (RFC 9112,
-/// section 9.6); one that sends more than this has earned it.
+/// Largest part of an oversized body that is read and discarded. If the connection closed while the
+/// client was still sending, the client would get a connection reset instead of the response (RFC
+/// 9112, section 9.6). Larger bodies are cut off.
 const FORGOTTEN_BYTES_MAX: usize = 16 * JSON_BYTES_MAX;
 
-/// A body of at most [`JSON_BYTES_MAX`] bytes, complete.
+/// Complete body of at most [`JSON_BYTES_MAX`] bytes.
 pub(crate) struct Body(pub Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for Body {
@@ -48,7 +48,7 @@ async fn read(mut stream: BodyDataStream) -> Result<Body, Failure> {
     Ok(Body(bytes.into()))
 }
 
-/// Lets the client send the rest of a body that is too large.
+/// Discards the rest of an oversized body and returns the error.
 async fn forget(mut stream: BodyDataStream) -> Failure {
     let mut left = FORGOTTEN_BYTES_MAX;
     while let Some(Ok(part)) = stream.next().await {

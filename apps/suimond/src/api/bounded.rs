@@ -1,20 +1,20 @@
-//! Whole numbers in parameters, with their range.
+//! Integer parameters with a range.
 
 use serde::de::{Deserialize, Deserializer, Error};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{Number, PartialSchema, ToSchema};
 
-/// A whole number from `LEAST` to `MOST`. The range is checked where the number is read and stated
-/// in the OpenAPI document.
+/// Integer from `LEAST` to `MOST`. Deserialization checks the range, and the OpenAPI document
+/// states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounded<const LEAST: u64, const MOST: u64>(u64);
 
-/// A number that only the document's `int64` bounds.
+/// Integer bounded only by the document's `int64`.
 pub(super) type Count = Bounded<0, { i64::MAX as u64 }>;
 
 impl<const LEAST: u64, const MOST: u64> Bounded<LEAST, MOST> {
-    /// The number.
+    /// Returns the number.
     pub(super) const fn value(self) -> u64 {
         self.0
     }
@@ -22,7 +22,7 @@ impl<const LEAST: u64, const MOST: u64> Bounded<LEAST, MOST> {
 
 impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Bounded<LEAST, MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Digits, and no sign: one number has one text.
+        // Only digits are accepted, without a sign, so that each number has one notation.
         let text = String::deserialize(deserializer)?;
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
         let number =

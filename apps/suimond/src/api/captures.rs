@@ -1,9 +1,8 @@
 //! Captures as streams of pcapng.
 //!
-//! A thread takes frames out of the capture's ring, which is bounded, and hands
-//! pieces of the file to the connection through a channel, which is bounded too.
-//! A client that is too slow loses frames, which are counted and told at the end;
-//! the data plane notices nothing.
+//! A thread takes frames out of the capture's bounded ring and sends pieces of the file to the
+//! connection through a bounded channel. A client that reads too slowly loses frames, which are
+//! counted and reported at the end. The data plane is not affected.
 
 use std::time::Duration;
 
@@ -25,24 +24,24 @@ use crate::api::failure::Failure;
 use crate::api::state::ApiState;
 use crate::pcapng::{self, Packet, PacketDirection};
 
-/// Pieces on their way to the connection.
+/// Capacity of the channel to the connection, in pieces.
 const PIECES_WAITING: usize = 16;
-/// Frames in one piece at most.
+/// Largest number of frames in one piece.
 const FRAMES_PER_PIECE: usize = 64;
-/// How long to wait for frames, or for room, before looking around.
+/// Longest wait for frames before checking for cancellation and the end of the connection.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long to wait for room in the channel before looking again.
+/// Interval of attempts to send to a full channel.
 const ROOM_EVERY: Duration = Duration::from_millis(10);
 
-/// Bytes kept of a frame.
+/// Number of bytes captured of each frame.
 type SnapLength = Bounded<0, { u32::MAX as u64 }>;
 
-/// Bounds of a capture.
+/// Limits of a capture.
 #[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(super) struct CaptureParameters {
-    /// Bytes kept of each frame; all if absent or 0.
+    /// Bytes captured of each frame; whole frames if absent or 0.
     #[param(inline)]
     pub snaplen: Option<SnapLength>,
     /// Frames after which the capture ends.
@@ -53,7 +52,7 @@ pub(super) struct CaptureParameters {
     pub max_bytes: Option<Count>,
 }
 
-/// Begins a capture; the answer is its pcapng.
+/// Starts a capture. The response is a stream of pcapng.
 pub(super) async fn begin(
     state: &ApiState,
     key: PortKey,
@@ -127,7 +126,7 @@ impl Writer {
         self.send(piece);
     }
 
-    /// How many frames may still come at once; `None` when a bound is reached.
+    /// Returns the number of frames that may be read next; `None` once a limit is reached.
     fn wanted(&self) -> Option<usize> {
         let CaptureParameters { max_frames, max_bytes, .. } = self.parameters;
         let frames = max_frames.map(|max| max.value().saturating_sub(self.frames));
@@ -136,7 +135,7 @@ impl Writer {
         (frames > 0 && !is_full).then_some(usize::try_from(frames).unwrap_or(FRAMES_PER_PIECE))
     }
 
-    /// Reads frames into the piece. `false` when the capture is over.
+    /// Appends frames from the ring to the piece. Returns false if the capture ended.
     fn read(&mut self, wanted: usize, piece: &mut Vec<u8>, last_time: &mut u64) -> bool {
         let Self { capture, unix_offset_ns, snaplen, is_uplink, bytes, .. } = self;
         let mut take = |frame: &CapturedFrame| {
@@ -144,7 +143,7 @@ impl Writer {
             let kept = kept.get(..*snaplen as usize).unwrap_or(kept);
             *bytes = bytes.saturating_add(kept.len() as u64);
             *last_time = frame.time.as_ns().saturating_add(*unix_offset_ns);
-            // The guest, or the uplink's device, is who receives and sends.
+            // Directions are relative to the guest, or to the uplink's device.
             let inbound = (frame.direction == Direction::Ingress) == *is_uplink;
             let packet = Packet {
                 time_unix_ns: *last_time,
@@ -167,8 +166,8 @@ impl Writer {
         }
     }
 
-    /// Hands a piece to the connection, waiting for room. `false` if nobody
-    /// reads any more or the capture was cancelled meanwhile.
+    /// Sends a piece to the connection and blocks while the channel is full. Returns false if the
+    /// connection ended or the capture was cancelled.
     fn send(&mut self, piece: Vec<u8>) -> bool {
         let mut piece = Bytes::from(piece);
         loop {

@@ -1,4 +1,4 @@
-//! Changes of desired state: what all of them have in common.
+//! Changes of desired state: parameters and functions common to all of them.
 
 use axum::Json;
 use axum::http::{StatusCode, header};
@@ -27,7 +27,7 @@ pub(super) struct ChangeParameters {
     pub with_file: bool,
 }
 
-/// Checks a change, and makes it unless it is only asked what it would do.
+/// Checks a change, and carries it out unless it is a dry run.
 pub(super) async fn change(
     state: &ApiState,
     edit: Edit,
@@ -43,13 +43,13 @@ pub(super) async fn change(
     Ok(accepted(operation))
 }
 
-/// 202 with the operation and where to watch it.
+/// Returns a response with status 202, the operation, and its address in `Location`.
 pub(super) fn accepted(operation: Operation) -> Response {
     let location = format!("/1.0/operations/{}", operation.id);
     (StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(operation)).into_response()
 }
 
-/// The name in a path.
+/// Parses the resource name in a path.
 pub(crate) fn name_in_path<T: Resource>(name: &str) -> Result<Name, Failure> {
     name.parse().map_err(|error| {
         let kind = T::KIND.word();
@@ -58,25 +58,25 @@ pub(crate) fn name_in_path<T: Resource>(name: &str) -> Result<Name, Failure> {
     })
 }
 
-/// The edit that puts a resource in place of the one of that name.
+/// Returns the edit that creates or replaces the resource with this name.
 pub(super) fn put<T: Resource>(name: &str, body: &[u8]) -> Result<ResourceEdit<T>, Failure> {
     let name = name_in_path::<T>(name)?;
     Ok(ResourceEdit::Put(name, suimon_contract::parse_resource(body)?))
 }
 
-/// The edit that adds a resource.
+/// Returns the edit that adds a resource.
 pub(super) fn add<T: Resource>(body: &[u8]) -> Result<ResourceEdit<T>, Failure> {
     Ok(ResourceEdit::Add(suimon_contract::parse_resource(body)?))
 }
 
-/// The edit that changes keys of a resource.
+/// Returns the edit that changes keys of a resource.
 pub(super) fn patch<T: Resource>(name: &str, body: &[u8]) -> Result<ResourceEdit<T>, Failure> {
     let name = name_in_path::<T>(name)?;
     check_patch(T::KIND, body)?;
     Ok(ResourceEdit::Patch(name, body.to_vec()))
 }
 
-/// The edit that deletes a resource.
+/// Returns the edit that deletes a resource.
 pub(super) fn delete<T: Resource>(name: &str) -> Result<ResourceEdit<T>, Failure> {
     Ok(ResourceEdit::Delete(name_in_path::<T>(name)?))
 }

@@ -17,7 +17,7 @@ use crate::api::changes::{ChangeParameters, change};
 use crate::api::failure::{Failure, InPath, Parameters};
 use crate::api::state::ApiState;
 
-/// The endpoints of the cluster.
+/// Returns the router of cluster endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(show, init, put, patch, delete))
@@ -62,7 +62,7 @@ async fn put(
     change(&state, Edit::Cluster(ClusterEdit::Put(cluster)), parameters).await
 }
 
-/// Changes how the cluster is reached with a JSON merge patch (RFC 7386).
+/// Changes the connection to the cluster with a JSON merge patch (RFC 7386).
 #[utoipa::path(patch, path = "/1.0/cluster", tag = "cluster", operation_id = "change_cluster",
     params(ChangeParameters),
     request_body(content = ref("#/components/schemas/ClusterConfigPatch"), content_type = "application/merge-patch+json"),
@@ -91,15 +91,15 @@ async fn delete(
 
 /// Lists guaranteed, demanded and delivered IOPS of disks on shared stores of all nodes.
 ///
-/// The reports of the nodes name a limited number of disks. For a disk below its minimum the disks that
-/// displace it are included.
+/// The reports of the nodes name a limited number of disks. For a disk below its minimum the disks
+/// that displace it are included.
 #[utoipa::path(get, path = "/1.0/cluster/flows", tag = "cluster", operation_id = "list_cluster_flows",
     responses((status = OK, body = Vec<ClusterDisk>), (status = "4XX", body = ErrorBody)))]
 async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<ClusterDisk>>, Failure> {
     state.ask(|node| node.cluster_flows()).await.map(Json)
 }
 
-/// Removes a node that is permanently gone from the cluster. Fails for a live node.
+/// Removes a permanently failed node from the cluster. Fails for a live node.
 #[utoipa::path(delete, path = "/1.0/cluster/members/{name}", tag = "cluster",
     operation_id = "remove_cluster_node",
     params(("name" = String, Path, description = "The node's name in the cluster.")),

@@ -1,4 +1,4 @@
-//! Endpoints about the web console.
+//! Endpoints of the REST API that concern the web console.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,12 +9,12 @@ use utoipa_axum::routes;
 use crate::api::failure::Failure;
 use crate::api::state::ApiState;
 
-/// The endpoints about the console.
+/// Returns the router of these endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(log_in))
 }
 
-/// Creates an address that logs a browser in to the console once, within one minute.
+/// Creates a single-use address that logs a browser in to the console, valid for one minute.
 #[utoipa::path(post, path = "/1.0/console/logins", tag = "console", operation_id = "create_console_login",
     responses((status = OK, body = ConsoleLogin), (status = "4XX", body = ErrorBody)))]
 async fn log_in(State(state): State<ApiState>) -> Result<Json<ConsoleLogin>, Failure> {

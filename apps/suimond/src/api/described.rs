@@ -1,4 +1,4 @@
-//! Descriptions of endpoints that are the same for several kinds of resource.
+//! OpenAPI descriptions of endpoints common to several kinds of resource.
 
 use axum::routing::MethodRouter;
 use suimon_contract::{ErrorBody, Name, Operation, Plan, Resource, patch_name};
@@ -16,13 +16,13 @@ use crate::api::captures::CaptureParameters;
 use crate::api::changes::ChangeParameters;
 use crate::api::state::ApiState;
 
-/// The description of one method of one path.
+/// Description of one method of one path.
 pub(super) struct Described {
     operation: OperationBuilder,
     schemas: Vec<(String, RefOr<Schema>)>,
 }
 
-/// The routes of one path with their descriptions.
+/// Returns the router of one path with descriptions of its methods.
 pub(super) fn routes<const N: usize>(
     path: String,
     methods: [(HttpMethod, Described); N],
@@ -40,7 +40,8 @@ pub(super) fn routes<const N: usize>(
 }
 
 impl Described {
-    /// An endpoint of a kind of resource, called after the verb and the kind.
+    /// Returns the description of an endpoint of a kind of resource. Verb and kind form the
+    /// operation id.
     pub(super) fn new<R: Resource>(verb: &str, summary: &str) -> Self {
         let operation = OperationBuilder::new()
             .tag(R::PATH)
@@ -49,13 +50,13 @@ impl Described {
         Self { operation, schemas: Vec::new() }
     }
 
-    /// Calls it otherwise.
+    /// Sets a different operation id.
     pub(super) fn rename(&mut self, id: String) {
         let operation = std::mem::take(&mut self.operation);
         self.operation = operation.operation_id(Some(id));
     }
 
-    /// It is about the resource named in the path.
+    /// Adds the path parameter with the resource's name.
     pub(super) fn named(self) -> Self {
         let name = ParameterBuilder::new()
             .name("name")
@@ -66,18 +67,18 @@ impl Described {
         self.parameters([name.build()]).needs::<Name>()
     }
 
-    /// It gives what is observed of all resources.
+    /// Adds the response with the observed state of every resource.
     pub(super) fn lists<R: Resource>(self) -> Self {
         let all = ArrayBuilder::new().items(reference::<R::Status>()).build();
         self.needs::<R::Status>().answers("200", "application/json", all)
     }
 
-    /// It gives what is observed of one resource.
+    /// Adds the response with the observed state of one resource.
     pub(super) fn shows<R: Resource>(self) -> Self {
         self.answers_with::<R::Status>("200")
     }
 
-    /// It changes desired state, or only says what would change.
+    /// Adds parameters and responses of a change of desired state.
     pub(super) fn changes(self) -> Self {
         self.parameters(ChangeParameters::into_params(|| None))
             .answers_with::<Plan>("200")
@@ -85,18 +86,18 @@ impl Described {
             .answers_with::<ErrorBody>("4XX")
     }
 
-    /// It takes a whole resource.
+    /// Adds the request body with a whole resource.
     pub(super) fn body<R: Resource>(self) -> Self {
         self.needs::<R>().takes("application/json", reference::<R>())
     }
 
-    /// It takes a JSON merge patch.
+    /// Adds the request body with a JSON merge patch.
     pub(super) fn merge_patch<R: Resource>(self) -> Self {
         let patch = Ref::from_schema_name(patch_name(R::KIND));
         self.takes("application/merge-patch+json", patch.into())
     }
 
-    /// It gives the frames of a port.
+    /// Adds the response with captured frames.
     pub(super) fn captures(self) -> Self {
         let bytes = Content::new(Some(Vec::<u8>::schema()));
         let operation = HeaderBuilder::new().schema(u64::schema()).build();
@@ -136,7 +137,7 @@ impl Described {
         self
     }
 
-    /// The document has to hold this type and those that it is made of.
+    /// Adds the schemas of this type and its parts to the document.
     fn needs<T: ToSchema>(mut self) -> Self {
         self.schemas.push((T::name().into_owned(), T::schema()));
         T::schemas(&mut self.schemas);

@@ -1,5 +1,5 @@
-//! Endpoints of work on the files of disks. All but a snapshot need a disk that nobody uses:
-//! it is out of service while they last.
+//! Endpoints of operations on the files of disks. All except snapshots require an unused disk,
+//! which is out of service during the operation.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -16,7 +16,7 @@ use crate::api::changes::{accepted, name_in_path};
 use crate::api::failure::{Failure, InPath};
 use crate::api::state::ApiState;
 
-/// The endpoints of work on disks.
+/// Returns the router of disk operations.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(check))

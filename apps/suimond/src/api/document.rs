@@ -1,5 +1,5 @@
-//! The parts of the OpenAPI document that follow from rules: constraints of configuration keys,
-//! responses to refused requests, authentication, links between operations.
+//! Parts of the OpenAPI document derived from rules: constraints of configuration keys, error
+//! responses, authentication, links between operations.
 
 use suimon_contract::{ErrorBody, ErrorCode, Kind, command_of, describe_keys, example_of};
 use utoipa::ToSchema;
@@ -11,13 +11,13 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Required, Response, Schema};
 
-/// Extension of an operation that names its command.
+/// Extension of an operation with the name of its command.
 const COMMAND: &str = "x-suimon-command";
 
 /// Name of the security scheme.
 const TOKEN: &str = "token";
 
-/// A response to a request that is refused: its status, the name of its component, its meaning.
+/// Error response: status, name of its component, meaning.
 struct Refusal {
     status: u16,
     name: &'static str,
@@ -74,11 +74,11 @@ const REFUSALS: [Refusal; 9] = [
     HOST_ERROR,
 ];
 
-/// Status by which a handler's description says that it asks the host for something, which can
-/// refuse it.
+/// Placeholder status in a handler's description for errors of the host, expanded to the actual
+/// statuses.
 const ASKS: &str = "4XX";
 
-/// Completes a document that was made from the descriptions of the handlers.
+/// Completes a document generated from the descriptions of the handlers.
 pub(super) fn complete(document: &mut OpenApi) {
     let components = document.components.get_or_insert_default();
     describe_keys(&mut components.schemas);
@@ -130,7 +130,7 @@ impl Refusal {
     }
 }
 
-/// Names the equivalent command of `suimon`.
+/// Adds the name of the equivalent command of `suimon`.
 fn name_command(operation: &mut Operation) {
     let command = operation.operation_id.as_deref().and_then(command_of);
     if let Some(command) = command {
@@ -139,7 +139,7 @@ fn name_command(operation: &mut Operation) {
     }
 }
 
-/// Adds the responses with which requests are refused.
+/// Adds the error responses.
 fn refuse(path: &str, operation: &mut Operation) {
     let responses = &mut operation.responses.responses;
     let asks = responses.remove(ASKS).is_some();
@@ -175,14 +175,14 @@ fn refuse(path: &str, operation: &mut Operation) {
     }
 }
 
-/// A link that passes one parameter. utoipa 5.5 writes the field `operationId` in snake case, so
-/// that it is written as an extension here.
+/// Returns a link that passes one parameter. utoipa 5.5 serializes the field `operationId` in snake
+/// case, so it is added as an extension.
 fn link_to(operation_id: &str, parameter: &str, value: &str) -> Link {
     let id = Extensions::from_iter([("operationId", operation_id)]);
     Link::builder().parameter(parameter, value).extensions(Some(id)).build()
 }
 
-/// Describes responses without a description, and the header that every accepted change has.
+/// Adds missing descriptions of responses, and the header `Location` of accepted changes.
 fn describe_responses(operation: &mut Operation) {
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else { continue };
@@ -210,7 +210,7 @@ fn describe_responses(operation: &mut Operation) {
     }
 }
 
-/// Variants of an externally tagged enum have their tag and no other key.
+/// Excludes additional keys from the variants of an externally tagged enum.
 fn close_tagged(schema: &mut RefOr<Schema>) {
     let RefOr::T(Schema::OneOf(one_of)) = schema else { return };
     for item in &mut one_of.items {
@@ -221,7 +221,7 @@ fn close_tagged(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// Adds links to the operations that continue this one.
+/// Adds links to the operations that usually follow this one.
 fn link(path: &str, operation: &mut Operation, known: &[String]) {
     let Some(id) = operation.operation_id.clone() else { return };
     let is_known = |id: &String| known.contains(id);
@@ -275,12 +275,12 @@ fn link(path: &str, operation: &mut Operation, known: &[String]) {
     }
 }
 
-/// Tells whether the body must be there, and adds an example to one that is a configuration.
+/// Sets whether the body is required, and adds an example to configuration bodies.
 fn describe_body(operation: &mut Operation) {
     let Some(body) = &mut operation.request_body else { return };
     body.required = Some(Required::True);
     for content in body.content.values_mut() {
-        // A body that may be absent; null is none.
+        // The body is optional, and null is not accepted as a body.
         if let Some(RefOr::T(Schema::OneOf(one_of))) = &mut content.schema
             && let Some(RefOr::Ref(reference)) = one_of.items.pop()
         {

@@ -1,4 +1,4 @@
-//! What client generators and test generators rely on.
+//! Properties of the OpenAPI document that generators of clients and tests depend on.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ fn document() -> Value {
     serde_json::from_str(&crate::api::openapi_document().unwrap()).unwrap()
 }
 
-/// Every operation, with its method and path.
+/// Returns every operation with its method and path.
 fn operations(document: &Value) -> Vec<(String, Value)> {
     let paths = document["paths"].as_object().unwrap();
     paths

@@ -1,4 +1,4 @@
-//! Endpoints of nodes that are drained.
+//! Endpoints for draining nodes.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,7 +15,7 @@ use crate::api::disk_jobs::request;
 use crate::api::failure::{Failure, InPath, Parameters};
 use crate::api::state::ApiState;
 
-/// The endpoints of nodes that are drained.
+/// Returns the router of drain endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(drain)).routes(routes!(undrain))
 }

@@ -15,17 +15,17 @@ use crate::api::failure::{Failure, Parameters};
 use crate::api::lines::{Lines, Next, lines};
 use crate::api::state::ApiState;
 
-/// Events in one answer if the client names no number.
+/// Default number of events in a response.
 const LIMIT_DEFAULT: usize = 100;
-/// Number of events in one answer.
+/// Number of events in a response.
 type Limit = Bounded<1, 10_000>;
-/// Number of a kind of event.
+/// Number of an event kind.
 type KindNumber = Bounded<0, { u32::MAX as u64 }>;
 
 /// Events read at a time for one follower.
 const FOLLOW_EVENTS: usize = 256;
 
-/// The endpoints of the event log.
+/// Returns the router of event endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(follow))
 }
@@ -34,18 +34,19 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 struct ListParameters {
-    /// Only events after this sequence; without it, the last ones.
+    /// Return only events after this sequence number; the latest ones if absent.
     #[param(inline)]
     after: Option<Count>,
-    /// At most so many, 1 to 10 000; 100 if absent.
+    /// Largest number of events, 1 to 10 000; 100 if absent.
     #[param(inline)]
     limit: Option<Limit>,
-    /// Only events that matter at least so much.
+    /// Return only events of at least this severity.
     #[param(inline)]
     severity: Option<Severity>,
-    /// Only events about this subject, like `disk/web`, or about all of a kind, like `disk`.
+    /// Return only events about this subject, such as `disk/web`, or about this kind of subject,
+    /// such as `disk`.
     subject: Option<String>,
-    /// Only events of this kind, like 6108.
+    /// Return only events of the kind with this number, such as 6108.
     #[param(inline)]
     id: Option<KindNumber>,
 }
@@ -82,23 +83,24 @@ fn filter(
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 struct FollowParameters {
-    /// Begin after this sequence; without it, with the next event.
+    /// Begin after this sequence number; with the next event if absent.
     #[param(inline)]
     after: Option<Count>,
-    /// Only events that matter at least so much.
+    /// Return only events of at least this severity.
     #[param(inline)]
     severity: Option<Severity>,
-    /// Only events about this subject, like `disk/web`, or about all of a kind, like `disk`.
+    /// Return only events about this subject, such as `disk/web`, or about this kind of subject,
+    /// such as `disk`.
     subject: Option<String>,
-    /// Only events of this kind, like 6108.
+    /// Return only events of the kind with this number, such as 6108.
     #[param(inline)]
     id: Option<KindNumber>,
 }
 
 /// Streams events as they occur, one JSON object per line.
 ///
-/// Empty lines keep the connection alive. A client that reads too slowly for the log of 10 000 events
-/// finds the number of missed events in the field `lost_before` of the next event.
+/// Empty lines keep the connection alive. A client that reads too slowly for the log of 10 000
+/// events finds the number of missed events in the field `lost_before` of the next event.
 #[utoipa::path(get, path = "/1.0/events/follow", tag = "events", operation_id = "follow_events",
     params(FollowParameters),
     responses((status = OK, content_type = "application/x-ndjson", body = Event),

@@ -1,4 +1,4 @@
-//! Answers that are not a success, and requests that are not what they should be.
+//! Error responses, and extractors that reject invalid requests.
 
 use axum::Json;
 use axum::extract::{FromRequestParts, Path, Query, Request};
@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use suimon_contract::{ApiError, ErrorBody, ErrorCode};
 
-/// Everything that was found wrong.
+/// Error response: status and errors found.
 #[derive(Debug)]
 pub struct Failure {
     status: StatusCode,
@@ -16,18 +16,19 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// One error, with a status other than its code's.
+    /// Returns a response with one error and a status other than that of the error's code.
     pub fn with_status(status: StatusCode, error: ApiError) -> Self {
         Self { status, errors: vec![error] }
     }
 
-    /// What its answer says.
+    /// Returns the body of the response.
     pub fn into_body(self) -> ErrorBody {
         ErrorBody { errors: self.errors }
     }
 
-    /// The same with lines, where `body`, of `POST /1.0/apply`, has a host file as text. A text that
-    /// is no host file conforms to the API's schema, so that the status is 422.
+    /// Adds lines to the errors if `body`, that of `POST /1.0/apply`, contains a host file as text.
+    /// Such a body conforms to the API's schema even if the text is not a valid host file, so the
+    /// status is 422 instead of 400.
     pub(super) fn located(mut self, body: &[u8]) -> Self {
         suimon_contract::locate_errors_of_apply(body, &mut self.errors);
         if self.status == StatusCode::BAD_REQUEST && suimon_contract::applies_a_file(body) {
@@ -60,15 +61,15 @@ impl IntoResponse for Failure {
     }
 }
 
-/// For a path that no endpoint has.
+/// Responds to a path without an endpoint.
 pub(super) async fn no_such_endpoint(request: Request) -> Failure {
     let text =
         format!("there is no {}; /1.0/openapi.json describes what there is", request.uri().path());
     ApiError::new(ErrorCode::NotFound, text).into()
 }
 
-/// For an endpoint that exists and does not do this. What it does is in the header
-/// `Allow`, which the router adds (RFC 9110, section 15.5.6).
+/// Responds to a method that the endpoint does not support. The router adds the header `Allow` with
+/// the supported methods (RFC 9110, section 15.5.6).
 pub(super) async fn no_such_method(request: Request) -> Failure {
     let text = format!(
         "{} does not take {}; /1.0/openapi.json describes what it takes",
@@ -78,7 +79,7 @@ pub(super) async fn no_such_method(request: Request) -> Failure {
     ApiError::new(ErrorCode::MethodNotAllowed, text).into()
 }
 
-/// The parameters after `?`.
+/// Extractor of query parameters.
 pub(crate) struct Parameters<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
@@ -92,17 +93,17 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
     }
 }
 
-/// The error, about this field if it names none.
+/// Returns the error with this field unless it already names one.
 pub(super) fn in_field(error: ApiError, field: &str) -> ApiError {
     if error.field.is_some() { error } else { error.field(field) }
 }
 
-/// The key that serde says does not exist.
+/// Returns the key that serde reports as unknown.
 fn unknown_field(text: &str) -> Option<&str> {
     text.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next())
 }
 
-/// Names the parameter if serde does.
+/// Converts serde's error about a query parameter, naming the parameter if serde does.
 fn refused_parameter(text: &str) -> Failure {
     let unknown = unknown_field(text);
     let known = text.split("query string: ").nth(1).and_then(|rest| rest.split(':').next());
@@ -114,7 +115,7 @@ fn refused_parameter(text: &str) -> Failure {
     }
 }
 
-/// The parts of the path.
+/// Extractor of path parameters.
 pub(super) struct InPath<T>(pub T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for InPath<T> {
@@ -123,7 +124,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for InPath<
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
         match Path::<T>::from_request_parts(parts, state).await {
             Ok(Path(value)) => Ok(Self(value)),
-            // A name or number that cannot be is one that is not there.
+            // A malformed name or number denotes an object that does not exist.
             Err(rejection) => {
                 let reason = rejection.body_text();
                 let reason = reason.trim_start_matches("Invalid URL: ");

@@ -20,7 +20,7 @@ use crate::api::failure::{Failure, Parameters};
 use crate::api::state::ApiState;
 use crate::metrics;
 
-/// The endpoints of the host as a whole.
+/// Returns the router of host endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(show))
@@ -46,14 +46,14 @@ async fn openapi(State(state): State<ApiState>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], state.openapi.to_string()).into_response()
 }
 
-/// In which form desired state is given.
+/// Format of exported desired state.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum ConfigFormat {
-    /// As a value.
+    /// JSON value.
     #[default]
     Json,
-    /// As a host file.
+    /// Host file (TOML).
     Toml,
 }
 
@@ -61,7 +61,7 @@ enum ConfigFormat {
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 struct ConfigParameters {
-    /// `json` or `toml`; `json` if absent.
+    /// Format, `json` or `toml`; `json` if absent.
     #[param(required = false, inline)]
     format: ConfigFormat,
 }

@@ -21,13 +21,13 @@ use crate::api::failure::{Failure, InPath, Parameters};
 use crate::api::state::ApiState;
 use crate::lab::Lab;
 
-/// A report has its own style and script in it, and nothing from elsewhere; it is no part of the
-/// console's page, whatever was written into it.
+/// Content security policy of a report. A report contains its own style and script and loads
+/// nothing else. The sandbox isolates it from the console's page, whatever its content.
 const REPORT_POLICY: &str = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; \
                              script-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; \
                              base-uri 'none'; form-action 'none'";
 
-/// The endpoints of the lab.
+/// Returns the router of lab endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(status))
@@ -109,11 +109,11 @@ async fn withdraw(
 struct CompareParameters {
     /// Id of a run.
     a: String,
-    /// Id of another.
+    /// Id of the run to compare with.
     b: String,
 }
 
-/// Compares two runs with the Mann-Whitney test for every measure that both have.
+/// Compares two runs with the Mann-Whitney test, for every measure contained in both.
 #[utoipa::path(get, path = "/1.0/lab/compare", tag = "lab", operation_id = "compare_lab_runs",
     params(CompareParameters),
     responses((status = OK, body = LabComparison), (status = "4XX", body = ErrorBody)))]
@@ -124,7 +124,7 @@ async fn compare(
     with_lab(&state, move |lab| lab.compare(&of.a, &of.b)).await.map(Json)
 }
 
-/// Files are read on a thread for calls that block.
+/// Runs a call that reads files on a thread for blocking calls.
 async fn with_lab<T: Send + 'static>(
     state: &ApiState,
     call: impl FnOnce(&Lab) -> Result<T, ApiError> + Send + 'static,

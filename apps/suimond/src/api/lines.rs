@@ -1,7 +1,7 @@
-//! Answers that go on: one JSON object per line (NDJSON).
+//! Streaming responses with one JSON object per line (NDJSON).
 //!
-//! A reader is never waited for with anything in hand: the next lines are made
-//! when the connection has room for them.
+//! Lines are generated only when the connection has room for them, so a slow reader causes no
+//! buffering.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -14,31 +14,30 @@ use tokio::sync::watch;
 
 use crate::api::state::News;
 
-/// An empty line is sent after this long without another, so that a reader that
-/// is gone is noticed.
+/// Idle time after which an empty line is sent to detect a closed connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// What there is to say now.
+/// Lines available from a source.
 pub(super) enum Next<T> {
-    /// These lines, maybe none, and more to come.
+    /// Available lines, possibly none; more will follow.
     More(Vec<T>),
-    /// These lines, and then nothing.
+    /// Last lines of the stream.
     Last(Vec<T>),
 }
 
-/// Something to follow.
+/// Source of a stream of lines.
 pub(super) trait Lines: Send + 'static {
-    /// What a line holds.
+    /// Type serialized in each line.
     type Line: Serialize + Send;
 
-    /// The lines that are new since the last call.
+    /// Returns the lines that are new since the last call.
     fn next_lines(&mut self) -> Next<Self::Line>;
 
-    /// What to wait for before asking again.
+    /// Returns the receiver that signals new lines.
     fn watched(news: &mut News) -> &mut watch::Receiver<u64>;
 }
 
-/// The answer that follows `source` until it or the daemon ends.
+/// Returns a streaming response that ends with `source` or with the daemon.
 pub(super) fn lines<L: Lines>(source: L, news: News) -> Response {
     let follower = Follower { source, news, ending: false, last_said: false };
     let stream = futures_util::stream::unfold(follower, |mut follower| async move {
@@ -52,7 +51,7 @@ pub(super) fn lines<L: Lines>(source: L, news: News) -> Response {
 struct Follower<L> {
     source: L,
     news: News,
-    /// The daemon stops: what there is to say now is the last.
+    /// True if the daemon is stopping: the currently available lines are the last.
     ending: bool,
     last_said: bool,
 }
@@ -63,8 +62,7 @@ impl<L: Lines> Follower<L> {
             if self.last_said {
                 return None;
             }
-            // Marked before the source is asked, so that what comes meanwhile
-            // counts as new.
+            // Marked as seen before the query, so that concurrent changes count as new.
             L::watched(&mut self.news).borrow_and_update();
             self.last_said = self.ending;
             let lines = match self.source.next_lines() {
@@ -93,7 +91,7 @@ impl<L: Lines> Follower<L> {
 fn written<T: Serialize>(lines: &[T]) -> Bytes {
     let mut bytes = Vec::new();
     for line in lines {
-        // The types of the contract can always be written.
+        // Types of the contract always serialize.
         if serde_json::to_writer(&mut bytes, line).is_ok() {
             bytes.push(b'\n');
         }

@@ -1,7 +1,7 @@
-//! The REST API: thin handlers around the node.
+//! REST API: handlers that call the node.
 //!
-//! Every endpoint is described where it is handled; the OpenAPI document is made
-//! from the router itself, so an endpoint that exists is in the document.
+//! Each endpoint is described at its handler. The OpenAPI document is generated from the router, so
+//! it contains every endpoint.
 
 mod arrivals;
 mod body;
@@ -92,17 +92,17 @@ fn described() -> OpenApiRouter<ApiState> {
         .merge(operations::router())
 }
 
-/// The OpenAPI document, as JSON text that ends with a line break.
+/// Returns the OpenAPI document as JSON text that ends with a line break.
 ///
 /// # Errors
-/// A defect in the descriptions.
+/// Defects of the descriptions.
 pub fn openapi_document() -> serde_json::Result<String> {
     let (_, mut document) = described().split_for_parts();
     document::complete(&mut document);
     document.to_pretty_json().map(|text| text + "\n")
 }
 
-/// The API as a service.
+/// Returns the API as a service.
 pub fn router(state: ApiState) -> Router {
     let (router, _) = described().split_for_parts();
     router

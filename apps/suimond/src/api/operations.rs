@@ -17,12 +17,12 @@ use crate::api::failure::{Failure, InPath, Parameters};
 use crate::api::lines::{Lines, Next, lines};
 use crate::api::state::{ApiState, News};
 
-/// Seconds that a request waits for an operation if the client names no number.
+/// Default time in seconds that a request waits for an operation.
 const WAIT_DEFAULT_S: u64 = 30;
-/// Seconds that a request waits for an operation.
+/// Time in seconds that a request waits for an operation.
 type WaitSeconds = Bounded<0, 3600>;
 
-/// The endpoints of operations.
+/// Returns the router of operation endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(list))
@@ -52,8 +52,9 @@ async fn show(
 
 /// Requests that an operation be cancelled.
 ///
-/// The operation ends before its next step, and desired state is restored. An operation that has ended
-/// stays unchanged. `GET` returns a cancelled operation until 1000 later operations have ended.
+/// The operation ends before its next step, and desired state is restored. An operation that has
+/// ended stays unchanged. `GET` returns a cancelled operation until 1000 later operations have
+/// ended.
 #[utoipa::path(delete, path = "/1.0/operations/{id}", tag = "operations",
     operation_id = "cancel_operation", params(("id" = inline(Count), Path)),
     responses((status = OK, body = Operation)))]
@@ -69,7 +70,7 @@ async fn cancel(
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 struct WaitParameters {
-    /// Seconds to wait at most, 0 to 3600; 30 if absent.
+    /// Longest time to wait in seconds, 0 to 3600; 30 if absent.
     #[param(inline)]
     timeout_s: Option<WaitSeconds>,
 }

@@ -1,4 +1,4 @@
-//! Endpoints of power.
+//! Endpoints of power management.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,7 +15,7 @@ use crate::api::changes::{ChangeParameters, change};
 use crate::api::failure::{Failure, Parameters};
 use crate::api::state::ApiState;
 
-/// The endpoints of power.
+/// Returns the router of power endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(show, put, patch, delete))
 }

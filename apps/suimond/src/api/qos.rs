@@ -1,4 +1,5 @@
-//! Endpoints of Storage QoS. Limits are keys of disks and QoS policies and change there.
+//! Endpoints of Storage QoS. Limits are keys of disks and QoS policies and are changed through
+//! their endpoints.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,7 +11,7 @@ use crate::api::body::Body;
 use crate::api::failure::{Failure, in_field};
 use crate::api::state::ApiState;
 
-/// The endpoints of Storage QoS.
+/// Returns the router of Storage QoS endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(flows)).routes(routes!(what_if))
 }

@@ -16,10 +16,10 @@ use crate::api::changes::accepted;
 use crate::api::failure::{Failure, InPath, in_field};
 use crate::api::state::ApiState;
 
-/// Number of a queue of a port.
+/// Number of a port's queue.
 type QueueIndex = Bounded<0, { u16::MAX as u64 }>;
 
-/// The endpoints of queues.
+/// Returns the router of queue endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(hand_over))
 }

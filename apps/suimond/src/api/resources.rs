@@ -1,8 +1,7 @@
-//! Endpoints of resources: the same for every kind of them.
+//! Endpoints of resources, common to every kind.
 //!
-//! A kind of resource is served by implementing [`Served`] and adding its
-//! [`router`] to the API. Its endpoints are described here too, by hand, because
-//! the attribute that describes other endpoints knows no type parameters.
+//! To serve a kind of resource, implement [`Served`] and add its [`router`] to the API. The
+//! endpoints are described without utoipa's attribute, which does not support type parameters.
 
 use axum::Json;
 use axum::extract::State;
@@ -23,24 +22,24 @@ use crate::api::described::{Described, routes};
 use crate::api::failure::{Failure, InPath, Parameters};
 use crate::api::state::ApiState;
 
-/// A kind of resource that the API serves.
+/// Kind of resource that the API serves.
 pub(super) trait Served: Resource<Status: Send> + Send + Sync + 'static {
-    /// The edit of the host that an edit of one resource is.
+    /// Converts an edit of one resource to an edit of the host.
     fn edit(edit: ResourceEdit<Self>) -> Edit;
 
-    /// What is observed of all of them.
+    /// Returns the observed state of every resource of this kind.
     fn observe_all(node: &Node) -> Vec<Self::Status>;
 
-    /// What is observed of one.
+    /// Returns the observed state of one resource.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// `not_found` if no resource has this name.
     fn observe(node: &Node, name: &str) -> Result<Self::Status, ApiError>;
 }
 
-/// A kind of resource that has a port, whose frames can be captured.
+/// Kind of resource with a port, whose frames can be captured.
 pub(super) trait ServedPort: Served {
-    /// The port of the resource of that name.
+    /// Returns the port of the resource with this name.
     fn port(name: Name) -> PortKey;
 }
 
@@ -196,7 +195,7 @@ impl ServedPort for NicConfig {
     }
 }
 
-/// The endpoints of a kind of resource.
+/// Returns the router of a kind of resource.
 pub(super) fn router<R: Served>() -> OpenApiRouter<ApiState> {
     let noun = noun(R::KIND);
     let collection = [
@@ -228,7 +227,7 @@ pub(super) fn router<R: Served>() -> OpenApiRouter<ApiState> {
         .routes(routes(format!("/1.0/{}/{{name}}", R::PATH), item, of_item))
 }
 
-/// The endpoint that captures the frames of a kind of resource.
+/// Returns the router of the capture endpoint of a kind of resource.
 pub(super) fn capture_router<R: ServedPort>() -> OpenApiRouter<ApiState> {
     let summary = "Captures the frames of the port as pcapng. Ends at a limit of the request, with \
                    the connection, or when the operation in `Suimon-Operation` is cancelled.";
@@ -238,7 +237,7 @@ pub(super) fn capture_router<R: ServedPort>() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes(path, [(HttpMethod::Get, described)], handler))
 }
 
-/// Noun of a kind of resource in descriptions.
+/// Returns the noun for a kind of resource in descriptions.
 const fn noun(kind: Kind) -> &'static str {
     match kind {
         Kind::Nic => "NIC",

@@ -1,4 +1,4 @@
-//! Endpoints of adapters with SR-IOV. What is desired of them is changed under `/1.0/pfs`.
+//! Endpoints of SR-IOV adapters. Their desired state is changed under `/1.0/pfs`.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use crate::api::failure::{Failure, InPath};
 use crate::api::state::ApiState;
 
-/// The endpoints of adapters with SR-IOV.
+/// Returns the router of SR-IOV endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show))
 }

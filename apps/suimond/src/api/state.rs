@@ -1,4 +1,4 @@
-//! What every handler can reach, and how those who follow are woken.
+//! State shared by all handlers, and notification of streams.
 
 use std::sync::Arc;
 
@@ -10,30 +10,30 @@ use crate::api::failure::Failure;
 use crate::console::Console;
 use crate::lab::Lab;
 
-/// Followers of the event log at a time. They stay as long as they like, and
-/// must leave connections to those who come for an answer.
+/// Largest number of concurrent followers of the event log. Their connections last indefinitely and
+/// must leave connections for other requests.
 pub const EVENT_FOLLOWERS_MAX: usize = 128;
 
-/// What every handler can reach.
+/// State available to every handler.
 #[derive(Clone)]
 pub struct ApiState {
-    /// The host.
+    /// Node that the API controls.
     pub node: Arc<Node>,
-    /// What is new there.
+    /// Notifications of the node.
     pub news: News,
-    /// The OpenAPI document as text.
+    /// OpenAPI document as text.
     pub openapi: Arc<str>,
-    /// The web console, if there is one.
+    /// Web console, if configured.
     pub console: Option<Arc<Console>>,
-    /// The lab.
+    /// Lab of the host.
     pub lab: Arc<Lab>,
 }
 
 impl ApiState {
-    /// Runs a call of the node that may block on a thread for such calls.
+    /// Runs a call of the node that may block on a thread for blocking calls.
     ///
     /// # Errors
-    /// What the call says; a defect of the daemon if it panicked.
+    /// The error of the call; `internal` if it panicked.
     pub async fn ask<T, E>(
         &self,
         call: impl FnOnce(&Node) -> Result<T, E> + Send + 'static,
@@ -52,10 +52,10 @@ impl ApiState {
         }
     }
 
-    /// The same for calls that cannot fail.
+    /// Runs an infallible call of the node that may block on a thread for blocking calls.
     ///
     /// # Errors
-    /// A defect of the daemon if the call panicked.
+    /// `internal` if the call panicked.
     pub async fn read<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Node) -> T + Send + 'static,
@@ -64,28 +64,28 @@ impl ApiState {
     }
 }
 
-/// Passes the node's news on to whoever waits for them.
+/// Sender of the node's notifications to streams and waiting requests.
 pub struct NewsSender {
     events: watch::Sender<u64>,
     operations: watch::Sender<u64>,
     ended: watch::Sender<bool>,
 }
 
-/// What is new at the node.
+/// Receiver of the node's notifications.
 #[derive(Clone)]
 pub struct News {
-    /// The sequence of the last event.
+    /// Sequence number of the last event.
     pub events: watch::Receiver<u64>,
-    /// Counts the changes of operations.
+    /// Number of changes of operations.
     pub operations: watch::Receiver<u64>,
-    /// Whether the daemon stops: streams end.
+    /// True if the daemon is stopping: streams end.
     pub ended: watch::Receiver<bool>,
-    /// Places for followers of the event log.
+    /// Permits of event followers.
     event_followers: Arc<Semaphore>,
 }
 
 impl NewsSender {
-    /// A sender and its receiver.
+    /// Returns a sender and its receiver.
     pub fn new() -> (Self, News) {
         let (events, events_news) = watch::channel(0);
         let (operations, operations_news) = watch::channel(0);
@@ -120,10 +120,10 @@ impl NodeListener for NewsSender {
 }
 
 impl News {
-    /// A place for one more follower of the event log.
+    /// Acquires a permit for a follower of the event log.
     ///
     /// # Errors
-    /// There are [`EVENT_FOLLOWERS_MAX`].
+    /// [`EVENT_FOLLOWERS_MAX`] followers exist already.
     pub(super) fn event_follower(&self) -> Result<OwnedSemaphorePermit, Failure> {
         self.event_followers.clone().try_acquire_owned().map_err(|_| {
             let text = format!(

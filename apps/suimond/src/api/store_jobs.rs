@@ -1,4 +1,4 @@
-//! Endpoints of stores: measurement, and image files.
+//! Endpoints of operations on stores: capacity measurement and image files.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,7 +16,7 @@ use crate::api::disk_jobs::request;
 use crate::api::failure::{Failure, InPath};
 use crate::api::state::ApiState;
 
-/// The endpoints of work on stores.
+/// Returns the router of store operations.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(measure))
@@ -28,9 +28,9 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 
 /// Measures the capacity of a store.
 ///
-/// A directory is measured with a temporary file, a block device with reads only. The result is in the report
-/// of the operation and in the status of the store. With `capability_iops = "measure"` admission control
-/// uses it.
+/// A directory is measured with a temporary file, a block device with reads only. The result is in
+/// the report of the operation and in the status of the store. With `capability_iops = "measure"`
+/// admission control uses it.
 #[utoipa::path(post, path = "/1.0/stores/{name}/measure", tag = "stores",
     operation_id = "measure_store", params(("name" = String, Path)),
     request_body = Option<MeasureStoreRequest>,

@@ -1,4 +1,4 @@
-//! What only switches have.
+//! Endpoints specific to switches.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use crate::api::failure::{Failure, InPath};
 use crate::api::state::ApiState;
 
-/// The endpoints that only switches have.
+/// Returns the router of endpoints specific to switches.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(addresses))
 }

@@ -1,4 +1,4 @@
-//! Connections that carry bytes as they are once their request is answered.
+//! HTTP connections upgraded to raw byte streams (RFC 9110, section 7.8).
 
 use std::os::fd::OwnedFd;
 
@@ -13,17 +13,17 @@ use crate::api::failure::Failure;
 use crate::api::state::{ApiState, News};
 use crate::line::{carry, local};
 
-/// A request that asks for such a connection by the name of its protocol.
+/// Request to upgrade a connection to a protocol.
 pub(super) struct Asked {
     upgrade: OnUpgrade,
     protocol: &'static str,
 }
 
 impl Asked {
-    /// Looks whether the request asks for this protocol.
+    /// Extracts the upgrade request for this protocol.
     ///
     /// # Errors
-    /// It asks for a document, or for another protocol.
+    /// The request contains no upgrade, or one to another protocol.
     pub(super) fn of(request: &mut Request, protocol: &'static str) -> Result<Self, Failure> {
         let asked = request.headers().get(header::UPGRADE).is_some_and(|asked| asked == protocol);
         let upgrade = request.extensions_mut().remove::<OnUpgrade>();
@@ -35,8 +35,8 @@ impl Asked {
         Ok(Self { upgrade, protocol })
     }
 
-    /// Grants it: what this line says the client reads, and the other way round, until one side
-    /// has enough or the daemon ends.
+    /// Returns the response that accepts the upgrade. Bytes are then copied between the client and
+    /// `line` in both directions until one side closes or the daemon ends.
     pub(super) fn grant(self, line: OwnedFd, state: &ApiState) -> Response {
         let headers = [
             (header::CONNECTION, HeaderValue::from_static("upgrade")),

@@ -1,4 +1,5 @@
-//! Endpoints of VMQ. Its settings are keys of teams and uplinks and change there.
+//! Endpoints of VMQ. Settings are keys of teams and uplinks and are changed through their
+//! endpoints.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,7 +10,7 @@ use utoipa_axum::routes;
 use crate::api::failure::{Failure, InPath};
 use crate::api::state::ApiState;
 
-/// The endpoints of VMQ.
+/// Returns the router of VMQ endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show))
 }

@@ -1,4 +1,4 @@
-//! Endpoints of what can be done with VMs.
+//! Endpoints of actions on VMs.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -20,10 +20,10 @@ use crate::api::failure::{Failure, InPath};
 use crate::api::state::ApiState;
 use crate::api::upgraded::Asked;
 
-/// The protocol to which a connection is upgraded that carries a console's bytes.
+/// Protocol name of an upgraded connection that carries a console's bytes.
 const CONSOLE: &str = "suimon-console";
 
-/// The endpoints of work on VMs.
+/// Returns the router of VM actions.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(start))
@@ -129,7 +129,7 @@ async fn thaw(
     begin(&state, &name, VmWork::Thaw).await
 }
 
-/// What is asked for, or what is usual if the body is empty.
+/// Parses the body; returns the default if it is empty.
 fn asked<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Failure> {
     if body.is_empty() { Ok(T::default()) } else { Ok(request(body)?) }
 }
@@ -139,7 +139,7 @@ async fn begin(state: &ApiState, name: &str, work: VmWork) -> Result<Response, F
     state.ask(move |node| node.work_on_vm(&name, work)).await.map(accepted)
 }
 
-/// Returns what the guest agent reports. The request can take some seconds.
+/// Returns information from the guest agent. The request can take some seconds.
 #[utoipa::path(get, path = "/1.0/vms/{name}/guest", tag = "vms",
     operation_id = "show_vm_guest", params(("name" = String, Path)),
     responses((status = OK, body = VmGuest), (status = "4XX", body = ErrorBody)))]
@@ -169,7 +169,9 @@ async fn console(
     Ok(asked.grant(line, &state))
 }
 
-/// Returns the elements `memoryBacking` and `devices` of a libvirt domain with the NICs and disks of a VM.
+/// Returns the elements of a libvirt domain with the NICs and disks of a VM.
+///
+/// The elements are `memoryBacking` and `devices`.
 #[utoipa::path(get, path = "/1.0/vms/{name}/libvirt", tag = "vms",
     operation_id = "show_vm_libvirt", params(("name" = String, Path)),
     responses((status = OK, body = String, content_type = "application/xml"),

@@ -1,4 +1,4 @@
-//! The page's files, which the program has in itself.
+//! Files of the page, embedded in the program.
 
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -6,13 +6,14 @@ use suimon_contract::{ApiError, ErrorCode};
 
 use crate::api::Failure;
 
-// `FILES`: paths below `console/dist`, and what is there; none if the page was not built.
+// `FILES`: paths relative to `console/dist` with their contents; empty if the page was not built.
 include!(concat!(env!("OUT_DIR"), "/console_files.rs"));
 
-/// Files of `assets/` have their content's hash in their name, so they never change.
+/// Names of files in `assets/` contain a hash of their content, so a file with a given name never
+/// changes.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
-/// A file of the page; the page itself where nothing is named.
+/// Returns a file of the page; `index.html` for the root path.
 pub(super) fn serve(uri: &Uri) -> Response {
     let path = uri.path().trim_start_matches('/');
     let wanted = if path.is_empty() { "index.html" } else { path };
@@ -38,7 +39,7 @@ fn missing(path: &str) -> Failure {
     Failure::with_status(StatusCode::NOT_FOUND, ApiError::new(ErrorCode::NotFound, text))
 }
 
-/// RFC 2046 and the IANA registry of media types.
+/// Returns the media type of a file name (RFC 2046 and the IANA registry of media types).
 fn content_type(name: &str) -> &'static str {
     match name.rsplit('.').next().unwrap_or_default() {
         "html" => "text/html; charset=utf-8",

@@ -1,4 +1,4 @@
-//! What a request must show before anything is done for it.
+//! Access checks of requests to the console: host name, origin and session.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -12,16 +12,16 @@ use suimon_contract::{ApiError, ErrorCode};
 use super::ConsoleState;
 use crate::api::Failure;
 
-/// The page sends it with whatever changes something; another site's page cannot.
+/// Header that the page sends with every modifying request. Pages of other sites cannot send it
+/// without CORS.
 const PAGE_HEADER: &str = "x-suimon-console";
 
-/// Nothing from elsewhere, nothing in other pages.
+/// Content security policy: no external resources, no embedding in other pages.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                       img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-src 'self'; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// Lets a request through that was sent to this listener by name, and is for everybody or of
-/// somebody who is logged in.
+/// Passes requests that are addressed to this listener and are either public or part of a session.
 pub(super) async fn check(
     State(state): State<ConsoleState>,
     request: Request,
@@ -32,7 +32,7 @@ pub(super) async fn check(
         Some(refusal) => refusal,
     };
     let headers = answer.headers_mut();
-    // A report of the lab has a policy of its own.
+    // Reports of the lab have a policy of their own.
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     for (name, value) in
         [(header::X_CONTENT_TYPE_OPTIONS, "nosniff"), (header::REFERRER_POLICY, "no-referrer")]
@@ -45,7 +45,7 @@ pub(super) async fn check(
 
 fn refusal(state: &ConsoleState, request: &Request) -> Option<Response> {
     let console = &state.console;
-    // A page of somebody who has his name lead to this address would be asked by that name.
+    // Protects against DNS rebinding: another site's host name may resolve to this address.
     if !is_own_host(request.headers()) {
         let text = format!("this console answers to http://{} only", console.address);
         let error = ApiError::new(ErrorCode::PermissionDenied, text);
@@ -73,8 +73,8 @@ fn refusal(state: &ConsoleState, request: &Request) -> Option<Response> {
     Some(unauthorized("log in with the address that `suimon console login` prints on the host"))
 }
 
-/// Whether a request was sent to this machine by a loopback address or as `localhost`. The port may be
-/// another one: a tunnel has its own on the side of the browser.
+/// Returns true if the request is addressed to a loopback address or `localhost`. The port may
+/// differ from the listener's, since a tunnel may use another one on the browser's side.
 fn is_own_host(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let Some((name, port)) = host.and_then(|host| host.rsplit_once(':')) else { return false };
@@ -83,22 +83,22 @@ fn is_own_host(headers: &HeaderMap) -> bool {
         && (name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|of| of.is_loopback()))
 }
 
-/// Whether a request comes from a page that came from here. Browsers say where a page is from with each WebSocket,
-/// and whoever is none has no session of somebody else's.
+/// Returns true if the request originates from a page of this console. Browsers send the origin
+/// with each WebSocket handshake; other clients have no session cookie of a user.
 pub(super) fn is_of_own_page(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let origin = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));
     matches!((origin, text(header::HOST)), (Some((_, from)), Some(host)) if from.eq_ignore_ascii_case(host))
 }
 
-/// The session that a request names.
+/// Returns the session id in a request's cookies.
 pub(super) fn session<'h>(headers: &'h HeaderMap, cookie: &str) -> Option<&'h str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|value| value.split(';'));
     pairs.find_map(|pair| pair.trim().strip_prefix(cookie)?.strip_prefix('='))
 }
 
-/// Whoever asks is not logged in.
+/// Returns the response to a request without a valid session.
 pub(super) fn unauthorized(text: &str) -> Response {
     let error = ApiError::new(ErrorCode::Unauthorized, text);
     Failure::with_status(StatusCode::UNAUTHORIZED, error).into_response()

@@ -1,4 +1,4 @@
-//! What the page sees live: answers of the REST API, again whenever they differ, as server-sent events
+//! Live updates of the page: responses of the REST API, sent as server-sent events when they change
 //! (HTML Living Standard, section 9.2).
 
 use std::collections::BTreeMap;
@@ -18,21 +18,21 @@ use tower::ServiceExt;
 use super::{ConsoleState, guard};
 use crate::api::{Failure, News, Parameters};
 
-/// How often answers are looked at.
+/// Interval of queries.
 const PERIOD: Duration = Duration::from_secs(1);
-/// A comment is sent after this long without anything else.
+/// Idle time after which a comment is sent.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const TOPICS_MAX: usize = 16;
-/// What one answer may take.
+/// Time limit for one response.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// Events of the log that are sent at a time.
+/// Largest number of log events sent at a time.
 const EVENTS_MAX: usize = 256;
 
-/// The event log, entry by entry.
+/// Topic of the event log, sent event by event.
 const EVENTS: &str = "events";
 
-/// Endpoints that answer at once, with all there is.
+/// Endpoints that respond immediately with their complete content.
 const LISTS: &[&str] = &[
     "cluster",
     "cluster/flows",
@@ -45,7 +45,7 @@ const LISTS: &[&str] = &[
     "queues",
     "top",
 ];
-/// Those that have one answer more for each name behind them.
+/// Endpoints that also have a response for each name.
 const NAMED: &[&str] = &[
     "disks",
     "nics",
@@ -65,11 +65,11 @@ const NAMED: &[&str] = &[
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LiveParameters {
-    /// Paths below `/1.0/`, with commas between them.
+    /// Comma-separated paths relative to `/1.0/`.
     topics: String,
 }
 
-/// Whether an endpoint can be watched.
+/// Returns true if an endpoint can be followed.
 fn is_topic(topic: &str) -> bool {
     let is_name = |text: &str| {
         !text.is_empty()
@@ -115,10 +115,10 @@ struct Follower {
     news: News,
     session: String,
     topics: Vec<String>,
-    /// What was sent last of each topic.
+    /// Last response sent of each topic.
     sent: BTreeMap<String, Bytes>,
     ticks: Interval,
-    /// The last event of the log that was seen, if they are followed.
+    /// Sequence number of the last log event seen, if events are followed.
     seen: Option<u64>,
     said: Instant,
 }
@@ -135,7 +135,7 @@ impl Follower {
         Self { state, news, session, topics, sent, ticks, seen, said }
     }
 
-    /// What there is to say next; `None` at the end.
+    /// Returns the next text to send; `None` at the end.
     async fn next_text(&mut self) -> Option<String> {
         loop {
             let mut ended = self.news.ended.clone();
@@ -169,7 +169,7 @@ impl Follower {
         lines.map(|line| event(EVENTS, &line)).collect()
     }
 
-    /// What is to be told of a topic, if it is not what was told last.
+    /// Returns the text for a topic; empty if its response did not change.
     async fn new_answer(&mut self, topic: &str) -> String {
         let (status, body) = self.answer(topic).await;
         if self.sent.get(topic) == Some(&body) {
@@ -178,7 +178,7 @@ impl Follower {
         let text = String::from_utf8_lossy(&body).into_owned();
         self.sent.insert(topic.to_owned(), body);
         if status == StatusCode::OK {
-            // JSON has line breaks between its parts only.
+            // JSON contains line breaks between tokens only.
             return event(topic, &text.replace(['\r', '\n'], " "));
         }
         let error: Value = serde_json::from_str(&text).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Who may log in, and who is logged in.
+//! Login codes and sessions.
 
 use std::time::{Duration, Instant};
 
@@ -6,65 +6,66 @@ use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 use subtle::ConstantTimeEq;
 
-/// How long a code can be used, once.
+/// Validity of a login code.
 pub(super) const CODE_SPAN: Duration = Duration::from_secs(60);
-/// How long a session lasts after its last request.
+/// Validity of a session after its last request.
 const SESSION_SPAN: Duration = Duration::from_secs(12 * 3600);
-/// Codes and sessions at a time; one more takes the place of the oldest.
+/// Largest number of codes and sessions. A new one replaces the oldest.
 const CODES_MAX: usize = 16;
 const SESSIONS_MAX: usize = 64;
 const SECRET_BYTES: usize = 32;
 
-/// Codes that were not used yet, and sessions. They end with the daemon.
+/// Unused codes and sessions, held in memory only.
 #[derive(Default)]
 pub(super) struct Logins {
     codes: Vec<Secret>,
     sessions: Vec<Secret>,
 }
 
-/// A secret in hexadecimal digits.
+/// Secret as hexadecimal digits.
 struct Secret {
     text: String,
-    /// When it ends.
+    /// Expiry time.
     until: Instant,
 }
 
 impl Logins {
-    /// A code with which somebody can log in once.
+    /// Creates a code for one login.
     ///
     /// # Errors
-    /// The system has no random bytes.
+    /// The system cannot provide random bytes.
     pub(super) fn new_code(&mut self, now: Instant) -> Result<String, Errno> {
         add(&mut self.codes, CODES_MAX, now, CODE_SPAN)
     }
 
-    /// Uses a code up; whether there was one.
+    /// Consumes a code. Returns true if it was valid.
     pub(super) fn use_code(&mut self, now: Instant, code: &str) -> bool {
         end(&mut self.codes, now);
         let found = find(&self.codes, code);
         found.map(|at| self.codes.remove(at)).is_some()
     }
 
-    /// A session of somebody who has logged in.
+    /// Creates a session after a successful login.
     ///
     /// # Errors
-    /// The system has no random bytes.
+    /// The system cannot provide random bytes.
     pub(super) fn new_session(&mut self, now: Instant) -> Result<String, Errno> {
         add(&mut self.sessions, SESSIONS_MAX, now, SESSION_SPAN)
     }
 
-    /// Whether this is a session. It lasts on from now.
+    /// Returns true for a valid session, and extends its validity.
     pub(super) fn renew(&mut self, now: Instant, session: &str) -> bool {
         end(&mut self.sessions, now);
         let Some(at) = find(&self.sessions, session) else { return false };
-        // The one that was used last is the last to go.
+        // Sessions are ordered by last use, so that the least recently used one is replaced first.
         let mut found = self.sessions.remove(at);
         found.until = now + SESSION_SPAN;
         self.sessions.push(found);
         true
     }
 
-    /// Whether this is a session. A page that only watches does not make it last.
+    /// Returns true for a valid session without extending its validity. Used for pages that only
+    /// receive updates.
     pub(super) fn is_session(&mut self, now: Instant, session: &str) -> bool {
         end(&mut self.sessions, now);
         find(&self.sessions, session).is_some()
@@ -102,7 +103,7 @@ fn end(secrets: &mut Vec<Secret>, now: Instant) {
     secrets.retain(|secret| now < secret.until);
 }
 
-/// Where a secret is. Takes the same time however much of it is right.
+/// Returns the index of a secret. The comparison takes constant time.
 fn find(secrets: &[Secret], text: &str) -> Option<usize> {
     let is_it = |secret: &Secret| bool::from(secret.text.as_bytes().ct_eq(text.as_bytes()));
     secrets.iter().position(is_it)

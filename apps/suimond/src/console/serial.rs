@@ -1,6 +1,6 @@
-//! A VM's serial console in the page: a WebSocket (RFC 6455) whose binary messages are the bytes of both
-//! directions, as they are. What stands against it, or ends it, comes as one text message before the end: errors as
-//! the REST API has them.
+//! Serial console of a VM in the page: a WebSocket (RFC 6455) with the raw bytes of both directions
+//! in binary messages. An error, or the reason for the end, is sent as one text message in the REST
+//! API's error format before the connection closes.
 
 use std::time::{Duration, Instant};
 
@@ -20,16 +20,16 @@ use super::{ConsoleState, guard};
 use crate::api::{Failure, name_in_path};
 use crate::line::local;
 
-/// Bytes that are shown at a time.
+/// Buffer size for bytes from the VM.
 const SHOWN_BYTES: usize = 16 << 10;
-/// Bytes that can be typed, or pasted, at a time.
+/// Largest message from the page.
 const TYPED_BYTES_MAX: usize = 64 << 10;
-/// A page or a guest that takes nothing for so long has gone.
+/// Time limit for the page or guest to accept data, after which the connection ends.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked whether whoever types is still logged in.
+/// Interval of checks that the session is valid.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Opens the console of a VM to a page of this console, and to no other: a browser sends the session's cookie
+/// Opens a VM's serial console for a page of this console only. Browsers send the session's cookie
 /// with WebSockets of other pages on this machine, too.
 pub(super) async fn open(
     State(state): State<ConsoleState>,
@@ -69,8 +69,8 @@ async fn line(state: &ConsoleState, name: &str) -> Result<UnixStream, Failure> {
     })
 }
 
-/// Carries bytes until one side has gone, nobody is logged in any more, or the daemon ends. What is to be told of
-/// that.
+/// Copies bytes until one side closes, the session ends or the daemon ends. Returns the reason to
+/// report.
 async fn carry(
     state: &ConsoleState,
     session: &str,
@@ -96,7 +96,7 @@ fn ended(text: &str) -> Failure {
     ApiError::new(ErrorCode::Conflict, text).into()
 }
 
-/// Shows what the VM says, until it says no more or the page takes no more.
+/// Copies output of the VM to the page until the VM closes or the page accepts no more data.
 async fn show(mut from: impl AsyncRead + Unpin, page: &mut SplitSink<WebSocket, Message>) {
     let mut buffer = vec![0; SHOWN_BYTES];
     loop {
@@ -109,7 +109,8 @@ async fn show(mut from: impl AsyncRead + Unpin, page: &mut SplitSink<WebSocket, 
     }
 }
 
-/// Hands what is typed to the VM, until the page closes, the VM takes no more or whoever types `may` not.
+/// Copies input of the page to the VM until the page closes, the VM accepts no more data, or `may`
+/// returns false.
 async fn hand_on(
     mut typed: SplitStream<WebSocket>,
     mut to: impl AsyncWrite + Unpin,
@@ -119,7 +120,7 @@ async fn hand_on(
         let bytes = match message {
             Message::Binary(bytes) => bytes,
             Message::Close(_) => return,
-            // Nobody sends text; what keeps the connection alive is answered by itself.
+            // The page sends no text; pings are answered by the library.
             _ => continue,
         };
         if !may() || !matches!(timeout(PATIENCE, to.write_all(&bytes)).await, Ok(Ok(()))) {

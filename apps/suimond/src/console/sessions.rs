@@ -1,4 +1,4 @@
-//! Endpoints of sessions: log in, who is there, log out.
+//! Endpoints of sessions: log in, show, log out.
 
 use std::time::Instant;
 
@@ -12,22 +12,22 @@ use suimon_contract::{ApiError, ErrorCode};
 use super::{ConsoleState, guard};
 use crate::api::{Body, Failure};
 
-/// With what somebody logs in.
+/// Credentials of a login.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Login {
-    /// A code of `suimon console login`.
+    /// Code from `suimon console login`.
     Code(String),
-    /// The token of `[console] token_file`.
+    /// Token of `[console] token_file`.
     Token(String),
 }
 
-/// What the page is told of the host.
+/// Information about the host for a logged-in page.
 #[derive(Serialize)]
 struct Session {
     host_name: String,
     version: String,
-    /// With what one can log in here.
+    /// Available login methods.
     logins: Vec<&'static str>,
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn log_in(State(state): State<ConsoleState>, Body(body): Body) 
     }
 }
 
-/// The host, for whoever is logged in.
+/// Returns information about the host to a logged-in page.
 pub(super) async fn show(State(state): State<ConsoleState>) -> Result<Response, Failure> {
     let host = state.api.read(|node| node.host_status()).await?;
     let mut logins = vec!["code"];

@@ -1,4 +1,4 @@
-//! Whether two runs differ.
+//! Comparison of two runs.
 
 use std::sync::PoisonError;
 
@@ -10,10 +10,10 @@ use super::runs::{WHOLE_BYTES_MAX, words};
 use super::{Lab, read, unread};
 
 impl Lab {
-    /// Compares two runs, measure by measure.
+    /// Compares two runs by measure.
     ///
     /// # Errors
-    /// There is no such run, it did not come to its end, or they have nothing in common.
+    /// A run does not exist or is incomplete, or the runs have no common measure.
     pub fn compare(&self, a: &str, b: &str) -> Result<LabComparison, ApiError> {
         let _one = self.comparing.lock().unwrap_or_else(PoisonError::into_inner);
         let (a, b) = (self.whole(a)?, self.whole(b)?);
@@ -39,7 +39,7 @@ impl Lab {
             let text = format!("has format {} where this daemon reads {FORMAT}", run.format);
             return Err(unread(&folder.path(WHOLE), text));
         }
-        // The folder's name counts, whatever the file says.
+        // The folder's name takes precedence over the id in the file.
         id.clone_into(&mut run.id);
         Ok(run)
     }

@@ -1,4 +1,4 @@
-//! A folder that somebody else writes to.
+//! Access to a folder that another, untrusted user writes to.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,30 +14,31 @@ use suimon_contract::ApiError;
 
 use super::unread;
 
-/// Nothing outside of the folder, and nothing by way of a link (openat2(2), Linux 5.6).
+/// Restricts path resolution to the folder, without symbolic links (openat2(2), Linux 5.6).
 const BENEATH: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// Entries of one folder that are looked at.
+/// Largest number of entries read from one folder.
 const ENTRIES_MAX: usize = 10_000;
 
-/// Which file it is, and whether it has changed.
+/// Identity and modification state of a file: inode, size in bytes, and modification time in s and
+/// ns.
 pub(super) type Stamp = (u64, u64, i64, i64);
 
-/// A folder, open.
+/// Folder, identified by an open descriptor.
 pub(super) struct Folder {
     path: PathBuf,
     opened: OwnedFd,
 }
 
 impl Folder {
-    /// The folder at a path that an administrator named; none if there is nothing.
+    /// Opens the folder at a path configured by the administrator; `None` if it does not exist.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, ApiError> {
         let opened = open(path, FOLDER, Mode::empty());
         Self::of(path.to_owned(), opened)
     }
 
-    /// The folder of that name in this one; none if there is no such folder.
+    /// Opens a subfolder; `None` if it does not exist.
     pub(super) fn folder(&self, name: &str) -> Result<Option<Self>, ApiError> {
         let opened = openat2(&self.opened, name, FOLDER, Mode::empty(), BENEATH);
         match opened {
@@ -54,18 +55,19 @@ impl Folder {
         }
     }
 
-    /// Where a file of this folder is.
+    /// Returns the path of a file in this folder.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// All of a file; none if there is no such file.
+    /// Reads a whole file; `None` if it does not exist.
     ///
     /// # Errors
-    /// It is no file, it has more bytes, or it cannot be read.
+    /// The path is not a regular file, the file has more than `bytes_max` bytes, or it cannot be
+    /// read.
     pub(super) fn file(&self, name: &str, bytes_max: u64) -> Result<Option<Vec<u8>>, ApiError> {
         let path = self.path(name);
-        // What is no file, such as a pipe, must not make who reads it wait.
+        // Without `NONBLOCK`, opening a pipe would block.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let opened = match openat2(&self.opened, name, flags, Mode::empty(), BENEATH) {
             Ok(opened) => opened,
@@ -89,12 +91,12 @@ impl Folder {
         Ok(Some(bytes))
     }
 
-    /// Whether there is something of that name.
+    /// Returns true if an entry with this name exists.
     pub(super) fn has(&self, name: &str) -> Result<bool, ApiError> {
         self.stat(name).map(|stat| stat.is_some())
     }
 
-    /// Tells one state of a file from another; none if there is no such file.
+    /// Returns the stamp of a file; `None` if it does not exist.
     pub(super) fn stamp(&self, name: &str) -> Result<Option<Stamp>, ApiError> {
         let stat = self.stat(name)?;
         Ok(stat.map(|of| {
@@ -111,14 +113,14 @@ impl Folder {
         }
     }
 
-    /// What is in it, in no order.
+    /// Returns the names of entries in no particular order.
     pub(super) fn names(&self) -> Result<Vec<String>, ApiError> {
         let failed = |errno| refused(&self.path, errno);
         let entries = rustix::fs::Dir::read_from(&self.opened).map_err(failed)?;
         let mut names = Vec::new();
         for entry in entries.take(ENTRIES_MAX) {
             let entry = entry.map_err(failed)?;
-            // What is no text is nothing of ours.
+            // Names that are not UTF-8 are ignored.
             if let Ok(name) = entry.file_name().to_str() {
                 names.push(name.to_owned());
             }
@@ -126,9 +128,10 @@ impl Folder {
         Ok(names)
     }
 
-    /// Whether another program has it for itself: a run is being made, requests are being done.
+    /// Returns true if another program holds the folder's lock: a run is in progress, or requests
+    /// are being carried out.
     pub(super) fn is_held(&self) -> Result<bool, ApiError> {
-        // Opened anew, as what is held belongs to what was opened.
+        // Opened again, since a lock belongs to the open file description.
         let opened = openat2(&self.opened, ".", FOLDER, Mode::empty(), BENEATH);
         let opened = opened.map_err(|errno| refused(&self.path, errno))?;
         match flock(&opened, FlockOperation::NonBlockingLockShared) {
@@ -138,7 +141,7 @@ impl Folder {
         }
     }
 
-    /// Writes a new file, whole or not at all; whether there was none of that name.
+    /// Creates a file atomically. Returns false if a file with this name exists.
     pub(super) fn write_new(&self, name: &str, bytes: &[u8]) -> Result<bool, ApiError> {
         let path = self.path(name);
         let unfinished = format!("{name}.part");
@@ -157,7 +160,7 @@ impl Folder {
         }
     }
 
-    /// Removes a file; one that is gone already is as good.
+    /// Removes a file. A missing file is not an error.
     pub(super) fn remove(&self, name: &str) -> Result<(), ApiError> {
         match unlinkat(&self.opened, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),

@@ -1,4 +1,4 @@
-//! What was asked for: written here, done by somebody else.
+//! Requests for runs: written by the daemon, carried out by the lab worker.
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
@@ -8,18 +8,18 @@ use suimon_lab_run::folder::{Done, REQUESTS, Request, Worker, is_id};
 
 use super::{Folder, Lab, SMALL_BYTES_MAX, plans, read, shown_id, worker};
 
-/// A request that is longer was not written here.
+/// Largest accepted request file in bytes.
 const REQUEST_BYTES_MAX: u64 = 4096;
-/// Requests that wait, at most; and how many are told of.
+/// Largest number of queued requests, and of listed requests.
 const WAITING_MAX: usize = 16;
 const TOLD_MAX: usize = 64;
 
 impl Lab {
-    /// Asks for a run.
+    /// Requests a run.
     ///
     /// # Errors
-    /// Nobody is there to make it, there is no such plan, this machine lacks what it needs, or too much
-    /// waits already.
+    /// No worker is running, the plan does not exist, this machine does not meet the plan's
+    /// requirements, or too many requests are queued.
     pub fn ask(&self, now_ms: u64, wanted: &LabRunRequest) -> Result<LabRequest, ApiError> {
         let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let refuse = |code, text: String| Err(ApiError::new(code, text).about("lab"));
@@ -68,7 +68,7 @@ impl Lab {
         };
         let bytes = serde_json::to_vec(&request)
             .map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()).about("lab"))?;
-        // Two in one millisecond are told apart by the next one.
+        // A second request in the same millisecond takes the next free number.
         for number in now_ms..now_ms.saturating_add(WAITING_MAX as u64) {
             let id = format!("{number:013}");
             if !requests.has(&format!("{id}.done"))?
@@ -87,11 +87,11 @@ impl Lab {
         refuse(ErrorCode::Conflict, "too much is asked for at once; try again".to_owned())
     }
 
-    /// Withdraws a request that waits, and ends the run of one that is under way. One that has ended stays
-    /// as it is.
+    /// Withdraws a queued request, or cancels the run of one in progress. A request that has ended
+    /// is unchanged.
     ///
     /// # Errors
-    /// There is no such request, or a file cannot be written.
+    /// The request does not exist, or a file cannot be written.
     pub fn withdraw(&self, now_ms: u64, id: &str) -> Result<LabRequest, ApiError> {
         let lacking = || {
             let text = "there is no such request; `GET /1.0/lab` lists those that wait, are under \
@@ -107,7 +107,7 @@ impl Lab {
             return Ok(found);
         }
         if worker.is_none() && !requests.is_held()? {
-            // Nobody else looks at it.
+            // No worker reads the folder.
             requests.remove(&format!("{id}.json"))?;
             requests.remove(&format!("{id}.stop"))?;
             found.state = LabRequestState::Failed;
@@ -125,7 +125,7 @@ fn is_open(state: LabRequestState) -> bool {
     matches!(state, Waiting | UnderWay | Stopping)
 }
 
-/// All requests, oldest first.
+/// Returns the requests, oldest first.
 pub(super) fn list(folder: &Folder, worker: Option<&Worker>) -> Result<Vec<LabRequest>, ApiError> {
     let Some(requests) = folder.folder(REQUESTS)? else { return Ok(Vec::new()) };
     let names = requests.names()?;
@@ -138,14 +138,14 @@ pub(super) fn list(folder: &Folder, worker: Option<&Worker>) -> Result<Vec<LabRe
     Ok(all)
 }
 
-/// The id in `ID.json` and `ID.done`.
+/// Returns the id in `ID.json` and `ID.done`.
 fn id_of(name: &str) -> Option<&str> {
     let id = name.strip_suffix(".json").or_else(|| name.strip_suffix(".done"))?;
     let is_time = id.bytes().all(|byte| byte.is_ascii_digit());
     (is_id(id) && is_time).then_some(id)
 }
 
-/// One request; none if it is gone meanwhile.
+/// Reads one request; `None` if it was removed in the meantime.
 fn request(
     requests: &Folder,
     id: &str,

@@ -1,4 +1,4 @@
-//! Runs: what of them is listed, and what came out.
+//! Runs: list and results.
 
 use std::collections::BTreeMap;
 
@@ -13,35 +13,35 @@ use suimon_lab_run::{Origin, Words};
 use super::folder::{Folder, Stamp};
 use super::{SMALL_BYTES_MAX, read};
 
-/// Runs that are listed, the latest.
+/// Largest number of listed runs; the latest ones are listed.
 const LISTED_MAX: usize = 500;
-/// What is read of a report.
+/// Largest accepted report in bytes.
 const REPORT_BYTES_MAX: u64 = 4 << 20;
 const PAGE_BYTES_MAX: u64 = 32 << 20;
-/// What is told of one text.
+/// Largest length of a text in a response.
 const TEXT_CHARS_MAX: usize = 1000;
-/// What is read of `run.json`, which has every sample.
+/// Largest accepted `run.json` in bytes, which contains every sample.
 pub(super) const WHOLE_BYTES_MAX: u64 = 64 << 20;
 
-/// States of the files that a run's line in the list is made from.
+/// Stamps of the files that determine a run's entry in the list.
 type Stamps = [Option<Stamp>; 3];
 
-/// What was read of runs.
+/// Cache of runs by id, with the stamps of their files.
 #[derive(Default)]
 pub(super) struct Listed(BTreeMap<String, (Stamps, LabRun)>);
 
-/// What `head.json`, `run.json` and `report.json` have in common.
+/// Fields common to `head.json`, `run.json` and `report.json`.
 #[derive(Deserialize)]
 struct Head {
     origin: Origin,
     scale: String,
     began: String,
-    /// The report's.
+    /// Verdict; contained in `report.json` only.
     #[serde(default)]
     verdict: Option<Words>,
 }
 
-/// What a report has besides.
+/// Further fields of `report.json`.
 #[derive(Deserialize)]
 struct Report {
     #[serde(default)]
@@ -52,7 +52,7 @@ struct Report {
 }
 
 impl Listed {
-    /// All runs of a folder, the latest first. What has not changed is not read again.
+    /// Returns the runs of a folder, latest first. Unchanged runs are not read again.
     pub(super) fn list(&mut self, folder: &Folder) -> Result<Vec<LabRun>, ApiError> {
         let mut ids = folder.names()?;
         ids.retain(|id| is_id(id) && split(id).is_some());
@@ -74,7 +74,7 @@ impl Listed {
     }
 }
 
-/// `vmq-teaming` and the time in `vmq-teaming-20260102T030405-2`.
+/// Splits `vmq-teaming-20260102T030405-2` into `vmq-teaming` and the time.
 fn split(id: &str) -> Option<(&str, &str)> {
     let is_time = |text: &str| {
         let bytes = text.as_bytes();
@@ -92,12 +92,12 @@ fn stamps(run: &Folder) -> Result<Stamps, ApiError> {
     Ok([run.stamp(REPORT)?, run.stamp(WHOLE)?, run.stamp(HEAD)?])
 }
 
-/// Whether a folder is one of a run.
+/// Returns true if the folder contains a run.
 pub(super) fn is_run(folder: &Folder) -> Result<bool, ApiError> {
     Ok(folder.has(WHOLE)? || folder.has(HEAD)?)
 }
 
-/// What a run's files say of it, by which it is listed. The smallest that there is is read.
+/// Returns the entry of a run in the list, read from the smallest available file.
 fn told(run: &Folder, id: &str, [report, whole, _]: &Stamps) -> LabRun {
     let (name, most) = match (report, whole) {
         (Some(_), _) => (REPORT, REPORT_BYTES_MAX),
@@ -129,14 +129,14 @@ fn told(run: &Folder, id: &str, [report, whole, _]: &Stamps) -> LabRun {
     told
 }
 
-/// How far it is at this moment.
+/// Adds the current state of a run.
 fn now(run: &Folder, mut told: LabRun) -> Result<LabRun, ApiError> {
     if told.state == LabRunState::Whole || !run.is_held()? {
         return Ok(told);
     }
     told.state = LabRunState::UnderWay;
     told.verdict = None;
-    // It is written when a part begins.
+    // The file is written when a part begins.
     let began = run.stamp(PROGRESS)?.map_or(0, |(_, _, seconds, nanoseconds)| {
         seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
     });
@@ -155,11 +155,11 @@ fn now(run: &Folder, mut told: LabRun) -> Result<LabRun, ApiError> {
     Ok(told)
 }
 
-/// One run, with what came out.
+/// Returns one run with its results.
 pub(super) fn details(folder: &Folder, id: &str) -> Result<LabRunDetails, ApiError> {
     let run = now(folder, told(folder, id, &stamps(folder)?))?;
     let report = match &run.error {
-        // It says already which file is damaged.
+        // The error already names the damaged file.
         Some(_) => None,
         None => read::<Report>(folder, REPORT, REPORT_BYTES_MAX)?,
     };
@@ -174,7 +174,7 @@ pub(super) fn details(folder: &Folder, id: &str) -> Result<LabRunDetails, ApiErr
     })
 }
 
-/// The page of a run.
+/// Returns the report of a run as HTML.
 pub(super) fn report(folder: &Folder, id: &str) -> Result<Vec<u8>, ApiError> {
     folder.file(PAGE, PAGE_BYTES_MAX)?.ok_or_else(|| {
         let text = format!("it has no report yet; `suimon lab report {id}` makes one");
@@ -182,7 +182,7 @@ pub(super) fn report(folder: &Folder, id: &str) -> Result<Vec<u8>, ApiError> {
     })
 }
 
-/// A list of runs is told every second: what one of them says has bounds.
+/// Limits the length of a text. The list of runs is sent every second.
 pub(super) fn words(of: Words) -> LabWords {
     let bounded = |mut text: String| {
         if let Some((at, _)) = text.char_indices().nth(TEXT_CHARS_MAX) {

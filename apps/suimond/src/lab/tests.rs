@@ -9,7 +9,7 @@ use super::*;
 const NOW: u64 = 1_800_000_000_000;
 const RUN: &str = "vmq-teaming-20260102T030405";
 
-/// A folder of results.
+/// Folder of results and a lab that uses it.
 struct Place {
     folder: tempfile::TempDir,
     lab: Lab,
@@ -178,7 +178,7 @@ fn what_cannot_be_run_is_refused() {
         assert_eq!(error.code, code, "{error}");
         assert!(error.message.contains(text), "{error}");
     }
-    // At another scale it lacks nothing.
+    // At another scale, the requirements are met.
     let wanted_auto = LabRunRequest { scale: LabScale::Auto, ..wanted("disk-io") };
     place.lab.ask(NOW, &wanted_auto).unwrap();
     for at in 1..16 {
@@ -213,7 +213,7 @@ fn runs_are_listed_by_what_their_files_say() {
     assert_eq!((runs[1].state, &runs[1].progress), (LabRunState::Interrupted, &None));
     assert_eq!(runs[2].verdict.as_ref().unwrap().ja, "分散します。");
 
-    // While somebody makes it, it is under way.
+    // A run whose folder is locked is in progress.
     let held = fs::File::open(place.folder.path().join(RUN)).unwrap();
     rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let run = place.lab.run(RUN).unwrap();
@@ -230,7 +230,7 @@ fn runs_are_listed_by_what_their_files_say() {
     assert_eq!(details.figures[0].measured.as_ref().unwrap().interval, Some([0.5, 2.5]));
     assert_eq!(place.lab.report(early).unwrap(), b"\"page\"");
     assert_eq!(place.lab.report(RUN).unwrap_err().code, ErrorCode::NotFound);
-    // A new report is seen although the list remembers the old one.
+    // A changed report is detected although the list caches the old one.
     let mut changed = report();
     changed["verdict"]["en"] = "It does not spread at all.".into();
     place.write(&format!("{early}/report.json"), &changed);
@@ -253,7 +253,7 @@ fn nothing_outside_is_read_and_what_is_damaged_is_named() {
     assert_eq!(place.lab.run("etc-20260102T030405").unwrap_err().code, ErrorCode::NotFound);
     fs::remove_file(path("report.html")).unwrap();
 
-    // A pipe that nobody writes to.
+    // Pipe without a writer.
     let pipe = std::process::Command::new("mkfifo").arg(path("report.html")).status().unwrap();
     assert!(pipe.success());
     assert!(place.lab.report(RUN).unwrap_err().message.contains("no file"));

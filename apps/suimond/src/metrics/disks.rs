@@ -12,7 +12,7 @@ const DISK: &[&str] = &["disk"];
 const OPERATION: &[&str] = &["disk", "operation"];
 const IOPS: &str = "normalised IOPS";
 
-/// A gauge of a disk's state, and its value.
+/// Gauge of a disk's state with the function that reads its value.
 type StateMetric = (Family, fn(&DiskStatus) -> Value);
 
 const STATE_METRICS: [StateMetric; 5] = [
@@ -63,7 +63,7 @@ const STATE_METRICS: [StateMetric; 5] = [
     ),
 ];
 
-/// A counter of requests, and its value.
+/// Counter of requests with the function that reads its value.
 type RequestMetric = (Family, fn(&DiskRequestCounters) -> u64);
 
 const REQUEST_METRICS: [RequestMetric; 3] = [
@@ -94,7 +94,7 @@ const LATENCY: Family = Family::gauge(
      1 is the highest",
 );
 
-/// A quantile of latencies, and its value in nanoseconds.
+/// Quantile of latencies with the function that reads its value in ns.
 type Quantile = (&'static str, fn(&DiskRequestCounters) -> u64);
 
 const QUANTILES: [Quantile; 3] = [
@@ -103,7 +103,7 @@ const QUANTILES: [Quantile; 3] = [
     ("1", |of| of.latency_ns_max),
 ];
 
-/// A gauge of what a disk gets, and its value.
+/// Gauge of a disk's delivered rates with the function that reads its value.
 type FlowMetric = (Family, fn(&QosDelivery) -> u64);
 
 const FLOW_METRICS: [FlowMetric; 3] = [
@@ -185,7 +185,7 @@ impl Readings {
     }
 }
 
-/// Latencies of one disk; none of kinds of requests of which it completed none.
+/// Returns the latency series of one disk, omitting kinds of requests without completions.
 fn latencies(disk: &DiskStatus) -> Vec<([String; 3], Value)> {
     let mut series = Vec::new();
     for (kind, counters) in kinds(&disk.counters) {

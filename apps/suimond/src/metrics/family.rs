@@ -1,5 +1,5 @@
-//! Families of metrics: each is defined once, with the description that `GET /metrics` and the reference
-//! page show.
+//! Families of metrics. Each is defined once, with the description shown by `GET /metrics` and the
+//! reference page.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,30 +9,30 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// Type of a family.
+/// Type of the metrics of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FamilyKind {
-    /// Never decreases, except when the daemon or the object restarts.
+    /// Monotonic counter; restarts at 0 with the daemon or the object.
     Counter,
-    /// Increases and decreases.
+    /// Value that may increase and decrease.
     Gauge,
 }
 
-/// Description of a family.
+/// Description of a family of metrics.
 #[derive(Clone, Debug)]
 pub(crate) struct Family {
-    /// Name, of a counter without `_total`.
+    /// Name; for a counter without `_total`.
     name: Cow<'static, str>,
     pub(crate) kind: FamilyKind,
-    /// Unit of the values; empty for numbers, flags and identifiers.
+    /// Unit of the values; empty for counts, flags and identifiers.
     pub(crate) unit: &'static str,
-    /// Names of the labels, in their order.
+    /// Names of the labels in order.
     pub(crate) labels: &'static [&'static str],
-    /// Meaning: sentences, the last one without a full stop.
+    /// Meaning in one or more sentences, without the final full stop.
     help: Cow<'static, str>,
 }
 
-/// Value of one series.
+/// Value of one time series.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value {
     Integer(u64),
@@ -40,37 +40,37 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// 1 if `is_so`, else 0.
+    /// Returns 1 if `is_so`, else 0.
     pub(super) const fn flag(is_so: bool) -> Self {
         Self::Real(if is_so { 1.0 } else { 0.0 })
     }
 
-    /// Nanoseconds as seconds.
+    /// Converts nanoseconds to seconds.
     #[allow(clippy::cast_precision_loss, reason = "metrics are floating point")]
     pub(super) const fn seconds(ns: u64) -> Self {
         Self::Real(ns as f64 / 1e9)
     }
 
-    /// A number as floating point, as gauges have them.
+    /// Converts an integer to floating point, as used by gauges.
     #[allow(clippy::cast_precision_loss, reason = "metrics are floating point")]
     pub(super) const fn real(number: u64) -> Self {
         Self::Real(number as f64)
     }
 
-    /// Percent as a ratio.
+    /// Converts percent to a ratio.
     #[allow(clippy::cast_precision_loss, reason = "metrics are floating point")]
     pub(super) const fn percent(percent: u64) -> Self {
         Self::Real(percent as f64 / 100.0)
     }
 
-    /// Parts per million as a ratio.
+    /// Converts parts per million to a ratio.
     pub(super) fn ratio(ppm: u32) -> Self {
         Self::Real(f64::from(ppm) / 1e6)
     }
 }
 
 impl Family {
-    /// A counter.
+    /// Defines a family of counters.
     pub(super) const fn counter(
         name: &'static str,
         unit: &'static str,
@@ -81,7 +81,7 @@ impl Family {
         Self { name, kind: FamilyKind::Counter, unit, labels, help }
     }
 
-    /// A gauge.
+    /// Defines a family of gauges.
     pub(super) const fn gauge(
         name: &'static str,
         unit: &'static str,
@@ -92,8 +92,8 @@ impl Family {
         Self { name, kind: FamilyKind::Gauge, unit, labels, help }
     }
 
-    /// The same family of a kind of port: `suimon_nic_up` for `up`. `{peer}` in the description is what
-    /// is at the other side of the port.
+    /// Returns this family for a kind of port: `suimon_nic_up` for `up`. `{peer}` in the
+    /// description is replaced by the kind of peer behind the port.
     pub(super) fn of_port(&self, prefix: &str, label: &'static [&'static str], peer: &str) -> Self {
         Self {
             name: Cow::Owned(format!("{prefix}_{}", self.name)),
@@ -103,7 +103,7 @@ impl Family {
         }
     }
 
-    /// Name of the samples.
+    /// Returns the name of the samples.
     pub(crate) fn sample_name(&self) -> String {
         match self.kind {
             FamilyKind::Counter => format!("{}_total", self.name),
@@ -111,12 +111,12 @@ impl Family {
         }
     }
 
-    /// Returns the meaning with its full stop, as `GET /metrics` has it.
+    /// Returns the meaning with the final full stop, as shown by `GET /metrics`.
     pub(crate) fn meaning(&self) -> String {
         format!("{}.", self.help)
     }
 
-    /// Writes the family and its series, each with a value for each label.
+    /// Writes the family and its series, each with a value for every label.
     pub(super) fn write<const N: usize>(
         &self,
         encoder: &mut DescriptorEncoder<'_>,

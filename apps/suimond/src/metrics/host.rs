@@ -15,7 +15,7 @@ const BUILD_INFO: Family = Family::gauge(
     "Always 1. The label has the version of the daemon",
 );
 
-/// A gauge of the host, and its value.
+/// Gauge of the host with the function that reads its value.
 type HostMetric = (Family, fn(&HostStatus) -> u64);
 
 const HOST: [HostMetric; 10] = [

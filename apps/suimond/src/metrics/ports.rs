@@ -8,15 +8,15 @@ use suimon_contract::PortCounters;
 use super::family::{Family, Value};
 use super::{PortReading, Readings};
 
-/// A counter of a port, and its value.
+/// Counter of a port with the function that reads its value.
 type PortMetric = (Family, fn(&PortCounters) -> u64);
 
 const fn counter(name: &'static str, unit: &'static str, help: &'static str) -> Family {
     Family::counter(name, unit, &[], help)
 }
 
-/// Counters in the direction of the guest or host behind the port: frames that the switch received from
-/// the port are those that the guest transmitted.
+/// Counters as seen by the guest or host behind the port: frames that the switch received from the
+/// port are those that the guest transmitted.
 const GUEST_METRICS: [PortMetric; 4] = [
     (counter("receive_bytes", "bytes", "Bytes delivered to the {peer}"), |c| c.tx_bytes),
     (
@@ -38,7 +38,7 @@ const GUEST_METRICS: [PortMetric; 4] = [
     ),
 ];
 
-/// Counters in the direction of the device, which receives from the wire; of a team, of its members.
+/// Counters as seen by the device, which receives from the wire; for a team the sum of its members.
 const UPLINK_METRICS: [PortMetric; 4] = [
     (counter("receive_bytes", "bytes", "Bytes received from the {peer}"), |c| c.rx_bytes),
     (counter("receive_frames", "frames", "Frames received from the {peer}"), |c| c.rx_frames),
@@ -53,7 +53,7 @@ const UPLINK_METRICS: [PortMetric; 4] = [
     ),
 ];
 
-/// Counters without a direction, and those of frames that leave by the port.
+/// Counters without direction, and of frames sent to the port.
 static COMMON_METRICS: [PortMetric; 5] = [
     (counter("flooded_frames", "frames", "Frames from the {peer} that the switch flooded"), |c| {
         c.flooded
@@ -102,18 +102,18 @@ const DROPPED: Family = counter(
 const UP: Family =
     Family::gauge("up", "", &[], "1 if the port is as configured and frames can pass, else 0");
 
-/// A kind of port.
+/// Kind of port, with the properties of its metrics.
 struct Kind {
-    /// Label, and word of the kind in [`PortReading`].
+    /// Label and name of the kind in [`PortReading`].
     word: &'static str,
     prefix: &'static str,
-    /// The word as the only label, and with the labels of drops.
+    /// Labels of the port's series, and of its drops.
     labels: &'static [&'static str],
     drop_labels: &'static [&'static str],
-    /// What is behind the port.
+    /// Peer behind the port, for descriptions.
     peer: &'static str,
     directed: [PortMetric; 4],
-    /// Directions of frames that the switch received from the port, and sent to it.
+    /// Names of the directions of frames received from the port and sent to it.
     directions: [&'static str; 2],
 }
 

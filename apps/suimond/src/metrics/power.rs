@@ -1,4 +1,4 @@
-//! Metrics of power.
+//! Metrics of power management.
 
 use std::fmt;
 

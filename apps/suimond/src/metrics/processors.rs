@@ -8,7 +8,7 @@ use suimon_contract::ProcessorStatus;
 use super::Readings;
 use super::family::{Family, Value};
 
-/// A family of workers, and its value.
+/// Family of worker metrics with the function that reads its value.
 type ProcessorMetric = (Family, fn(&ProcessorStatus) -> Value);
 
 const LABELS: &[&str] = &["processor"];

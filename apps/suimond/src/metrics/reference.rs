@@ -1,4 +1,4 @@
-//! The reference page of metrics, from the definitions of the families.
+//! Reference page of metrics, generated from the definitions of the families.
 
 use suimon_contract::ProcessorStages;
 use suimon_forwarding::DropReason;
@@ -22,7 +22,7 @@ fn sections() -> [(&'static str, Vec<Family>); 10] {
     ]
 }
 
-/// All families.
+/// Returns all families in the order of the page.
 #[cfg(test)]
 pub(super) fn families() -> Vec<Family> {
     sections().into_iter().flat_map(|(_, families)| families).collect()
@@ -68,7 +68,7 @@ pub fn page() -> String {
     text
 }
 
-/// A section with the values of a label.
+/// Appends a section with the values of a label.
 fn words(
     text: &mut String,
     title: &str,

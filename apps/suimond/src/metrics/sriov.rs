@@ -1,4 +1,4 @@
-//! Metrics of adapters with SR-IOV.
+//! Metrics of SR-IOV adapters.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use suimon_contract::{Health, SriovAdapter, SriovSupport};
 use super::Readings;
 use super::family::{Family, Value};
 
-/// A gauge of an adapter, and its value.
+/// Gauge of an adapter with the function that reads its value.
 type AdapterMetric = (Family, fn(&SriovAdapter) -> Value);
 
 const LABELS: &[&str] = &["address", "device"];

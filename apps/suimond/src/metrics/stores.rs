@@ -11,7 +11,7 @@ use super::family::{Family, Value};
 const STORE: &[&str] = &["store"];
 const IOPS: &str = "normalised IOPS";
 
-/// A gauge of a store, and its value if it is known.
+/// Gauge of a store with the function that reads its value, if known.
 type StoreMetric = (Family, fn(&StoreStatus) -> Option<Value>);
 
 const STORE_METRICS: [StoreMetric; 14] = [

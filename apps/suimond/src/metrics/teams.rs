@@ -1,4 +1,4 @@
-//! Metrics of teams and their members, beyond those that every port has.
+//! Metrics of teams and their members, in addition to those of every port.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ const SPEED: Family = Family::gauge(
     "Sum of the speeds of the active members",
 );
 
-/// A gauge of a member, and its value.
+/// Gauge of a member with the function that reads its value.
 type MemberMetric = (Family, fn(&TeamMemberStatus) -> Value);
 
 const LABELS: &[&str] = &["team", "uplink"];

@@ -1,13 +1,13 @@
-//! From OpenMetrics, which the library writes, to the text format that every
-//! version of Prometheus and every other collector reads.
+//! Conversion from OpenMetrics, which the library writes, to the Prometheus text format, which all
+//! collectors support.
 //!
-//! They differ in that a counter is described by the name of its samples, which
-//! ends with `_total`, and in that there are neither units nor a mark of the end.
-//! Source: Prometheus, exposition formats, text-based format, version 0.0.4.
+//! In the text format a counter is described under the name of its samples, which ends with
+//! `_total`, and units and the end marker are absent. Source: Prometheus, exposition formats,
+//! text-based format, version 0.0.4.
 
 use std::collections::BTreeSet;
 
-/// The same metrics in the text format.
+/// Converts metrics to the text format.
 pub(super) fn from_open_metrics(text: &str) -> String {
     let counters: BTreeSet<&str> = text
         .lines()

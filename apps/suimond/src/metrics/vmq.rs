@@ -15,7 +15,7 @@ const MOVES: Family = Family::counter(
     "Times the queue was moved to another worker, by VMQ or by request",
 );
 
-/// A gauge of a queue, and its value.
+/// Gauge of a queue with the function that reads its value.
 type QueueMetric = (Family, fn(&VmqQueueStatus) -> Value);
 
 const LABELS: &[&str] = &["uplink", "nic", "queue"];
@@ -55,7 +55,7 @@ pub(super) fn families() -> Vec<Family> {
 
 impl Readings {
     pub(super) fn encode_vmq(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        // All queues of the data plane, also those without VMQ.
+        // Every queue of the data plane, with or without VMQ.
         let moves = self.queues.iter().map(|of| ([of.id.clone()], Value::Integer(of.moves)));
         MOVES.write_if_any(encoder, moves)?;
         for (family, value) in QUEUES {

@@ -8,7 +8,7 @@ use suimon_contract::{VmState, VmStatus};
 use super::Readings;
 use super::family::{Family, Value};
 
-/// A gauge of a VM, and its value if there is one.
+/// Gauge of a VM with the function that reads its value, if any.
 type VmMetric = (Family, fn(&VmStatus) -> Option<Value>);
 
 const LABELS: &[&str] = &["vm"];

@@ -1,5 +1,4 @@
-//! The connections of one listener: how many there may be, and who has to go when
-//! there are too many.
+//! Connections of one listener: limit of their number, and replacement of idle ones.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,28 +12,27 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::service::Service;
 use tokio::sync::Notify;
 
-/// A bounded number of connections. One that has no request under way and no answer
-/// to be read is idle; a new connection takes the place of the one that has been
-/// idle longest if there is no other place.
+/// Bounded set of connections. A connection without a request in progress or an unread response is
+/// idle. If the set is full, a new connection replaces the one idle for the longest time.
 #[derive(Clone)]
 pub(super) struct Connections(Arc<Shared>);
 
 struct Shared {
     connections_max: usize,
     all: Mutex<All>,
-    /// A connection ended or became idle.
+    /// Signals that a connection ended or became idle.
     changed: Notify,
 }
 
 #[derive(Default)]
 struct All {
-    /// Counts connections and the times that one became idle.
+    /// Counter of connections and of transitions to idle.
     turn: u64,
     entries: BTreeMap<u64, Entry>,
 }
 
 struct Entry {
-    /// What it does now: requests, and answers that wait to be read.
+    /// Number of requests in progress and unread responses.
     busy: usize,
     idle_since: u64,
     turned_away: Arc<Notify>,
@@ -46,8 +44,8 @@ impl Connections {
         Self(Arc::new(Shared { connections_max, all: Mutex::default(), changed }))
     }
 
-    /// A place for a new connection, which begins idle. Waits only if nobody is
-    /// idle. Nothing is lost if the call is dropped before it is done.
+    /// Reserves a slot for a new connection, which starts idle. Waits only if no connection is
+    /// idle. Cancellation safe.
     pub(super) async fn place(&self) -> Place {
         loop {
             if let Some(place) = self.try_place() {
@@ -92,7 +90,7 @@ impl All {
     }
 }
 
-/// The place of one connection.
+/// Slot of one connection, released when dropped.
 pub(super) struct Place {
     shared: Arc<Shared>,
     id: u64,
@@ -100,12 +98,12 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Returns when somebody else has been given the place.
+    /// Returns when the slot has been assigned to another connection.
     pub(super) async fn turned_away(&self) {
         self.turned_away.notified().await;
     }
 
-    /// Marks the connection as busy.
+    /// Marks the connection as busy until the result is dropped.
     pub(super) fn begin(&self) -> Busy {
         if let Some(entry) = self.shared.all().entries.get_mut(&self.id) {
             entry.busy = entry.busy.saturating_add(1);
@@ -121,7 +119,7 @@ impl Drop for Place {
     }
 }
 
-/// Something that a connection does; over when it is dropped.
+/// Activity of a connection, which ends when dropped.
 pub(super) struct Busy {
     shared: Arc<Shared>,
     id: u64,
@@ -140,7 +138,7 @@ impl Drop for Busy {
     }
 }
 
-/// A service whose connection is busy from a request until the end of its answer.
+/// Service that marks its connection as busy from a request until the end of the response.
 pub(super) struct Attended<S> {
     pub(super) service: S,
     pub(super) place: Arc<Place>,
@@ -165,7 +163,7 @@ where
     }
 }
 
-/// The body of an answer. HTTP drops it when it has been handed to the connection.
+/// Body of a response. HTTP drops it after passing it to the connection.
 pub(super) struct AttendedBody {
     body: Body,
     _busy: Busy,

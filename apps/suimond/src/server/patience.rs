@@ -1,4 +1,4 @@
-//! A connection whose other side has to read.
+//! Connection with a time limit for the peer to read.
 
 use std::io;
 use std::pin::Pin;
@@ -11,8 +11,7 @@ use tokio::time::Sleep;
 
 use super::connections::{Busy, Place};
 
-/// A connection that fails when nothing of what is written to it is taken for some
-/// time.
+/// Connection that fails if the peer accepts no written data for some time.
 pub(super) struct Patient<C> {
     connection: C,
     place: Arc<Place>,
@@ -20,19 +19,19 @@ pub(super) struct Patient<C> {
     waiting: Option<Waiting>,
 }
 
-/// A write that the other side leaves no room for.
+/// Write that is blocked by the peer.
 struct Waiting {
     until: Pin<Box<Sleep>>,
     _busy: Busy,
 }
 
 impl<C> Patient<C> {
-    /// `patience` is how long the other side may take nothing.
+    /// Wraps a connection. `patience` is the longest time for which the peer may accept no data.
     pub(super) fn new(connection: C, place: Arc<Place>, patience: Duration) -> Self {
         Self { connection, place, patience, waiting: None }
     }
 
-    /// The result of a write, unless it has been without success for too long.
+    /// Returns the result of a write, or an error if writes have been blocked for too long.
     fn bounded<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -89,7 +88,7 @@ impl<C: AsyncWrite + Unpin> AsyncWrite for Patient<C> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match Pin::new(&mut self.connection).poll_flush(context) {
-            // Sockets have nothing to flush: that says nothing about the reader.
+            // Flushing a socket always succeeds, which does not indicate that the peer reads.
             Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
             other => self.bounded(context, other),
         }

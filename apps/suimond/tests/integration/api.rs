@@ -1,4 +1,4 @@
-//! The API over a real Unix socket.
+//! API over a real Unix socket.
 #![forbid(unsafe_code)]
 
 use crate::support;
@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use hyper::Method;
 use serde_json::{Value, json};
 
-/// All there are.
+/// Paths of all endpoints.
 const ENDPOINTS: &[&str] = &[
     "/1.0",
     "/1.0/openapi.json",
@@ -229,7 +229,7 @@ async fn a_team_is_added_changed_and_deleted() {
     assert_eq!(server.get("/1.0/teams").await, json!([]));
 }
 
-/// Method, path, body, and the status, code and field of the answer.
+/// Method, path and body of a request; status, code and field of the response.
 type ErrorCase = (Method, &'static str, String, u16, &'static str, Option<&'static str>);
 
 fn as_toml(text: &str) -> String {
@@ -345,7 +345,7 @@ async fn errors_have_a_status_a_code_and_a_place() {
     let errors = answer["errors"].as_array().unwrap();
     let error = errors.iter().find(|error| error["field"] == "name").unwrap();
     assert_eq!((&error["file"], &error["line"]), (&json!("h.toml"), &json!(2)));
-    // Nothing of all that has changed anything.
+    // None of the requests changed the state.
     assert_eq!(server.get("/1.0").await["revision"], 2);
 }
 
@@ -391,7 +391,7 @@ async fn a_capture_is_an_operation_that_can_be_cancelled() {
     assert_eq!(rest[..4], 5_u32.to_le_bytes(), "the statistics that end a capture");
     let ended = server.get(&format!("/1.0/operations/{id}/wait")).await;
     assert_eq!(ended["state"], "cancelled");
-    // A reader that goes away ends its capture too.
+    // A closed reader ends its capture.
     let answer = server.send(Method::GET, "/1.0/nics/web/capture", "").await;
     let id = answer.headers()["suimon-operation"].to_str().unwrap().to_owned();
     drop(answer);

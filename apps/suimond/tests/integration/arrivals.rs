@@ -1,4 +1,4 @@
-//! Endpoints of VMs that move, on a node to which none comes and from which none goes.
+//! Endpoints of live migration on a node without migrations.
 #![forbid(unsafe_code)]
 
 use crate::support::Server;

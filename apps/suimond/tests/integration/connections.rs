@@ -1,5 +1,5 @@
-//! Bounds on connections and on the patience with them. The clock is the tests': it
-//! goes on only when nobody has anything left to do.
+//! Limits of connections and of their idle times. Time is simulated: it advances only when all
+//! tasks are idle.
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -15,10 +15,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::Instant;
 
-/// Room in a connection for what was not read.
+/// Capacity of a connection for unread bytes.
 const ROOM_BYTES: usize = 4096;
 const LARGE_BYTES: usize = 4 << 20;
-/// An endless answer says something this often.
+/// Interval of output of an endless response.
 const SAYS_EVERY: Duration = Duration::from_secs(7);
 
 struct InMemory(Mutex<mpsc::UnboundedReceiver<DuplexStream>>);
@@ -79,7 +79,7 @@ impl Server {
     }
 }
 
-/// Reads until the end of an answer's head.
+/// Reads until the end of a response's head.
 async fn head(stream: &mut DuplexStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -117,7 +117,7 @@ async fn who_has_asked_something_is_not_idle() {
         head(&mut follower).await;
         followers.push(follower);
     }
-    // The one place that is left is everybody else's.
+    // The only remaining slot is shared by the other connections.
     let mut kept = server.ask("/short").await;
     assert!(head(&mut kept).await.starts_with("HTTP/1.1 200"));
     for _ in 0..20 {
@@ -145,7 +145,7 @@ async fn with_nobody_idle_a_connection_waits_for_an_end() {
     let mut byte = [0];
     let wait = tokio::time::timeout(Duration::from_secs(600), late.read(&mut byte));
     assert!(wait.await.is_err(), "there was a place");
-    // A follower that reads nothing has room enough for ten minutes' words.
+    // The unread buffer of a follower has room for output of ten minutes.
     followers.pop();
     assert!(head(&mut late).await.starts_with("HTTP/1.1 200"));
 }
@@ -177,7 +177,7 @@ async fn who_does_not_read_is_ended_and_who_reads_slowly_is_not() {
         tokio::time::sleep(READ_TIMEOUT / 2).await;
         slow.read_exact(&mut piece).await.unwrap();
     }
-    // Only what was on its way is left of the one that did not read.
+    // Only buffered bytes remain of the response that was not read.
     let mut rest = Vec::new();
     unread.read_to_end(&mut rest).await.unwrap();
     assert!(rest.len() <= ROOM_BYTES, "{}", rest.len());

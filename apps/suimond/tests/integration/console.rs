@@ -1,4 +1,4 @@
-//! The web console's listener: who may come in, what is refused, and what is told live.
+//! Listener of the web console: access, rejected requests, and live updates.
 #![forbid(unsafe_code)]
 
 use crate::support;
@@ -23,7 +23,7 @@ use tokio_tungstenite::{WebSocketStream, tungstenite};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// A console and the server behind it.
+/// Console and the server behind it.
 struct Site {
     server: Server,
     console: Arc<Console>,
@@ -36,7 +36,7 @@ impl Site {
         let token = server.directory.path().join("token");
         std::fs::write(&token, format!("{TOKEN}\n")).unwrap();
         std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
-        // A port that is free now; the console wants to know its own.
+        // Finds a free port, which the console's configuration must contain.
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let config = ConsoleConfig { listen: free.to_string(), token_file: Some(token) };
         let console = Arc::new(Console::load(&config).unwrap());
@@ -54,7 +54,7 @@ impl Site {
         Self { server, console, address }
     }
 
-    /// Sends a request as a browser does, with these headers beside `Host`.
+    /// Sends a request as a browser does, with these headers in addition to `Host`.
     async fn send(
         &self,
         (method, path): (Method, &str),
@@ -76,7 +76,7 @@ impl Site {
         sender.send_request(request.body(body).unwrap()).await.unwrap()
     }
 
-    /// Tries to log in; the cookie.
+    /// Logs in. Returns the cookie, or the status of the refusal.
     async fn log_in(&self, login: Value) -> Result<String, u16> {
         let headers = [("x-suimon-console", "1"), ("content-type", "application/json")];
         let way = (Method::POST, "/console/session");
@@ -139,7 +139,7 @@ async fn one_logs_in_with_a_code_of_the_daemon_once_or_with_the_token() {
     let (status, told) = ask(&cookie).await;
     assert_eq!((status, told["errors"][0]["code"].as_str()), (401, Some("unauthorized")));
     assert_eq!(ask(&other).await.0, 200, "somebody else stays");
-    // Where there is no console, one is told how to have it.
+    // Without a console, the error explains how to configure one.
     let (status, told) = site.server.call(Method::POST, "/1.0/console/logins", "").await;
     assert_eq!(status, 404);
     assert!(told["errors"][0]["message"].as_str().unwrap().contains("[console]"), "{told}");
@@ -158,26 +158,26 @@ async fn nothing_is_told_or_done_for_who_is_not_logged_in_or_comes_from_another_
     let cookie = ("cookie", cookie.as_str());
     let (status, host) = support::json(site.send((Method::GET, "/1.0"), &[cookie], "").await).await;
     assert_eq!((status, host["name"].as_str()), (200, Some("test")));
-    // Another site's page can have the browser send the cookie at most, and no such header.
+    // A page of another site can make the browser send the cookie, but not this header.
     let change = (Method::PATCH, "/1.0/nics/web");
     let refused = site.send(change.clone(), &[cookie], r#"{"mtu": 1400}"#).await;
     assert_eq!(refused.status(), 403);
     let own = ("x-suimon-console", "1");
     let done = site.send(change, &[cookie, own], r#"{"mtu": 1400}"#).await;
     assert_eq!(done.status(), 202);
-    // A name of somebody else's that leads here is not ours.
+    // A foreign host name that resolves to this address is rejected.
     let stranger = ("host", "evil.example:7446");
     for path in ["/1.0", "/", "/console/session"] {
         let answer = site.send((Method::GET, path), &[cookie, stranger], "").await;
         assert_eq!(answer.status(), 421, "{path}");
     }
-    // Metrics and what does not exist are no files.
+    // Metrics and unknown paths are not files of the page.
     for path in ["/metrics", "/..%2f..%2fetc/passwd", "/assets/none.js"] {
         assert_eq!(site.send((Method::GET, path), &[cookie], "").await.status(), 404, "{path}");
     }
 }
 
-/// Events of a stream as they come: names and data.
+/// Events of a stream in order of arrival, with names and data.
 struct Events {
     body: Incoming,
     text: String,
@@ -240,7 +240,8 @@ async fn what_changes_is_told_live_until_one_logs_out() {
     while events.next().await.is_some() {}
 }
 
-/// Opens a VM's serial console as a browser does from a page of this origin; or the status of the refusal.
+/// Opens a VM's serial console as a browser does for a page of this origin. Returns the status of a
+/// refusal.
 async fn open_serial(
     site: &Site,
     vm: &str,
@@ -259,7 +260,8 @@ async fn open_serial(
     }
 }
 
-/// A browser sends the cookie with WebSockets of pages that another port of this machine serves.
+/// Verifies the origin check: browsers send the cookie with WebSockets of pages served by other
+/// ports of this machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_serial_console_is_for_the_own_page_of_who_is_logged_in() {
     let site = Site::new().await;
@@ -272,7 +274,7 @@ async fn a_serial_console_is_for_the_own_page_of_who_is_logged_in() {
         assert_eq!(refused.unwrap_err(), 403, "{origin}");
     }
     assert_eq!(open_serial(&site, "web", &[cookie]).await.unwrap_err(), 403);
-    // What stands against it is told where the page can read it.
+    // Errors are sent as a message that the page can read.
     for (vm, code) in [("none", "not_found"), ("a%2Fb", "not_found")] {
         let mut socket = open_serial(&site, vm, &[cookie, own]).await.unwrap();
         let told = socket.next().await.unwrap().unwrap();
@@ -282,7 +284,7 @@ async fn a_serial_console_is_for_the_own_page_of_who_is_logged_in() {
     }
 }
 
-/// What the lab's folder holds is shown by the REST API, and its reports in a frame of their own.
+/// Verifies that the API shows the content of the lab's folder, and isolates its reports.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lab_is_asked_by_the_api_and_its_reports_are_no_part_of_the_page() {
     let site = Site::new().await;

@@ -1,5 +1,5 @@
-//! Other nodes, reached by their APIs: one that is a daemon's API in this process, and one that
-//! grants lines and says on them what the test wants.
+//! Connections to other nodes: one is a daemon's API in this process, another accepts lines and
+//! sends bytes chosen by the test.
 #![forbid(unsafe_code)]
 
 use crate::support;
@@ -35,7 +35,7 @@ fn secret(path: PathBuf, text: &str) -> PathBuf {
     path
 }
 
-/// How a node is reached whose certificate is in this folder.
+/// Returns the configuration of a node whose certificate is in this folder.
 fn config(folder: &Path, address: SocketAddr) -> NodeConfig {
     NodeConfig {
         name: "far".parse().unwrap(),
@@ -46,7 +46,7 @@ fn config(folder: &Path, address: SocketAddr) -> NodeConfig {
     }
 }
 
-/// Asks on a thread that may block, as the node's are.
+/// Calls the node on a thread that may block, as required by its interface.
 async fn ask<T: Send + 'static>(
     node: &Arc<dyn FarNode>,
     question: impl FnOnce(&dyn FarNode) -> T + Send + 'static,
@@ -55,7 +55,7 @@ async fn ask<T: Send + 'static>(
     tokio::task::spawn_blocking(move || question(node.as_ref())).await.unwrap()
 }
 
-/// Serves its API on TCP; gives the address.
+/// Serves the API on TCP and returns the address.
 async fn listen(server: &Server) -> SocketAddr {
     let folder = server.directory.path();
     let (certificate, key, _) = support::certificate(folder);
@@ -115,7 +115,7 @@ async fn nodes_are_shown_by_the_api_with_what_they_answer() {
     let shown = here.get("/1.0/nodes/far").await;
     assert_eq!(shown["condition"], json!({"health": "up"}), "{shown}");
     assert_eq!((&shown["host"], &shown["version"]), (&json!("test"), &json!("0")));
-    // A connection that is taken and never answered.
+    // A node that accepts connections and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut other = good.clone();
     other["name"] = json!("silent");
@@ -123,8 +123,7 @@ async fn nodes_are_shown_by_the_api_with_what_they_answer() {
     here.change(Method::POST, "/1.0/nodes", &other.to_string()).await;
     let began = Instant::now();
     let both = here.get("/1.0/nodes").await;
-    // The silent one is given up after 4 s (see the reason below); it would keep who asks without
-    // end.
+    // The silent node is abandoned after 4 s; without a limit the request would never end.
     assert!(began.elapsed() < Duration::from_secs(90), "{:?}", began.elapsed());
     assert_eq!(both[0]["condition"]["health"], "up", "{both}");
     assert_eq!(both[1]["condition"]["health"], "down", "{both}");
@@ -139,7 +138,7 @@ async fn nodes_are_shown_by_the_api_with_what_they_answer() {
     assert_eq!(here.get("/1.0").await["nodes"], 1);
 }
 
-/// A node that grants a line to whoever asks, and the far end of it.
+/// Node that accepts every line, with access to the far end.
 struct Granting {
     folder: tempfile::TempDir,
     listener: TcpListener,
@@ -161,7 +160,7 @@ impl Granting {
         Self { folder, listener, acceptor: TlsAcceptor::from(Arc::new(config)) }
     }
 
-    /// A line: this host's end, and the far one.
+    /// Opens a line and returns this host's end and the far end.
     async fn line(&self, nodes: &HostFarNodes) -> (UnixStream, TlsStream<TcpStream>) {
         let address = self.listener.local_addr().unwrap();
         let node = nodes.node(&config(self.folder.path(), address)).unwrap();
@@ -204,7 +203,7 @@ async fn a_line_carries_both_directions_and_hands_on_that_one_ends() {
     far.read_to_end(&mut read).await.unwrap();
     near.await.unwrap();
     assert!(read == pattern(20_000_001), "what was sent came as it was");
-    // The other direction goes on.
+    // The opposite direction continues.
     let back = tokio::task::spawn_blocking(move || {
         let mut read = Vec::new();
         reads.read_to_end(&mut read).unwrap();
@@ -222,14 +221,14 @@ async fn a_line_ends_with_either_of_its_ends() {
     let began = Instant::now();
     drop(near);
     assert_eq!(far.read(&mut [0; 1]).await.unwrap(), 0);
-    // Nobody is there any more, so that writing fails soon.
+    // The other end is closed, so writes fail soon.
     while far.write_all(&[0; 4096]).await.is_ok() && far.flush().await.is_ok() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // Without that it would end when TCP gives up, after a quarter of an hour.
+    // Without the detection, the line would end with TCP's timeout after about 15 minutes.
     assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());
 
-    // A node that dies closes its connection without a word.
+    // A crashed node closes its connection without a TLS close.
     let (mut near, far) = granting.line(&nodes).await;
     let (tcp, _) = far.into_inner();
     drop(tcp);
@@ -237,7 +236,7 @@ async fn a_line_ends_with_either_of_its_ends() {
     assert_eq!(read.unwrap(), 0);
 }
 
-/// `cargo test --release -p suimond --test far_nodes -- --ignored --nocapture`
+/// Measures throughput: `cargo test --release -p suimond --test far_nodes -- --ignored --nocapture`
 #[ignore = "a measurement"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn how_much_a_line_carries_in_a_second() {

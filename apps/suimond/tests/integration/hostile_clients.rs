@@ -1,4 +1,4 @@
-//! Clients that do what they should not, over a real Unix socket.
+//! Misbehaving clients on a real Unix socket.
 #![forbid(unsafe_code)]
 
 use crate::support::Server;
@@ -27,8 +27,9 @@ async fn followers_that_never_read_leave_the_api_to_others() {
     assert_eq!((status, &refused["errors"][0]["code"]), (409, &json!("conflict")));
 }
 
-/// Many clients read no answer before they have sent everything; to them a connection
-/// closed before says nothing but "broken pipe".
+/// Verifies that an oversized body is read before the response. Many clients read no response
+/// before they have sent the whole body, and report only "broken pipe" if the connection closes
+/// earlier.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_too_large_is_refused_when_it_was_sent() {
     static CHUNK: [u8; 64 << 10] = [b'x'; 64 << 10];
@@ -70,7 +71,7 @@ async fn nonsense_on_the_socket_costs_its_own_connection_only() {
     ];
     for bytes in nonsense {
         let mut stream = tokio::net::UnixStream::connect(&server.socket).await.unwrap();
-        // The server may close before it has read all of it.
+        // The server may close the connection before it has read everything.
         let _ = stream.write_all(bytes).await;
         let _ = stream.shutdown().await;
         let mut answer = Vec::new();
@@ -78,7 +79,7 @@ async fn nonsense_on_the_socket_costs_its_own_connection_only() {
         assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 4"), "{answer:?}");
         assert_eq!(server.get("/1.0").await["revision"], 2);
     }
-    // A connection that says nothing keeps nobody waiting.
+    // A silent connection does not delay others.
     let _silent = tokio::net::UnixStream::connect(&server.socket).await.unwrap();
     assert_eq!(server.get("/1.0").await["revision"], 2);
 }

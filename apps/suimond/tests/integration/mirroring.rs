@@ -1,5 +1,5 @@
-//! A disk that goes from one node to another while it is written to: two real nodes in this
-//! process, with real files and NBD over a pair of sockets.
+//! Migration of a disk to another node during writes: two real nodes in this process, with real
+//! files and NBD over a socket pair.
 #![forbid(unsafe_code)]
 
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,7 @@ use suimon_ports::DiskClient;
 const SIZE: u64 = 24 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A node with the disk `data` of this format, that NBD clients may use.
+/// Starts a node with the disk `data` in this format, exported over NBD.
 async fn node(format: &str, more: serde_json::Value) -> Server {
     let server = Server::start().await;
     let folder = server.directory.path().join("store");
@@ -42,7 +42,7 @@ fn client(server: &Server) -> NbdConnection {
     NbdConnection::connect(stream.into(), "data", true, &(Arc::new(|| Ok(())) as _)).unwrap()
 }
 
-/// Begins to copy; the threads of the runtime wait for nobody.
+/// Starts copying on a thread that may block.
 async fn begin(from: &Server, to: &Server) -> (DiskMirror, ServedDisk) {
     let (near, far) = UnixStream::pair().unwrap();
     let (from, to): (Arc<Node>, Arc<Node>) = (from.node.clone(), to.node.clone());
@@ -68,7 +68,7 @@ fn compares(left: &Server, right: &Server) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_goes_to_another_node_while_it_is_written_to() {
     let from = node("raw", json!({})).await;
-    // What comes is held to no maximum.
+    // Copies to the destination are not limited by its maximum.
     let to = node("vhdx", json!({ "qos": { "max_iops": 10 } })).await;
     let guest = client(&from);
     guest.write(5 << 20, &[5; 1 << 20]).unwrap();
@@ -112,7 +112,8 @@ async fn a_disk_goes_to_another_node_while_it_is_written_to() {
     let mirror = mirror.await.unwrap();
     let copied = mirror.progress();
     assert_eq!((copied.left_bytes, &copied.failure), (0, &None));
-    // By its maximum of 10 IOPS of 8 KiB it would be 2.4 MiB in the longest time.
+    // A limit of 10 IOPS of 8 KiB would permit at most 2.4 MiB within the longest duration of the
+    // test.
     assert!(copied.copied_bytes > 4 << 20, "{copied:?}");
     tokio::task::spawn_blocking(move || {
         served.end().unwrap();

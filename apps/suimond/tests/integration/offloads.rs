@@ -1,4 +1,4 @@
-//! Offloads over the API: the switches of an uplink, its status, and their description.
+//! Offloads over the API: settings of an uplink, its status, and their description.
 #![forbid(unsafe_code)]
 
 use crate::support::Server;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const WAN: &str = r#"{"name": "wan", "device": "eth9"}"#;
 const LAN: &str = r#"{"name": "lan", "kind": "external", "uplink": "wan"}"#;
 
-/// Every `$ref` below `value`.
+/// Collects every `$ref` in `value`.
 fn references(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => {

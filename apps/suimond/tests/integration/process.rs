@@ -1,4 +1,4 @@
-//! The daemon as a process: its exit status, its locks and its end.
+//! Daemon as a process: exit status, locks and orderly stop.
 #![forbid(unsafe_code)]
 
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A daemon that is killed when the test ends, whatever happens.
+/// Daemon that is killed at the end of the test.
 struct Running(Child);
 
 impl Drop for Running {
@@ -52,7 +52,8 @@ fn start(directory: &Path, state: &str, socket: &Path) -> Running {
     running
 }
 
-/// Whether it has come so far: its socket is there before that, and a signal would end it at once.
+/// Returns true if the daemon responds. Its socket exists earlier, at a time when a signal would
+/// end it at once.
 fn answers(socket: &Path) -> bool {
     let Ok(mut stream) = UnixStream::connect(socket) else { return false };
     let asked = stream.write_all(b"GET /1.0/host HTTP/1.1\r\nHost: suimond\r\n\r\n");
@@ -87,7 +88,7 @@ fn one_daemon_per_socket_and_per_state_directory() {
     let status = running.0.wait().unwrap();
     assert_eq!(status.code(), Some(0));
     assert!(!socket.exists(), "the socket is removed");
-    // What a killed daemon leaves is taken over.
+    // A new daemon replaces the files of a killed one.
     let mut running = start(directory.path(), "state", &socket);
     running.0.kill().unwrap();
     running.0.wait().unwrap();
@@ -131,7 +132,7 @@ fn a_wrong_file_is_refused_before_anything_is_touched() {
     assert_eq!(code, Some(2));
 }
 
-/// Asks the API and returns the answer as it comes, as far as it comes.
+/// Sends a request and returns the response as far as it was received.
 fn ask(socket: &Path, head: &str, body: &str) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(90))).unwrap();
@@ -155,7 +156,7 @@ fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
     let socket = directory.path().join("a.sock");
     let vms = directory.path().join("vms");
     std::fs::create_dir(&vms).unwrap();
-    // Somebody else's, deserted too.
+    // Stale socket of another program.
     drop(std::os::unix::net::UnixListener::bind(vms.join("others.sock")).unwrap());
     let mut toml = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n".to_owned();
     for vm in 0..64 {
@@ -168,7 +169,7 @@ fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
     let mut hits = 0;
     for made in [2, 9, 30] {
         let mut running = start(directory.path(), "state", &socket);
-        // A kill that came after the end of the change has nothing more to say.
+        // A kill after the end of the change tests nothing further.
         if ask(&socket, "GET /1.0/nics", "").ends_with("]") && sockets_in(&vms) > 1 {
             break;
         }

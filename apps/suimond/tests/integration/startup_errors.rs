@@ -9,7 +9,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// The user `nobody`.
+/// User id of `nobody`.
 const NOBODY: u32 = 65534;
 
 /// Returns a directory that every user may enter, with a copy of the daemon in it.
@@ -50,7 +50,7 @@ fn is_root() -> bool {
 fn without_root_the_directory_that_cannot_be_written_is_named() {
     let directory = directory_with_daemon();
     let path = |name: &str| directory.path().join(name).display().to_string();
-    // Without root the test's user must not be able to write there either.
+    // A test without root needs a directory that its user cannot write to.
     std::fs::create_dir(path("closed")).unwrap();
     std::fs::set_permissions(path("closed"), PermissionsExt::from_mode(0o555)).unwrap();
     let (state, socket) = (path("closed/state"), path("closed/run/api.sock"));
@@ -121,8 +121,8 @@ fn a_socket_in_use_is_named_with_what_to_choose() {
     assert_contains(&error, &["--socket", &socket, "stop it first or choose another path"]);
 }
 
-/// Runs a script as root in a mount namespace of its own. Its arguments are the daemon and a
-/// directory.
+/// Runs a script as root in a separate mount namespace, with the daemon and a directory as
+/// arguments.
 fn error_in_mounts(script: &str, directory: &TempDir, code: i32) -> String {
     let mut unshare = command("unshare");
     unshare.args(["--mount", "--propagation", "private", "sh", "-c", script, "sh"]);
@@ -136,7 +136,7 @@ fn a_full_disk_is_named_with_what_to_do() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    // The rest of the disk is less than a new store takes.
+    // The remaining space is too small for a new store.
     let script = "set -e; mount -t tmpfs -o size=64k none \"$2\"; \
                   head -c 40960 /dev/zero >\"$2/ballast\"; \
                   exec \"$1\" --state-dir \"$2/state\" --socket \"$2/api.sock\"";
@@ -151,7 +151,7 @@ fn a_missing_tun_device_is_named_with_the_module_to_load() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    // Another daemon of this host may have the usual folder of VMs.
+    // Another daemon of this host may use the default folder of VMs.
     let host = format!("[host]\nvm_folder = \"{}\"\n", directory.path().join("vms").display());
     let config = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nname = \"web\"\n\
                   switch = \"lan\"\nbackend = \"tap\"\ndevice = \"suimon-none\"\n";

@@ -1,4 +1,4 @@
-//! The TCP listener: TLS and a token, or nothing.
+//! TCP listener, which requires TLS and a token.
 #![forbid(unsafe_code)]
 
 use crate::support;
@@ -71,7 +71,7 @@ fn an_incomplete_listener_is_refused_with_its_key_named() {
         refused(&|c| c.metrics_token_file = c.token_file.clone()),
         is(InvalidValue, "metrics_token_file")
     );
-    // A key that belongs to another certificate.
+    // A key that does not match the certificate.
     let other = tempfile::tempdir().unwrap();
     let (_, key, _) = support::certificate(other.path());
     assert_eq!(refused(&|c| c.tls_key = Some(key.clone())), is(InvalidValue, "tls_key"));
@@ -110,7 +110,7 @@ async fn every_request_needs_tls_and_the_token() {
     }
     let (status, body) = ask("/1.0", Some(TOKEN)).await;
     assert_eq!((status, body["name"].as_str()), (200, Some("test")));
-    // The token for metrics permits nothing else, and nothing but reading them.
+    // The token for metrics permits reading metrics only.
     let exchange = async |method: Method, path: &str| {
         let stream = tokio::net::TcpStream::connect(address).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
@@ -129,9 +129,9 @@ async fn every_request_needs_tls_and_the_token() {
         let code = body["errors"][0]["code"].as_str();
         assert_eq!((status, code), (403, Some("permission_denied")), "{method} {path}");
     }
-    // Without TLS there is no answer at all.
+    // Without TLS there is no response.
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
     assert!(support::exchange(stream, Method::GET, "/1.0", "", Some(TOKEN)).await.is_err());
-    // The Unix socket needs no token.
+    // The Unix socket requires no token.
     assert_eq!(server.get("/1.0").await["name"], "test");
 }

@@ -1,4 +1,4 @@
-//! What is printed of VMs for libvirt, judged by libvirt's own schema of a domain.
+//! Elements printed for libvirt are valid against libvirt's own schema of a domain.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,7 +8,7 @@ use suimon_contract::{HostConfig, libvirt_elements, parse_toml};
 
 const SCHEMA: &str = "/usr/share/libvirt/schemas/domain.rng";
 
-/// Everything of NICs, disks and memory that has words of its own there.
+/// Host with every kind of NIC, disk and memory that is represented by elements of its own.
 const HOST: &str = r#"
 [[switch]]
 name = "lan"
@@ -83,7 +83,7 @@ memory_bytes = "16 MiB"
 kernel = "/srv/vmlinuz"
 "#;
 
-/// A domain that has nothing but what no domain lacks and these elements.
+/// Returns a minimal domain with these elements.
 fn domain(elements: &str) -> String {
     format!(
         "<domain type='kvm'>\n<name>of</name>\n<memory unit='MiB'>64</memory>\n\
@@ -91,7 +91,7 @@ fn domain(elements: &str) -> String {
     )
 }
 
-/// What libvirt has against a domain.
+/// Returns libvirt's errors about a domain; `None` if it is valid.
 fn refusal(domain: &str) -> Option<String> {
     assert!(Path::new(SCHEMA).is_file(), "libvirt0 is not installed; run `make setup`");
     let mut lint = Command::new("xmllint")

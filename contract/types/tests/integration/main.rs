@@ -1,4 +1,3 @@
-//! Integration tests of this crate, one module per subject. One program, because linking
-//! takes most of the time that a test program costs.
+//! Integration tests, one module per subject. A single program reduces link time.
 
 mod libvirt_schema;

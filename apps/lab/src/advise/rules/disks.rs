@@ -1,4 +1,4 @@
-//! Formats of disks.
+//! Rules about image formats.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use crate::number::number;
 use crate::record::Run;
 use crate::words::Words;
 
-/// The way by which VMs have their disks.
+/// Part of a case's id for disks reached over vhost-user, as by VMs.
 const WAY: &str = "+vhost-user+";
 
-/// What formats cost beside raw files. A format is chosen with a disk and changed by `suimon disk
-/// convert`, so this is something to know.
+/// Returns the cost of image formats relative to raw files. Informational, since a disk's format is
+/// set at its creation and changed by `suimon disk convert`.
 pub(super) fn formats(run: &Run) -> Option<Advice> {
     let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for case in &run.cases {
@@ -24,7 +24,7 @@ pub(super) fn formats(run: &Run) -> Option<Advice> {
             all.entry(format).or_default().push(rate / raw);
         }
     }
-    // Ratios: their mean is the geometric one.
+    // The geometric mean is the appropriate mean of ratios.
     let of = |ratios: &Vec<f64>| {
         (ratios.iter().map(|of| of.ln()).sum::<f64>() / ratios.len() as f64).exp()
     };

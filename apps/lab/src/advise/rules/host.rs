@@ -1,4 +1,4 @@
-//! Uplinks, power and how much a host carries.
+//! Rules about uplink drivers, power plans and the number of tiles.
 
 use super::{AS_GOOD, estimate, is_surely_more};
 use crate::advise::{Advice, Target, Value};
@@ -6,8 +6,8 @@ use crate::number::number;
 use crate::record::Run;
 use crate::words::Words;
 
-/// The way to an uplink that sends more with offloads as they are by default, or as much with less
-/// CPU time; nothing where that is within the spread.
+/// Recommends the uplink driver with the higher throughput with default offloads, or with less CPU
+/// time at equal throughput. Returns `None` if the differences are within the spread.
 pub(super) fn driver(run: &Run) -> Option<Advice> {
     let of = |case: &str, driver: &'static str| {
         Some((driver, estimate(run, case, "sent")?, estimate(run, case, "cpu-byte")?))
@@ -49,11 +49,12 @@ pub(super) fn driver(run: &Run) -> Option<Advice> {
     })
 }
 
-/// Loads of which each plan has a rate.
+/// Loads for which each plan has a rate.
 const LOADS: [&str; 3] = ["tcp", "vhost-user", "nbd"];
 
-/// The plan that surely takes less power and costs no load anything, or else the one with which every load surely
-/// has more. Where a machine cannot do what plans ask for, they are alike, and nothing follows.
+/// Recommends the power plan that significantly reduces power without reducing the rate of any
+/// load, or else the one that significantly increases every rate. On a machine that does not
+/// support the plans' settings the results do not differ, and the rule returns `None`.
 pub(super) fn power_plan(run: &Run) -> Option<Advice> {
     let of =
         |plan: &str, load: &str, measure: &str| estimate(run, plan, &format!("{load}-{measure}"));
@@ -93,7 +94,7 @@ pub(super) fn power_plan(run: &Run) -> Option<Advice> {
     })
 }
 
-/// With how many tiles the machine is surely at its best: something to know, not to set.
+/// Reports the number of tiles with the significantly highest score. Informational.
 pub(super) fn tiles(run: &Run) -> Option<Advice> {
     let scores =
         run.cases.iter().filter_map(|case| Some((case, estimate(run, &case.id, "score")?)));

@@ -1,4 +1,4 @@
-//! What follows from the runs of each plan.
+//! Rules that derive recommendations from the runs of each plan.
 
 mod disks;
 mod host;
@@ -10,10 +10,10 @@ use super::Advice;
 use crate::plan::Plan;
 use crate::record::Run;
 
-/// What does at least so much of the best is as good.
+/// Smallest ratio to the best value that counts as equally good.
 const AS_GOOD: f64 = 0.95;
 
-/// Everything that a run has to say.
+/// Returns all recommendations derived from a run.
 pub(super) fn of_run(run: &Run) -> Vec<Advice> {
     let Ok(plan) = Plan::parse(&run.plan) else { return Vec::new() };
     match plan.head.id.as_str() {
@@ -27,8 +27,8 @@ pub(super) fn of_run(run: &Run) -> Vec<Advice> {
     }
 }
 
-/// Whether the first is surely more than the second: not where each was measured once, or where their 95 %
-/// intervals meet.
+/// Returns true if `a` is significantly more than `b`: false if one has a single sample, or if the
+/// 95 % confidence intervals overlap.
 fn is_surely_more(a: &Estimate, b: &Estimate) -> bool {
     a.interval.zip(b.interval).is_some_and(|((low, _), (_, high))| low > high)
 }

@@ -1,4 +1,4 @@
-//! Teams and VMQ.
+//! Rules about teams and VMQ.
 
 use suimon_lab_run::Estimate;
 
@@ -8,8 +8,9 @@ use crate::number::number;
 use crate::record::Run;
 use crate::words::Words;
 
-/// For each team mode the algorithm that carries most when there is most to do, of those that are
-/// on one processor when there is little; nothing where even the weakest may do as much.
+/// Recommends for each team mode the algorithm with the highest throughput at the highest load,
+/// among those that use one worker at low load. Recommends nothing if the worst one may carry as
+/// much.
 pub(super) fn algorithms(run: &Run) -> Vec<Advice> {
     let busiest = busiest_phase(run);
     let mut modes: Vec<&str> =
@@ -18,7 +19,7 @@ pub(super) fn algorithms(run: &Run) -> Vec<Advice> {
     modes.into_iter().filter_map(|mode| best_algorithm(run, mode, &busiest)).collect()
 }
 
-/// The phase in which the most was carried, by its measure.
+/// Returns the phase with the highest throughput, by its measure.
 fn busiest_phase(run: &Run) -> String {
     let carried = run.measures.iter().filter(|of| of.id.starts_with("carried-"));
     let all = |id: &str| run.cases.iter().filter_map(|case| mean(run, &case.id, id)).sum::<f64>();
@@ -37,7 +38,7 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
     let mut all: Vec<(&str, Estimate)> = of_mode.collect();
     all.sort_by(|(_, a), (_, b)| b.mean.total_cmp(&a.mean));
     let ((best, most), (_, least)) = (all.first()?, all.last()?);
-    // One of several that are alike is no better choice than what is there.
+    // With similar results, the current setting is as good.
     if least.mean >= most.mean * AS_GOOD || !is_surely_more(most, least) {
         return None;
     }
@@ -61,7 +62,8 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
     })
 }
 
-/// The least number of processors that carries as much as the best, where fewer surely carry less.
+/// Recommends the smallest number of workers that carries as much as the best, provided that
+/// smaller numbers carry significantly less.
 pub(super) fn max_processors(run: &Run) -> Option<Advice> {
     let plan: toml::Table = run.plan.parse().ok()?;
     let settings = plan.get("settings")?.as_table()?;

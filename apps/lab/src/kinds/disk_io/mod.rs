@@ -1,8 +1,7 @@
-//! Kind `disk-io`: what disks of each format do of what a file does natively.
+//! Kind `disk-io`: performance of disks of each format relative to native file access.
 //!
-//! A case is a disk, reached in one way, under one load. Each measurement of a disk stands beside
-//! a native one on the same blocks; which of both comes first changes from repetition to
-//! repetition.
+//! A case is a disk, an access method and a load. Each measurement of a disk is paired with a
+//! native one on the same blocks. The order of the two alternates between repetitions.
 
 mod payload;
 mod scene;
@@ -19,15 +18,16 @@ use scene::Scene;
 pub(crate) use settings::Settings;
 use settings::Way;
 
-/// What Suimon's disks are to do of what is done natively, in percent, from these depths on.
+/// Targets relative to native access: smallest queue depth to which the target applies, and
+/// percentage.
 const GOALS: [(u64, f64); 2] = [(4, 97.0), (1, 90.0)];
 
-/// The experiment.
+/// Experiment of kind `disk-io`.
 pub(crate) struct DiskIo {
     settings: Settings,
-    /// What was made for the first part, and is kept.
+    /// Setup created for the first part and kept.
     scene: Option<Scene>,
-    /// How often cases were measured.
+    /// Number of measurements of each case.
     counts: BTreeMap<String, u32>,
 }
 
@@ -42,7 +42,7 @@ impl DiskIo {
     }
 }
 
-/// What is asked for at a depth, in percent of native.
+/// Returns the target at a queue depth in percent of native access.
 fn goal(depth: u64) -> f64 {
     GOALS.iter().find(|(from, _)| depth >= *from).map_or(0.0, |(_, goal)| *goal)
 }
@@ -104,7 +104,7 @@ impl Experiment for DiskIo {
     }
 
     fn cases(&self) -> Vec<Case> {
-        // Each measurement, and fio's own beginning and end.
+        // Includes each measurement, and the start and end of fio.
         let seconds = |way: Way| {
             let measurements = if way.keeps_a_cpu() { 3.0 } else { 2.0 };
             measurements * (self.settings.window_ms as f64 / 1000.0 + 0.35)
@@ -163,7 +163,7 @@ impl Experiment for DiskIo {
         desk.check()?;
         let count = self.counts.entry(case.id.clone()).or_default();
         *count += 1;
-        // One that failed is not kept: who knows what state it is in.
+        // After a failure the setup is dropped, since its state is unknown.
         let (iops, native_iops) = scene.measure_beside(subject, *count % 2 == 1, desk)?;
         let busy_iops = scene.native_beside_a_busy_cpu(subject)?;
         self.scene = Some(scene);

@@ -1,8 +1,8 @@
-//! Where a file has what its disk holds, so that a native load can be put to the very same
-//! blocks: how fast a device answers depends on where on it they are.
+//! Location of a disk's payload in its file, so that a native load can access the same blocks: the
+//! latency of a device depends on the location.
 //!
-//! All that disks hold here are zeros, and all that native loads write. What is not zero in a
-//! file is its format's, and is put back after such a load.
+//! All disks here contain zeros only, and native loads write zeros only. Non-zero sectors in a file
+//! are metadata of its format and are restored after such a load.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -14,39 +14,40 @@ use rustix::fs::{Advice, fadvise};
 
 const SECTOR: usize = 512;
 const CHUNK: usize = 1 << 20;
-/// Before what a disk holds there is no such run of zeros: logs and tables that are empty are
-/// shorter, and blocks are not.
+/// Smallest run of zero sectors that marks the start of the payload. Empty logs and tables are
+/// shorter; blocks of payload are not.
 const RUN_SECTORS: u64 = (2 << 20) / SECTOR as u64;
-/// What a load is put to begins and ends at a multiple of this.
+/// Alignment of the range accessed by a load, in bytes.
 const UNIT: u64 = 4096;
-/// A format that has more among what its disk holds is none that is known here.
+/// Largest number of metadata sectors within the payload. A file with more has an unknown format.
 const KEPT_MAX: usize = 1 << 16;
 
-/// A sector of a file, by its offset.
+/// Sector of a file with its offset.
 type Sector = (u64, [u8; SECTOR]);
 
-/// What a disk holds, in its file or device.
+/// Range of a file or device that contains a disk's payload.
 #[derive(Debug)]
 pub(super) struct Payload {
     path: PathBuf,
     offset: u64,
     len: u64,
-    /// The format's sectors in between, as they are at rest.
+    /// Metadata sectors within the range.
     kept: Vec<Sector>,
 }
 
 impl Payload {
-    /// All of the first `len` bytes.
+    /// Returns the range of the first `len` bytes.
     pub(super) fn whole(path: &Path, len: u64) -> Self {
         Self { path: path.to_owned(), offset: 0, len, kept: Vec::new() }
     }
 
-    /// Looks through the file of a disk of `disk_bytes`, all of which were written.
+    /// Finds the payload in the file of a disk of `disk_bytes`, all of which must have been
+    /// written.
     pub(super) fn find(path: &Path, disk_bytes: u64) -> Result<Self> {
         let of_file = || format!("what disk {} holds", path.display());
         let file = File::open(path).with_context(of_file)?;
         let (used, end) = used_sectors(&file).with_context(of_file)?;
-        // Later reads are past the page cache, and are to find nothing in it.
+        // Later reads bypass the page cache, which must not contain the file.
         let _ = fadvise(&file, 0, None, Advice::DontNeed);
         let (offset, len) = region(&used, end, disk_bytes).with_context(of_file)?;
         let is_within = |(at, _): &Sector| (offset..offset + len).contains(at);
@@ -58,12 +59,12 @@ impl Payload {
         &self.path
     }
 
-    /// fio's words for it.
+    /// Returns the range as options of fio.
     pub(super) fn words(&self) -> String {
         format!("--offset={} --size={}", self.offset, self.len)
     }
 
-    /// After a native load: the disk is what it was.
+    /// Restores metadata sectors after a native load, so that the disk is unchanged.
     pub(super) fn put_back(&self) -> Result<()> {
         if self.kept.is_empty() {
             return Ok(());
@@ -79,7 +80,7 @@ impl Payload {
     }
 }
 
-/// Sectors that have more than zeros, by their offsets, and where the file ends.
+/// Returns the sectors that are not all zero with their offsets, and the end of the file.
 fn used_sectors(file: &File) -> Result<(Vec<Sector>, u64)> {
     let (mut used, mut end) = (Vec::new(), 0);
     let mut chunk = Vec::with_capacity(CHUNK);
@@ -101,7 +102,7 @@ fn used_sectors(file: &File) -> Result<(Vec<Sector>, u64)> {
     }
 }
 
-/// From the first long run of zeros on, as much as the disk has.
+/// Returns the range that starts at the first long run of zeros and contains the disk's payload.
 fn region(used: &[Sector], end: u64, disk_bytes: u64) -> Result<(u64, u64)> {
     let sector = SECTOR as u64;
     let ends = used.iter().map(|(at, _)| *at).chain([end / sector * sector]);
@@ -121,7 +122,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A header, an empty log of 1 MiB, and blocks of 2 MiB behind a sector of their own.
+    /// Creates a file with a header, an empty log of 1 MiB, and blocks of 2 MiB, each preceded by a
+    /// metadata sector.
     fn file(blocks: u64) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().write_all_at(b"header", 0).unwrap();

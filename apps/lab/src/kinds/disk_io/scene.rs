@@ -1,4 +1,4 @@
-//! Files, a loop device, disks of the engine, and a suimond with disks beside them.
+//! Setup: files, a loop device, disks of the engine, and a daemon with disks.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,30 +17,30 @@ use super::payload::Payload;
 use super::settings::{Pattern, Settings, Subject, Target, Way};
 use crate::experiment::Desk;
 
-/// fio with its libraries is 80 MB, and is in the guest's memory twice while it boots.
+/// Memory of the guest. fio with its libraries takes 80 MB, twice while the guest boots.
 const GUEST_MIB: u32 = 768;
 const FIO: &str = "/usr/bin/fio";
-/// What fio may take in a guest, beside the time it measures.
+/// Time limit of fio in a guest, in addition to the measuring time.
 const FIO_LIMIT: Duration = Duration::from_secs(120);
-/// Where requests are put to the files: fio's thread if it is native, else the processor.
+/// CPU that submits requests to the files: fio's thread for native access, else the worker.
 const SERVER_CPU: u16 = 1;
-/// Where clients of the daemon run; `disk_speed` goes there by itself.
+/// CPU of the daemon's clients. `disk_speed` runs on it by default.
 const CLIENT_CPU: u16 = 0;
-/// Before each measurement.
+/// Warm-up time before each measurement.
 const WARM_UP: Duration = Duration::from_millis(100);
-/// A device that writes back what others left behind may answer nobody for some tenths of a
-/// second. Who had no answer in a window is measured once more, for so long at least.
+/// Length of a repeated measurement after a window without completions. A device that writes back
+/// earlier data may stall for some tenths of a second.
 const PATIENT_WINDOW: Duration = Duration::from_secs(2);
 
-/// Everything that is measured. Dropped from the top.
+/// Setup of all measurements. Fields are dropped in order.
 pub(super) struct Scene {
     guest: Option<Guest>,
     _daemon: Option<Daemon>,
     engine: Option<EngineDisks>,
     loop_device: Option<LoopDevice>,
-    /// What disks of the daemon hold, in the order of the settings; empty without a daemon.
+    /// Payloads of the daemon's disks in the order of the settings; empty without a daemon.
     held_by_daemon: Vec<Payload>,
-    /// What those of the engine hold; empty without them.
+    /// Payloads of the engine's disks; empty without them.
     held_by_engine: Vec<Payload>,
     socket: String,
     settings: Settings,
@@ -49,7 +49,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Makes everything, and writes all of it once: space that is new costs more.
+    /// Creates all disks and writes them once, since first writes to new space take longer.
     pub(super) fn set(settings: &Settings, desk: &Desk<'_>) -> Result<Self> {
         let (rig, files) = (desk.rig()?, desk.large_rig()?);
         let loop_device = written_loop_device(&rig, settings, &files.path("loop"))?;
@@ -113,7 +113,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Requests per second of a disk, and natively on its blocks.
+    /// Returns the rates of a disk and of native access to its blocks, in requests per second.
     pub(super) fn measure_beside(
         &mut self,
         subject: Subject<'_>,
@@ -127,8 +127,8 @@ impl Scene {
         Ok((measured, native_first.map_or_else(|| self.native(subject), Ok)?))
     }
 
-    /// The same natively while the client's CPU is busy, as it is when a front-end polls: what a
-    /// kernel that has one CPU less does. `None` where no front-end keeps a CPU.
+    /// Returns the native rate while the client's CPU is busy, as it is with a polling front-end:
+    /// the rate of a kernel with one CPU less. `None` for access methods without a busy CPU.
     pub(super) fn native_beside_a_busy_cpu(&self, subject: Subject<'_>) -> Result<Option<f64>> {
         if !subject.way.keeps_a_cpu() {
             return Ok(None);
@@ -196,7 +196,7 @@ impl Scene {
         engine.rate(target.form(), asks, WARM_UP, window)
     }
 
-    /// By the front-end of `disk_speed`, at the socket of a disk.
+    /// Measures with the front-end of `disk_speed` at the socket of a disk.
     fn by_front_end(
         &self,
         subject: Subject<'_>,
@@ -233,8 +233,8 @@ impl Scene {
     }
 }
 
-/// What is measured in a window. If nobody had an answer in that: in it and a longer one together,
-/// so that who stood still is not the faster for it.
+/// Measures in a window. Without completions in it, returns the rate of this and a longer window
+/// together, so that a stall does not increase the result.
 fn with_answers(window: Duration, mut measure: impl FnMut(Duration) -> Result<f64>) -> Result<f64> {
     let iops = measure(window)?;
     if iops > 0.0 {
@@ -250,7 +250,7 @@ fn with_answers(window: Duration, mut measure: impl FnMut(Duration) -> Result<f6
     Ok(iops * longer.as_secs_f64() / (window + longer).as_secs_f64())
 }
 
-/// fio's words for a measurement; `place` has those for where it is done.
+/// Returns the options of fio for a measurement; `place` contains those that select the target.
 fn job(pattern: &Pattern, depth: u64, place: &str, window: Duration) -> String {
     format!(
         "{} --iodepth={depth} {place} --time_based --runtime={}ms --ramp_time={}ms",
@@ -272,7 +272,7 @@ fn payload(target: Target, file: &Path, bytes: u64) -> Result<Payload> {
     }
 }
 
-/// A written file with a loop device, if one is wanted.
+/// Creates a written file with a loop device if the settings include pass-through disks.
 fn written_loop_device(rig: &Rig, settings: &Settings, file: &str) -> Result<Option<LoopDevice>> {
     if !settings.targets.contains(&Target::PassThrough) {
         return Ok(None);
@@ -281,7 +281,7 @@ fn written_loop_device(rig: &Rig, settings: &Settings, file: &str) -> Result<Opt
     Ok(Some(LoopDevice::attach(file)?))
 }
 
-/// A VM with all disks, in the order of the settings.
+/// Starts a VM with all disks in the order of the settings.
 fn start_guest(rig: &Rig, settings: &Settings) -> Result<Guest> {
     let disk = |target: &Target| GuestDisk::new(vm_socket(rig, *target));
     let spec = GuestSpec {

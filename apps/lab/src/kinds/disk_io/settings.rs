@@ -1,4 +1,4 @@
-//! Settings: which disks are measured, how they are reached, and by which loads.
+//! Settings of plans of kind `disk-io`: disks, access methods and loads.
 
 use std::time::Duration;
 
@@ -10,43 +10,42 @@ use crate::kinds::bounds::check_bounds;
 use crate::plan::check_id;
 use crate::words::Words;
 
-/// `[settings]` of plans of kind `disk-io`.
+/// Table `[settings]` of plans of kind `disk-io`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Size of each target in MiB, 16 to 65 536.
     pub(super) disk_mib: u64,
-    /// How Suimon's disks are reached; each target is measured in each way.
+    /// Access methods of Suimon's disks. Each target is measured with each.
     pub(super) ways: Vec<Way>,
-    /// Suimon's disks.
+    /// Disks of Suimon to measure.
     pub(super) targets: Vec<Target>,
-    /// Requests under way at a time, each 1 to 256.
+    /// Queue depths, each 1 to 256.
     pub(super) depths: Vec<u64>,
-    /// What each measurement takes, 100 to 60 000 ms; 100 ms of warming up come before.
+    /// Measuring time in ms, 100 to 60 000, after a warm-up of 100 ms.
     pub(super) window_ms: u64,
     #[serde(rename = "pattern")]
     pub(super) patterns: Vec<Pattern>,
 }
 
-/// How a disk is reached.
+/// Access method of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Way {
-    /// By a client in the processor's own process, without ring or socket.
+    /// Client in the worker's own process, without ring or socket.
     Engine,
-    /// Over vhost-user-blk, by a front-end that drives the ring as a guest's driver does,
-    /// and polls.
+    /// vhost-user-blk, with a front-end that drives the ring like a guest's driver, and polls.
     VhostUser,
-    /// The same, by a front-end that sleeps until it is interrupted.
+    /// vhost-user-blk, with a front-end that sleeps until it is interrupted.
     VhostUserWaiting,
-    /// By fio's own NBD client over a Unix socket.
+    /// NBD client of fio over a Unix socket.
     Nbd,
-    /// Over vhost-user-blk, by fio in a VM of QEMU. Without hardware virtualization that
-    /// measures how fast the guest's instructions are translated.
+    /// vhost-user-blk, with fio in a VM. Without hardware virtualization this mainly measures the
+    /// emulation of the CPU.
     Vm,
 }
 
-/// A disk of Suimon's.
+/// Kind of disk to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Target {
@@ -55,25 +54,25 @@ pub(super) enum Target {
     VhdDynamic,
     VhdxFixed,
     VhdxDynamic,
-    /// All of a loop device, which is on a file in the same folder.
+    /// Whole loop device on a file in the same folder.
     PassThrough,
 }
 
-/// A load.
+/// Load of a measurement.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pattern {
-    /// As ids of cases have it.
+    /// Name in ids of cases.
     pub(super) id: String,
     pub(super) name: Words,
-    /// What a request moves, in KiB: a power of two from 4 to 1024.
+    /// Size of a request in KiB: a power of two from 4 to 1024.
     pub(super) block_kib: u64,
-    /// How many of a hundred requests read.
+    /// Percentage of requests that are reads.
     pub(super) read_percent: u8,
     pub(super) random: bool,
 }
 
-/// A disk, reached in one way, under one load.
+/// Disk, access method and load of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject<'a> {
     pub(super) target: Target,
@@ -83,12 +82,12 @@ pub(super) struct Subject<'a> {
 }
 
 impl Settings {
-    /// How long a measurement takes.
+    /// Returns the measuring time of a measurement.
     pub(super) const fn window(&self) -> Duration {
         Duration::from_millis(self.window_ms)
     }
 
-    /// Whether it is possible.
+    /// Checks ranges and combinations of the settings.
     pub(super) fn check(&self) -> Result<()> {
         check_bounds(&[
             ("disk_mib", self.disk_mib, 16, 1 << 16),
@@ -117,7 +116,7 @@ impl Settings {
         Ok(())
     }
 
-    /// All disks in all ways under all loads.
+    /// Returns all combinations of disks, access methods and loads.
     pub(super) fn subjects(&self) -> Vec<Subject<'_>> {
         let mut subjects = Vec::new();
         for pattern in &self.patterns {
@@ -137,7 +136,7 @@ fn has_twins<T: PartialEq>(list: &[T]) -> bool {
 }
 
 impl Subject<'_> {
-    /// The case's id.
+    /// Returns the id of the case.
     pub(super) fn id(self) -> String {
         let (pattern, way, target) = (&self.pattern.id, self.way.id(), self.target.name());
         format!("{pattern}+{way}+{target}.{}", self.depth)
@@ -173,24 +172,24 @@ impl Way {
         }
     }
 
-    /// Whether a suimond serves the disk.
+    /// Returns true if a daemon serves the disk.
     pub(super) fn has_daemon(self) -> bool {
         self != Self::Engine
     }
 
-    /// Whether the client keeps a CPU busy, whatever the disk does.
+    /// Returns true if the client keeps a CPU busy regardless of the disk.
     pub(super) fn keeps_a_cpu(self) -> bool {
         self == Self::VhostUser
     }
 
-    /// Whether the disk is a vhost-user device.
+    /// Returns true if the disk is a vhost-user device.
     pub(super) fn is_vhost_user(self) -> bool {
         matches!(self, Self::VhostUser | Self::VhostUserWaiting | Self::Vm)
     }
 }
 
 impl Target {
-    /// What it is called, as a disk too.
+    /// Returns the name of the target, also used as disk name.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw",
@@ -202,7 +201,7 @@ impl Target {
         }
     }
 
-    /// Its format and kind.
+    /// Returns image format and kind of the disk.
     pub(super) const fn form(self) -> (DiskFormat, DiskKind) {
         match self {
             Self::Raw => (DiskFormat::Raw, DiskKind::Fixed),
@@ -214,7 +213,7 @@ impl Target {
         }
     }
 
-    /// The same in a host file.
+    /// Returns format and kind as written in a host file.
     pub(super) const fn host_words(self) -> (&'static str, &'static str) {
         match self {
             Self::Raw => ("raw", "fixed"),
@@ -228,7 +227,7 @@ impl Target {
 }
 
 impl Pattern {
-    /// fio's words for it.
+    /// Returns the load as options of fio.
     pub(super) fn words(&self) -> String {
         let kind = match (self.random, self.read_percent) {
             (false, 0) => "write",
@@ -242,8 +241,8 @@ impl Pattern {
             0 | 100 => String::new(),
             percent => format!(" --rwmixread={percent}"),
         };
-        // Requests may hit the same place twice, and carry zeros, as those of our own
-        // clients.
+        // Requests may access the same location repeatedly and contain zeros, like those of the
+        // other clients.
         let alike = "--norandommap --randrepeat=0 --zero_buffers";
         format!("--rw={kind} --bs={}k{mix} {alike}", self.block_kib)
     }

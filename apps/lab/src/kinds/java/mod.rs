@@ -1,7 +1,7 @@
-//! Kind `java`: a JVM that works off orders, on so many CPUs and with pages of both sizes.
+//! Kind `java`: a JVM that processes orders, with several numbers of CPUs and both page sizes.
 //!
-//! It is CPU and memory alone: no part of Suimon is in its way, so it says what the machine does
-//! for VMs before any I/O.
+//! The load uses CPU and memory only and no part of Suimon, so it characterises the machine before
+//! any I/O.
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ use crate::machine::cpus;
 use crate::record::{Better, Case, Measure, Part, Series};
 use crate::words::Words;
 
-/// `[settings]` of plans of kind `java`.
+/// Table `[settings]` of plans of kind `java`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// Numbers of CPUs, 1 to 64 each; those that the machine does not have are left out.
+    /// Numbers of CPUs, 1 to 64 each. Numbers above that of the machine are omitted.
     vcpus: Vec<usize>,
-    /// Of the heap, 64 to 65 536.
+    /// Size of the heap in MiB, 64 to 65 536.
     heap_mib: u32,
     warm_up_s: u64,
     measure_s: u64,
 }
 
-/// The experiment.
+/// Experiment of kind `java`.
 pub(crate) struct Java {
     settings: Settings,
     compiled: Option<(OrderEntry, Rig)>,
@@ -49,7 +49,7 @@ impl Java {
         Ok(Self { settings, compiled: None })
     }
 
-    /// Which CPUs and pages the cases have.
+    /// Returns the combinations of CPUs and page size of the cases.
     fn combinations(&self) -> Vec<(usize, bool)> {
         let most = cpus();
         let there = self.settings.vcpus.iter().filter(|count| **count <= most);

@@ -1,7 +1,7 @@
-//! Kind `offload`: an FTP server in a guest whose files clients outside get in a loop, with
-//! checksum and segmentation offload, with checksum offload only, and with none.
+//! Kind `offload`: an FTP server in a guest whose files are downloaded repeatedly by external
+//! clients, with checksum and segmentation offload, with checksum offload only, and with neither.
 //!
-//! The switches of the guest's NIC and of the uplink are changed while the clients go on.
+//! The offloads of the guest's NIC and the uplink are changed while the clients continue.
 
 mod settings;
 
@@ -21,9 +21,9 @@ use crate::words::Words;
 pub(crate) use settings::Settings;
 use settings::{Combination, Driver, Offload};
 
-/// The first time for a driver: the daemon, the server, its files and the clients.
+/// Setup time of the first case of a driver in seconds: daemon, server, files and clients.
 const SET_UP_S: f64 = 3.0;
-/// The stages that have a bar of their own; the others are summed up.
+/// Stages with a bar of their own in charts; the others are summed.
 const STAGES: [(&str, &str, &str, &str); 5] = [
     ("stage-copy-in", "copy_in", "copy in", "取り込み"),
     ("stage-segment", "segment", "segment", "分割"),
@@ -33,13 +33,13 @@ const STAGES: [(&str, &str, &str, &str); 5] = [
 ];
 const OTHER: &str = "stage-other";
 
-/// The experiment, and what is kept for the next case.
+/// Experiment, with the setup kept for the next case.
 pub(crate) struct OffloadFtp {
     settings: Settings,
     scene: Option<Scene>,
 }
 
-/// Everything that runs. Dropped from the top.
+/// Setup of a driver. Fields are dropped in order.
 struct Scene {
     driver: Driver,
     clients: FtpClients,
@@ -54,7 +54,7 @@ impl OffloadFtp {
         Ok(Self { settings, scene: None })
     }
 
-    /// That of a driver, made anew if it is another one's.
+    /// Returns the setup for a driver, which replaces that of another driver.
     fn scene(&mut self, driver: Driver, desk: &Desk<'_>) -> Result<&mut Scene> {
         let kept = self.scene.take().filter(|scene| scene.driver == driver);
         let scene = match kept {
@@ -74,7 +74,7 @@ impl Scene {
             LanSpec { guests: 1, processors: settings.processors, uplink: Some(&uplink) },
         )?;
         if driver == Driver::AfXdp {
-            // A wire has checksums in its frames; a veth pair leaves them beside.
+            // Frames on a wire contain checksums; a veth pair would omit them.
             lan.world()?.ethtool(lan.far_device()?, &["tx", "off"])?;
         }
         let guest = lan.guests.first().context("no guest")?;
@@ -95,7 +95,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Bytes that have left by the uplink.
+    /// Returns the number of bytes transmitted on the uplink.
     fn sent(&self) -> Result<u64> {
         let uplink: Value = self.lan.daemon.get(&format!("/1.0/uplinks/{UPLINK}"))?;
         uplink["counters"]["tx_bytes"].as_u64().context("the uplink has no tx_bytes")

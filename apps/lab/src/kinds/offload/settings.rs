@@ -1,4 +1,4 @@
-//! Settings: what is served, and with which offloads.
+//! Settings of plans of kind `offload`: load and combinations of offloads.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -6,27 +6,27 @@ use serde::Deserialize;
 use crate::kinds::bounds::check_bounds;
 use crate::words::Words;
 
-/// `[settings]` of plans of kind `offload`.
+/// Table `[settings]` of plans of kind `offload`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// Of the uplink, each with each of the offloads.
+    /// Drivers of the uplink, each measured with each combination of offloads.
     drivers: Vec<Driver>,
-    /// Processors of the switch, 1 to 16; they float.
+    /// Number of unpinned workers, 1 to 16.
     pub(crate) processors: u16,
-    /// 1 to 64.
+    /// Number of files, 1 to 64.
     pub(crate) files: usize,
-    /// Of each, 1 to 1024.
+    /// Size of each file in MiB, 1 to 1024.
     pub(crate) file_mib: u64,
-    /// That get files in a loop, 1 to 256.
+    /// Number of clients that download files repeatedly, 1 to 256.
     pub(crate) clients: usize,
-    /// How long the load is there before it is measured, 0 to 60.
+    /// Warm-up time before each measurement in seconds, 0 to 60.
     pub(crate) warm_up_seconds: u64,
-    /// How long each case is measured, 2 to 3600.
+    /// Measuring time of each case in seconds, 2 to 3600.
     pub(crate) seconds: u64,
 }
 
-/// How an uplink reaches its device.
+/// Driver of the uplink.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Driver {
@@ -34,7 +34,7 @@ pub(crate) enum Driver {
     AfXdp,
 }
 
-/// What is left to who comes next.
+/// Offloads that are enabled in a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offload {
     Both,
@@ -42,7 +42,7 @@ pub(crate) enum Offload {
     None,
 }
 
-/// A case.
+/// Driver and offloads of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Combination {
     pub(crate) driver: Driver,
@@ -50,7 +50,7 @@ pub(crate) struct Combination {
 }
 
 impl Driver {
-    /// As the host file has it.
+    /// Returns the driver as written in a host file.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::AfPacket => "af_packet",
@@ -69,7 +69,7 @@ impl Driver {
 impl Offload {
     const ALL: [Self; 3] = [Self::Both, Self::Checksum, Self::None];
 
-    /// What `suimon offload set` is told.
+    /// Returns the arguments of `suimon offload set`.
     pub(crate) const fn switches(self) -> [&'static str; 3] {
         match self {
             Self::Both => ["tx_checksum=on", "rx_checksum=on", "segmentation=on"],

@@ -1,5 +1,5 @@
-//! Kind `oltp`: a database in a light guest, whose files lie on a Suimon disk or beside one, asked
-//! through the switch by another guest.
+//! Kind `oltp`: a database in a namespace guest, with its files on a Suimon disk or an alternative,
+//! queried by another guest through the switch.
 
 mod scene;
 
@@ -16,28 +16,28 @@ use crate::record::{Better, Case, Measure, Part, Series};
 use crate::words::Words;
 use scene::{Behind, Scene};
 
-/// `[settings]` of plans of kind `oltp`.
+/// Table `[settings]` of plans of kind `oltp`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// Numbers of CPUs of the database's guest, 1 to 64 each; those that the machine does not have
-    /// are left out.
+    /// Numbers of CPUs of the database's guest, 1 to 64 each. Numbers above that of the machine are
+    /// omitted.
     vcpus: Vec<usize>,
-    /// What the files lie on: `native`, `nbdkit`, `suimon`.
+    /// Storage of the database files: `native`, `nbdkit`, `suimon`.
     disks: Vec<Behind>,
-    /// Size of the disk, 256 to 65 536.
+    /// Size of the disk in MiB, 256 to 65 536.
     disk_mib: u64,
-    /// That ask at once, 1 to 256.
+    /// Number of concurrent client threads, 1 to 256.
     threads: u32,
-    /// 1 to 64.
+    /// Number of tables, 1 to 64.
     tables: u32,
-    /// Of each table, 100 to 10 million.
+    /// Rows per table, 100 to 10 million.
     rows: u32,
     warm_up_s: u64,
     measure_s: u64,
 }
 
-/// The experiment.
+/// Experiment of kind `oltp`.
 pub(crate) struct Oltp {
     settings: Settings,
 }

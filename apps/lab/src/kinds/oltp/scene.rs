@@ -1,4 +1,4 @@
-//! Two light guests on a switch, a database in one, and what its files lie on.
+//! Setup: two namespace guests on a switch, a database in one of them, and its storage.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::words::Words;
 
 const READY_LIMIT: Duration = Duration::from_secs(20);
 
-/// What a file system lies on.
+/// Storage below a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Behind {
-    /// A file of the host.
+    /// File of the host on a loop device.
     Native,
-    /// The same file behind another NBD server.
+    /// File of the host behind another NBD server.
     Nbdkit,
-    /// A raw disk of a store.
+    /// Raw disk of a store.
     Suimon,
 }
 
@@ -44,7 +44,7 @@ impl Behind {
     }
 }
 
-/// Everything that runs but the load. Dropped from the top.
+/// Setup of the measurement, except the load. Fields are dropped in order.
 pub(super) struct Scene {
     pub(super) database: Database,
     _files: Files,
@@ -53,7 +53,7 @@ pub(super) struct Scene {
     _guest: LightGuest,
 }
 
-/// What is mounted, and who serves it.
+/// Mounted file system and the server of its disk.
 enum Files {
     Native { _folder: LoopFolder },
     Nbdkit { _folder: NbdFolder, _server: Process },

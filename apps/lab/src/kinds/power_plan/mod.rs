@@ -1,6 +1,6 @@
-//! Kind `power-plan`: transactions under each of the plans of `suimon power`.
+//! Kind `power-plan`: transactions under each power plan of `suimon power`.
 //!
-//! A case is a plan; within a part all loads follow one another.
+//! A case is a plan; each part measures all loads in sequence.
 
 mod scene;
 mod sessions;
@@ -14,10 +14,10 @@ use crate::words::Words;
 use scene::{Load, Scene};
 pub(crate) use settings::Settings;
 
-/// The experiment.
+/// Experiment of kind `power-plan`.
 pub(crate) struct PowerPlan {
     settings: Settings,
-    /// What was made for the first part, and is kept.
+    /// Setup created for the first part and kept.
     scene: Option<Scene>,
 }
 
@@ -61,7 +61,7 @@ impl Experiment for PowerPlan {
     }
 
     fn cases(&self) -> Vec<Case> {
-        // Loads, fio's own beginning and end, and the time in which queues settle.
+        // Includes the loads, the start and end of fio, and the time for queues to settle.
         let seconds = self.settings.window_ms as f64 / 1000.0 * Load::ALL.len() as f64 + 4.0;
         let plans = self.settings.plans.iter();
         plans.map(|plan| Case::new(plan.clone(), Words::same(plan.clone()), seconds)).collect()

@@ -1,4 +1,4 @@
-//! Light guests and the outside, and a disk, on one suimond.
+//! Setup: namespace guests, an external network and a disk on one daemon.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use crate::experiment::Desk;
 use crate::words::Words;
 
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// The address of the outside.
+/// Address in the external network.
 const FAR: &str = "10.77.0.1";
-/// VMQ looks at the load of several of its periods before it moves a queue.
+/// VMQ evaluates the load over several periods before it moves a queue.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
-/// Everything that is measured. Dropped from the top.
+/// Setup of all measurements. Fields are dropped in order.
 pub(super) struct Scene {
     sessions: Sessions,
     process: u32,
@@ -32,22 +32,22 @@ pub(super) struct Scene {
     rig: Rig,
 }
 
-/// What keeps the daemon busy.
+/// Load on the daemon during a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
     Nothing,
-    /// Requests over TCP between light guests and the outside.
+    /// Requests over TCP between namespace guests and the external network.
     Sessions,
-    /// Random reads of 4 KiB, one at a time, by a client that sleeps meanwhile.
+    /// Random reads of 4 KiB at queue depth 1, by a client that sleeps while it waits.
     VhostUser,
-    /// The same over NBD.
+    /// Random reads of 4 KiB at queue depth 1 over NBD.
     Nbd,
 }
 
 impl Load {
     pub(super) const ALL: [Self; 4] = [Self::Nothing, Self::Sessions, Self::VhostUser, Self::Nbd];
 
-    /// As ids of measures have it.
+    /// Returns the name in ids of measures.
     pub(super) const fn id(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
@@ -67,16 +67,16 @@ impl Load {
     }
 }
 
-/// What a measurement came to.
+/// Result of a measurement under one load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    /// Transactions per second; none of nothing.
+    /// Transactions per second; `None` without load.
     pub(super) per_second: Option<f64>,
-    /// CPU time of the daemon for each, in µs.
+    /// CPU time of the daemon per transaction in µs.
     pub(super) cpu_us_each: Option<f64>,
-    /// CPU time of the daemon, in percent of one CPU.
+    /// CPU time of the daemon in percent of one CPU.
     pub(super) cpu_percent: f64,
-    /// Of packages and memory; none where the machine does not tell.
+    /// Power of packages and memory in W; `None` if the machine does not report it.
     pub(super) watts: Option<f64>,
 }
 
@@ -131,11 +131,11 @@ impl Scene {
         })
     }
 
-    /// Sets a plan of `suimon power`; what of it this machine does not have, and why.
+    /// Sets a power plan. Returns the settings that this machine does not support, with reasons.
     pub(super) fn set_plan(&self, name: &str) -> Result<Vec<String>> {
         self.daemon.ok(&["power", "set", name])?;
         let status = self.daemon.json(&["power", "show"])?;
-        // Where queues are follows the load; without any they stay.
+        // The assignment of queues follows the load and does not change without it.
         self.sessions.run(SETTLED_AFTER)?;
         let settings = status["settings"].as_array().cloned().unwrap_or_default();
         let missing = settings.iter().filter(|of| of["in_effect"] != true);
@@ -173,7 +173,7 @@ impl Scene {
         })
     }
 
-    /// By a front-end that sleeps until it is interrupted, as a guest does.
+    /// Measures with a front-end that sleeps until it is interrupted, like a guest.
     fn by_front_end(&self, seconds: f64) -> Result<f64> {
         let (program, socket) = (example("disk_speed")?, self.rig.path("disk.sock"));
         let (disk, seconds) = (self.settings.disk_mib.to_string(), seconds.to_string());
@@ -207,13 +207,14 @@ impl Scene {
         Ok(result.read_iops)
     }
 
-    /// Reads of the disk so far.
+    /// Returns the number of reads of the disk so far.
     fn reads(&self) -> Result<u64> {
         let disk = self.daemon.json(&["disk", "show", "data"])?;
         disk["counters"]["reads"]["requests"].as_u64().context("a disk without counters")
     }
 
-    /// What packages and memory used so far, where the machine tells.
+    /// Returns the energy of packages and memory so far in µJ; `None` if the machine does not
+    /// report it.
     fn energy_uj(&self) -> Result<Option<u64>> {
         let status = self.daemon.json(&["power", "show"])?;
         let zones = status["energy"]["zones"].as_array().cloned().unwrap_or_default();
@@ -222,7 +223,7 @@ impl Scene {
         Ok((!energies.is_empty()).then(|| energies.iter().sum()))
     }
 
-    /// CPU time of the daemon's threads so far (`/proc/PID/task/TID/schedstat`).
+    /// Returns the CPU time of the daemon's threads so far in ns (`/proc/PID/task/TID/schedstat`).
     fn cpu_ns(&self) -> u64 {
         let threads = fs::read_dir(format!("/proc/{}/task", self.process));
         let of_thread = |thread: std::io::Result<fs::DirEntry>| {

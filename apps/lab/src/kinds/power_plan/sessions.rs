@@ -1,4 +1,4 @@
-//! TCP connections on which a byte goes there and one comes back, again and again.
+//! TCP connections that exchange one byte in each direction repeatedly.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use suimon_rig::Namespace;
 
-/// A frame that was lost is sent again long before.
+/// Time limit of a reply, well above the retransmission timeout of TCP.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 const ASKED: u8 = 1;
-/// No answer is wanted, and no more is asked.
+/// Byte that ends the exchange without a reply.
 const OVER: u8 = 2;
 
 /// Both ends of each connection.
 pub(super) struct Sessions(Vec<(TcpStream, TcpStream)>);
 
 impl Sessions {
-    /// Connections from these namespaces in turn to an address in another.
+    /// Connects from these namespaces in turn to an address in another namespace.
     pub(super) fn connect(
         from: &[&Namespace],
         to: &Namespace,
@@ -40,7 +40,7 @@ impl Sessions {
         sessions.collect::<Result<_>>().map(Self)
     }
 
-    /// How often a byte came back in so long, on all of them.
+    /// Returns the number of exchanges of all connections within the given time.
     pub(super) fn run(&self, time: Duration) -> Result<u64> {
         thread::scope(|scope| {
             let ends: Vec<_> = self

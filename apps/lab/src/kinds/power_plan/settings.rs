@@ -1,4 +1,4 @@
-//! Settings: the plans of `suimon power` and the load.
+//! Settings of plans of kind `power-plan`: power plans and load.
 
 use anyhow::{Result, ensure};
 use serde::Deserialize;
@@ -6,25 +6,25 @@ use serde::Deserialize;
 use crate::kinds::bounds::check_bounds;
 use crate::plan::check_id;
 
-/// With what others are compared.
+/// Plan that the others are compared with.
 const REFERENCE: &str = "balanced";
 
-/// `[settings]` of plans of kind `power-plan`.
+/// Table `[settings]` of plans of kind `power-plan`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Size of the disk in MiB, 16 to 65 536.
     pub(super) disk_mib: u64,
-    /// Plans of `suimon power`, `balanced` among them.
+    /// Power plans of `suimon power`; must include `balanced`.
     pub(super) plans: Vec<String>,
-    /// TCP connections, 1 to 64, each with one request under way.
+    /// Number of TCP connections, 1 to 64, each with one request in flight.
     pub(super) sessions: u64,
-    /// What each measurement takes, 100 to 60 000 ms.
+    /// Measuring time in ms, 100 to 60 000.
     pub(super) window_ms: u64,
 }
 
 impl Settings {
-    /// Whether it is possible. Which plans there are is the daemon's to say.
+    /// Checks the settings. The daemon checks the names of plans.
     pub(super) fn check(&self) -> Result<()> {
         check_bounds(&[
             ("disk_mib", self.disk_mib, 16, 1 << 16),

@@ -1,8 +1,8 @@
-//! Kinds `qos-host` and `qos-cluster`: disks of one store that all want more than it can do, and
-//! minimums and maximums that change meanwhile; on one host, or on nodes that share the store.
+//! Kinds `qos-host` and `qos-cluster`: disks of one store whose demand exceeds its capacity, with
+//! minimums and maximums that change during the run; on one host, or on nodes that share the store.
 //!
-//! Limits are the document's times what the store does here for what the document's did:
-//! that is measured first, while nothing is set.
+//! Limits are those of the document scaled by the ratio of this store's capacity to that of the
+//! document's store. The capacity is measured first, without limits.
 
 mod node;
 mod record;
@@ -21,26 +21,26 @@ use scene::Scene;
 pub(crate) use settings::Settings;
 use settings::{Limits, Step};
 
-/// Seconds before it is measured what the store does.
+/// Warm-up before the measurement of the capacity, in seconds.
 const WARM_UP_S: u64 = 3;
 
-/// Where the disks are.
+/// Location of the disks: one host, or a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// All on one host.
+    /// All disks on one host.
     Host,
-    /// Each group on a node of its own.
+    /// One node per group of disks.
     Cluster,
 }
 
-/// The experiment.
+/// Experiment of kind `qos-host` or `qos-cluster`.
 pub(crate) struct Qos {
     settings: Settings,
     place: Place,
 }
 
 impl Place {
-    /// So soon after a change it has to be in effect.
+    /// Returns the time in seconds within which a change must be in effect.
     const fn settles_s(self) -> f64 {
         match self {
             Self::Host => 2.0,
@@ -156,7 +156,7 @@ impl Experiment for Qos {
         let steps = settings.steps.len() as u64 * (settings.step_s + 1);
         let bytes = settings.disks().len() as u64 * (settings.disk_mib << 20);
         let written_s = bytes as f64 / settings.store_bytes_per_s.unwrap_or(200_000_000) as f64;
-        // And some seconds for the store, the daemons and etcd to be there.
+        // Includes some seconds for the start of the store, the daemons and etcd.
         let seconds = (WARM_UP_S + settings.calibration_s + steps) as f64 + written_s + 6.0;
         let words = match self.place {
             Place::Host => Words::new("one host", "1 ホスト"),

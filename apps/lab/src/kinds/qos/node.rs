@@ -1,4 +1,4 @@
-//! A suimond with its disks in the store, and fio on all of them.
+//! Node: a daemon with its disks in the store, and fio on all of them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,43 +15,43 @@ use super::record::{DiskSecond, Flow};
 use super::settings::{Limits, Settings};
 use crate::experiment::Desk;
 
-/// How long fio may take to write its logs when it is asked to end.
+/// Time limit for fio to write its logs after a request to end.
 const FIO_END_LIMIT: Duration = Duration::from_secs(30);
-/// What writing all disks may take.
+/// Time limit for writing all disks.
 const FILL_LIMIT: Duration = Duration::from_secs(600);
-/// How often it is looked whether that is done.
+/// Interval of checks for the end of writing.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// What fio says at its end.
+/// File with the result of fio.
 const RESULT: &str = "load.json";
 
-/// Dropped from the top.
+/// Daemon with disks and load. Fields are dropped in order.
 pub(super) struct Node {
     load: Option<Process>,
     daemon: Daemon,
     site: NodeSite,
-    /// Names, and the groups they are in.
+    /// Names of the disks with their groups.
     disks: Vec<(String, usize)>,
     last: Option<Look>,
 }
 
-/// Where it is.
+/// Paths and configuration of a node.
 pub(super) struct NodeSite {
-    /// What its host file has before all else: its name, and the cluster.
+    /// First part of the host file: name of the host, and cluster.
     pub(super) head: String,
     pub(super) store: String,
     pub(super) socket: String,
-    /// In which fio runs.
+    /// Working folder of fio.
     pub(super) folder: String,
 }
 
-/// What the disks have done at a time.
+/// Counters of the disks at a point in time.
 struct Look {
     time: Instant,
     disks: Vec<(u64, Flow)>,
 }
 
 impl Node {
-    /// Starts it and makes its disks; nothing is set of them.
+    /// Starts the daemon and creates its disks without limits.
     pub(super) fn start(
         rig: &Rig,
         settings: &Settings,
@@ -69,14 +69,15 @@ impl Node {
         &self.daemon
     }
 
-    /// Writes every disk once, so that none is faster than others for being new.
+    /// Starts writing every disk once, so that first writes to new space do not distort
+    /// measurements.
     pub(super) fn begin_to_write_all(&mut self, rig: &Rig, settings: &Settings) -> Result<()> {
         let job = format!("rw=write bs=1m iodepth=2 size={}m", settings.disk_mib);
         self.load = Some(self.fio(rig, "fill", &job)?);
         Ok(())
     }
 
-    /// Waits until that is done.
+    /// Waits until all disks are written.
     pub(super) fn wait_written(&mut self, desk: &Desk<'_>) -> Result<()> {
         let began = Instant::now();
         let mut fio = self.load.take().context("nothing is written")?;
@@ -90,7 +91,7 @@ impl Node {
         Ok(())
     }
 
-    /// fio on all disks, until it is told to end.
+    /// Starts fio on all disks; it runs until requested to end.
     pub(super) fn begin_load(&mut self, rig: &Rig, settings: &Settings) -> Result<()> {
         let job = format!(
             "rw=randwrite bs={}k iodepth={} size={}m time_based runtime=30d",
@@ -113,8 +114,8 @@ impl Node {
         Process::start(rig, "fio", &words)
     }
 
-    /// Sets every disk's limits and the store's capability at once, as a user does who has
-    /// changed his host file. Returns the daemon's words if it refuses.
+    /// Sets the limits of all disks and the store's capacity at once by applying a changed host
+    /// file. Returns the daemon's error if it rejects them.
     pub(super) fn set(
         &mut self,
         settings: &Settings,
@@ -126,7 +127,7 @@ impl Node {
         Ok((!output.is_ok()).then(|| output.stderr.trim().to_owned()))
     }
 
-    /// What happened since the last look, and how long that is.
+    /// Returns the changes since the last call, and the length of this time in seconds.
     pub(super) fn second(&mut self) -> Result<(f64, Vec<DiskSecond>)> {
         self.load.as_mut().context("there is no load")?.check_running()?;
         let now = self.look()?;
@@ -142,7 +143,7 @@ impl Node {
         Ok((span_s, disks))
     }
 
-    /// Ends the load and reads what fio says that each disk got.
+    /// Ends the load and returns fio's bandwidth log of each disk.
     pub(super) fn end_load(&mut self) -> Result<Vec<Vec<(u64, u64)>>> {
         let mut load = self.load.take().context("there is no load")?;
         load.signal(Signal::INT);
@@ -158,7 +159,7 @@ impl Node {
         let before = Instant::now();
         let answer = self.daemon.http("GET", "/1.0/disks", None)?;
         ensure!(answer.status == 200, "GET /1.0/disks: {} {}", answer.status, answer.text);
-        // The daemon looked somewhere between.
+        // The daemon read its counters between request and response.
         let time = before + before.elapsed() / 2;
         let list = answer.json.as_array().context("no list of disks")?;
         let of_disk = |(name, _): &(String, usize)| {
@@ -171,7 +172,7 @@ impl Node {
     }
 }
 
-/// The host file.
+/// Returns the host file.
 fn host(
     settings: &Settings,
     site: &NodeSite,
@@ -183,7 +184,7 @@ fn host(
         "{}[[store]]\nname = \"store\"\npath = \"{}\"\ndepth_max = {}\n",
         site.head, site.store, settings.store_depth_max
     );
-    // Nodes that have a store together settle it over etcd.
+    // Nodes with a common store divide it through etcd.
     if site.head.contains("[cluster]") {
         host += "shared = true\n";
     }

@@ -1,10 +1,10 @@
-//! What happened in each second.
+//! Records of each second of a part.
 
 use std::collections::BTreeMap;
 
 use super::settings::{Limits, Settings};
 
-/// A part under way.
+/// Records of a part in progress.
 pub(super) struct Record<'a> {
     pub(super) settings: &'a Settings,
     pub(super) calibration: Calibration,
@@ -12,65 +12,66 @@ pub(super) struct Record<'a> {
     pub(super) seconds: Vec<Second>,
 }
 
-/// What the store does while nothing is set.
+/// Capacity of the store without limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Calibration {
-    /// Of all disks together, in requests of 8 KiB per second.
+    /// Rate of all disks together, in requests of 8 KiB per second.
     pub(super) measured_iops: f64,
-    /// What of that is given to the store as its capability.
+    /// Part of the rate configured as the store's capacity.
     pub(super) capability_iops: u64,
-    /// That for the document's: what limits are multiplied by.
+    /// Ratio of this store's capacity to the document's, by which limits are multiplied.
     pub(super) scale: f64,
 }
 
-/// A step's beginning.
+/// Start of a step.
 #[derive(Clone, Debug)]
 pub(super) struct StepBegun {
-    /// Of each group, as they were asked for here.
+    /// Limits of each group as requested on this host.
     pub(super) limits: Vec<Limits>,
-    /// When they were in effect, in seconds since the load began.
+    /// Time at which they were in effect, in seconds since the start of the load.
     pub(super) at_s: f64,
-    /// Whether, and with which words, the daemon refused them.
+    /// Error of the daemon if it rejected the limits.
     pub(super) refused: Option<String>,
 }
 
-/// About one second. Rates are in requests of 8 KiB per second.
+/// Values of about one second. Rates are in requests of 8 KiB per second.
 #[derive(Clone, Debug)]
 pub(super) struct Second {
-    /// When it ended, in seconds since the load began.
+    /// End of the second, in seconds since the start of the load.
     pub(super) at_s: f64,
-    /// The same in milliseconds since 1970, to find it in other records.
+    /// End of the second in milliseconds since 1970-01-01 UTC, for correlation with other records.
     pub(super) unix_ms: u64,
-    /// How long it was.
+    /// Length of the interval in seconds.
     pub(super) span_s: f64,
-    /// The step; none during calibration.
+    /// Number of the step; `None` during calibration.
     pub(super) step: Option<usize>,
-    /// Whether it is the time in which the step's limits were being set.
+    /// True if the step's limits were being set in this time.
     pub(super) is_change: bool,
     pub(super) disks: Vec<DiskSecond>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct DiskSecond {
-    /// What it got in this second, by the daemon's counters.
+    /// Rate in this second according to the daemon's counters.
     pub(super) got_iops: f64,
-    /// What fio got in the second that ended next to this one.
+    /// Rate according to fio, in its interval that ended closest to this second's end.
     pub(super) fio_iops: Option<f64>,
-    /// As `suimon qos flows` shows it.
+    /// Values shown by `suimon qos flows`.
     pub(super) last_5_s: Flow,
 }
 
-/// Means of the last five seconds.
+/// Means of the last 5 s.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flow {
     pub(super) entitled_iops: u64,
     pub(super) demanded_iops: u64,
-    /// How long requests waited, summed over them, by cause.
+    /// Time that requests were queued, summed over requests, by cause.
     pub(super) waits_ns: BTreeMap<String, u64>,
 }
 
 impl Calibration {
-    /// Of a store that did so much, of which so much is declared, for a document's.
+    /// Returns the calibration for a measured rate, the percentage of it that is declared, and the
+    /// document's rate.
     pub(super) fn new(measured_iops: f64, declared_percent: u64, document_iops: u64) -> Self {
         let measured_iops = measured_iops.max(1.0);
         let declared = (measured_iops * declared_percent as f64 / 100.0).max(1.0);
@@ -83,12 +84,12 @@ impl Calibration {
 }
 
 impl Record<'_> {
-    /// The whole seconds of a step.
+    /// Returns the complete seconds of a step.
     pub(super) fn of_step(&self, step: usize) -> impl Iterator<Item = &Second> {
         self.seconds.iter().filter(move |second| second.step == Some(step) && !second.is_change)
     }
 
-    /// Adds what fio says that disk `at` got: when a second ended, and bytes per second.
+    /// Adds fio's log of disk `at`: end of each interval, and bytes per second.
     pub(super) fn add_fio(&mut self, at: usize, log: &[(u64, u64)]) {
         for second in &mut self.seconds {
             let nearest = log.iter().min_by_key(|(ended, _)| ended.abs_diff(second.unix_ms));

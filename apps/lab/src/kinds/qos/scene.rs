@@ -1,5 +1,4 @@
-//! A store, and one host with all disks in it, or a cluster of nodes with an etcd of three
-//! members.
+//! Setup: a store with one host, or with a cluster of nodes and an etcd of three members.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -12,15 +11,15 @@ use super::record::Second;
 use super::settings::{Limits, Settings};
 use crate::experiment::Desk;
 
-/// A capability that limits nothing: until it is known what the store does.
+/// Capacity configured before the measurement, high enough to have no effect.
 const NO_LIMIT_IOPS: u64 = 1_000_000;
-/// How long nodes may take to find each other.
+/// Time limit for the nodes to form a cluster.
 const CLUSTER_LIMIT: Duration = Duration::from_secs(60);
-/// What a disk's file has beside what it holds, and more.
+/// Upper limit of metadata in a disk's file, in bytes.
 const FORMAT_BYTES: u64 = 8 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Everything that runs. Dropped from the top.
+/// Setup of the measurement. Fields are dropped in order.
 pub(super) struct Scene<'a> {
     nodes: Vec<Node>,
     _etcd: Option<Etcd>,
@@ -33,7 +32,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// Makes the disks, writes all of each once, and starts the load.
+    /// Creates the disks, writes each completely once, and starts the load.
     pub(super) fn set(settings: &'a Settings, place: Place, desk: &Desk<'_>) -> Result<Self> {
         let (rig, files) = (desk.rig()?, desk.large_rig()?);
         let bytes = settings.disks().len() as u64 * ((settings.disk_mib << 20) + FORMAT_BYTES);
@@ -87,7 +86,7 @@ impl<'a> Scene<'a> {
         Ok(scene)
     }
 
-    /// Until every node of a cluster knows who divides the store and has what a node has at least.
+    /// Waits until every node of the cluster has a leader for the store and its minimum share.
     fn wait_settled(&self, desk: &Desk<'_>) -> Result<()> {
         if self._etcd.is_none() {
             return Ok(());
@@ -112,13 +111,13 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Seconds since the load began, at the last look.
+    /// Returns the seconds from the start of the load to the last reading.
     pub(super) fn at_s(&self) -> f64 {
         self.last.duration_since(self.began).as_secs_f64()
     }
 
-    /// Sets limits and the store's capability on all nodes. Returns a node's words if it
-    /// refuses; those before it have them.
+    /// Sets limits and the store's capacity on all nodes. Returns the error of the first node that
+    /// rejects them; the previous nodes keep the new limits.
     pub(super) fn set_limits(
         &mut self,
         capability_iops: u64,
@@ -136,7 +135,7 @@ impl<'a> Scene<'a> {
         Ok(refused)
     }
 
-    /// What happened since the last look.
+    /// Returns the values since the last reading.
     pub(super) fn second(&mut self, step: Option<usize>, is_change: bool) -> Result<Second> {
         let mut disks = Vec::new();
         let mut spans = 0.0;
@@ -157,7 +156,7 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// Ends the load and reads what fio says that each disk got.
+    /// Ends the load and returns fio's bandwidth log of each disk.
     pub(super) fn end_load(&mut self) -> Result<Vec<Vec<(u64, u64)>>> {
         let mut logs = Vec::new();
         for node in &mut self.nodes {
@@ -167,7 +166,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Names of nodes and what disks they have, with their groups.
+/// Returns the names of nodes, each with its disks and their groups.
 fn of_nodes(settings: &Settings, place: Place) -> Vec<(String, Vec<(String, usize)>)> {
     let disks = settings.disks().into_iter().map(|(disk, group)| (disk.to_owned(), group));
     match place {

@@ -1,4 +1,4 @@
-//! Settings: the store, the disks, and what limits come when.
+//! Settings of plans of kinds `qos-host` and `qos-cluster`: store, disks, and sequence of limits.
 
 use anyhow::{Result, ensure};
 use serde::Deserialize;
@@ -7,68 +7,67 @@ use crate::kinds::bounds::check_bounds;
 use crate::plan::check_id;
 use crate::words::Words;
 
-/// What of a store's capability the daemon lets be promised, in percent.
+/// Part of a store's capacity that the daemon accepts as reservations, in percent.
 const PROMISABLE_PERCENT: u64 = 90;
 
-/// `[settings]` of plans of kinds `qos-host` and `qos-cluster`.
+/// Table `[settings]` of plans of kinds `qos-host` and `qos-cluster`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// What the store's disk moves at most, in bytes per second: it is a slow disk made for
-    /// that. If absent it is the work folder, which does what it can.
+    /// Bandwidth of an artificially slow store in bytes per second; the work folder at its native
+    /// speed if absent.
     pub(super) store_bytes_per_s: Option<u64>,
-    /// Requests that each daemon gives it at a time at most, 1 to 1024.
+    /// Largest number of requests in flight per daemon, 1 to 1024.
     pub(super) store_depth_max: u64,
-    /// Format of the disks, as a host file has it.
+    /// Image format of the disks, as written in a host file.
     pub(super) format: String,
-    /// `fixed` or `dynamic`.
+    /// Kind of the disks: `fixed` or `dynamic`.
     pub(super) disk_kind: String,
     /// Size of each disk in MiB, 16 to 65 536.
     pub(super) disk_mib: u64,
-    /// What a request writes, in KiB: a power of two from 8 to 1024.
+    /// Size of a write request in KiB: a power of two from 8 to 1024.
     pub(super) block_kib: u64,
-    /// Requests that each disk has under way, 1 to 256.
+    /// Queue depth of each disk, 1 to 256.
     pub(super) depth: u64,
-    /// For how long it is measured what the store does, 2 to 600 s.
+    /// Measuring time of the store's capacity in seconds, 2 to 600.
     pub(super) calibration_s: u64,
-    /// How long each step is, 3 to 3600 s.
+    /// Length of each step in seconds, 3 to 3600.
     pub(super) step_s: u64,
-    /// What of that is declared as its capability, 50 to 100 %.
+    /// Part of the measured rate that is declared as the store's capacity, 50 to 100 %.
     pub(super) declared_percent: u64,
-    /// What the document's store did, in requests of 8 KiB per second, or is taken to have
-    /// done.
+    /// Rate of the document's store, actual or assumed, in requests of 8 KiB per second.
     pub(super) document_iops: u64,
-    /// Disks with the same limits; of a cluster each is on a node of its own.
+    /// Groups of disks with equal limits; in a cluster, each group is on a node of its own.
     #[serde(rename = "group")]
     pub(super) groups: Vec<Group>,
-    /// One after another.
+    /// Steps in chronological order.
     #[serde(rename = "step")]
     pub(super) steps: Vec<Step>,
 }
 
-/// Disks with the same limits.
+/// Group of disks with equal limits.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Group {
-    /// As ids of measures have it.
+    /// Name in ids of measures.
     pub(super) name: String,
     pub(super) disks: Vec<String>,
 }
 
-/// A time in which limits stay.
+/// Step of the sequence, with constant limits.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Step {
-    /// What changes.
+    /// Description of the change at the start of the step.
     pub(super) change: Words,
-    /// Of each disk of each group, as the document has them.
+    /// Limits of each disk by group, as in the document.
     pub(super) limits: Vec<Limits>,
-    /// Whether these minimums are more than the daemon may promise, and it is to refuse them.
+    /// True if the minimums exceed the capacity and the daemon must reject them.
     #[serde(default)]
     pub(super) is_too_much: bool,
 }
 
-/// In requests of 8 KiB per second.
+/// Limits in requests of 8 KiB per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Limits {
@@ -77,7 +76,7 @@ pub(super) struct Limits {
 }
 
 impl Settings {
-    /// Whether it is possible. What a disk may be is the daemon's to say.
+    /// Checks the settings. The daemon checks properties of disks.
     pub(super) fn check(&self) -> Result<()> {
         check_bounds(&[
             ("store_bytes_per_s", self.store_bytes_per_s.unwrap_or(1 << 20), 1 << 20, 1 << 40),
@@ -139,7 +138,7 @@ impl Settings {
         Ok(())
     }
 
-    /// All disks in order: their names, and the groups they are in.
+    /// Returns all disks in order with their groups.
     pub(super) fn disks(&self) -> Vec<(&str, usize)> {
         let mut disks = Vec::new();
         for (at, group) in self.groups.iter().enumerate() {
@@ -148,14 +147,14 @@ impl Settings {
         disks
     }
 
-    /// What one request counts as.
+    /// Returns the number of normalised operations that one request counts as.
     pub(super) fn request_cost(&self) -> f64 {
         self.block_kib as f64 / 8.0
     }
 }
 
 impl Limits {
-    /// The same on a store that does so many times as much.
+    /// Returns the limits multiplied by `scale`.
     pub(super) fn scaled(self, scale: f64) -> Self {
         let scaled = |rate: u64| ((rate as f64 * scale).round() as u64).max(1);
         Self { min_iops: self.min_iops.map(scaled), max_iops: self.max_iops.map(scaled) }

@@ -1,4 +1,4 @@
-//! What a report has of a part: values, series, marks.
+//! Values, series and marks of a part for the report.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use super::verdict::{Maximum, Minimum, Verdict, together, verdicts};
 use crate::record::{Better, Mark, Measure, Part, Series};
 use crate::words::Words;
 
-/// MB/s of a rate of 8 KiB.
+/// Converts a rate of requests of 8 KiB to MB/s.
 pub(super) fn megabytes(iops: f64) -> f64 {
     iops * 8192.0 / 1e6
 }
 
-/// What is measured of these steps and groups.
+/// Returns the measures of these steps and groups.
 pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
     let mut measures = vec![Measure::new(
         "capability",
@@ -103,7 +103,7 @@ fn of_group(
     }
 }
 
-/// What came of a part.
+/// Returns the result of a part.
 pub(super) fn part_of(record: &Record<'_>, settles_s: f64) -> Part {
     let settings = record.settings;
     let mut part = Part::default();
@@ -161,8 +161,8 @@ fn add_group(verdict: &Verdict, step_s: u64, add: &mut impl FnMut(&str, f64)) {
     }
 }
 
-/// Every disk's rate, as the daemon and as fio has it; groups' and all disks' sums beside the
-/// capability; what each was entitled to and wanted; and what requests waited for.
+/// Returns the rate of every disk according to the daemon and to fio; sums of groups and of all
+/// disks beside the capacity; guaranteed and demanded rates; and the time of requests by cause.
 fn series(record: &Record<'_>) -> Vec<Series> {
     let settings = record.settings;
     let mut all = empty("total", "all", "MB/s");

@@ -1,69 +1,71 @@
-//! Whether limits held: the arithmetic. Rates are in requests of 8 KiB per second.
+//! Evaluation of limits. Rates are in requests of 8 KiB per second.
 
 use super::record::{Record, Second};
 use super::settings::Limits;
 
-/// Limits hold to one part in fifty.
+/// Tolerance of limits: 2 %.
 const TOLERANCE: f64 = 0.02;
-/// Maximums are held over any window so long.
+/// Length in seconds of the windows in which maximums are evaluated.
 const WINDOW_S: f64 = 5.0;
 
-/// What a group got in a step, of one disk.
+/// Result of a group in a step, per disk.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdict {
-    /// Means of its disks, from when a change has to be in effect on.
+    /// Mean rates of the group's disks, from the time at which a change must be in effect.
     pub(super) means: Vec<f64>,
-    /// The same as fio saw it, if it did.
+    /// Mean rate according to fio, if it reported one.
     pub(super) fio_mean: Option<f64>,
     pub(super) minimum: Option<Minimum>,
     pub(super) maximum: Option<Maximum>,
 }
 
-/// How a minimum was kept. A request is not divided: one that was not complete when
-/// a second ended does not count against it.
+/// Compliance with a minimum. Requests are indivisible: one that was incomplete at the end of a
+/// second does not count as missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Minimum {
-    /// Disks that got it on average once the change had to be in effect, less 2 %.
+    /// Number of disks with a mean rate of at least the minimum less 2 %, after the time at which
+    /// the change must be in effect.
     pub(super) met: usize,
     pub(super) disks: usize,
-    /// What the disk with the least got on average then, for the minimum.
+    /// Lowest mean rate of a disk in that time, relative to the minimum.
     pub(super) least: f64,
-    /// How long after the change the first second ended in which a disk had it: of the
-    /// slowest disk, if all had.
+    /// Time in seconds from the change to the end of the first second in which a disk reached the
+    /// minimum: that of the slowest disk, if all reached it.
     pub(super) met_after_s: Option<f64>,
-    /// Seconds after that in which a disk had less, of all disks.
+    /// Number of later seconds in which a disk was below the minimum, summed over disks.
     pub(super) seconds_below: usize,
-    /// Seconds after that, of all disks.
+    /// Number of later seconds, summed over disks.
     pub(super) seconds: usize,
 }
 
-/// How a maximum was kept.
+/// Compliance with a maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Maximum {
-    /// Disks that in no 5 s got more than 2 % above it, and one request.
+    /// Number of disks that in no window of 5 s exceeded the maximum by more than 2 % and one
+    /// request.
     pub(super) held: usize,
     pub(super) disks: usize,
-    /// The most that a disk got in 5 s (in the whole step if that is shorter), for the
-    /// maximum.
+    /// Highest rate of a disk in a window of 5 s (in the whole step if it is shorter), relative to
+    /// the maximum.
     pub(super) highest_window: f64,
-    /// The mean of its disks for the maximum.
+    /// Mean rate of the disks, relative to the maximum.
     pub(super) mean: f64,
 }
 
-/// What all disks together did in a step.
+/// Result of all disks together in a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Together {
-    /// The mean, from when a change has to be in effect on.
+    /// Mean rate, from the time at which a change must be in effect.
     pub(super) mean: f64,
-    /// The most in 5 s, in the whole step.
+    /// Highest rate in a window of 5 s of the whole step.
     pub(super) highest_window: f64,
 }
 
-/// One disk in a step: for each second when it ended after the change, its length, and
-/// the rate.
+/// Course of one disk in a step. Each second has the time from the change to its end, its length,
+/// and the rate.
 type Course = Vec<(f64, f64, f64)>;
 
-/// Of every group in a step that was begun; a change has to be in effect after `settles_s`.
+/// Evaluates every group in a step. A change must be in effect after `settles_s`.
 pub(super) fn verdicts(record: &Record<'_>, step: usize, settles_s: f64) -> Vec<Verdict> {
     let Some(begun) = record.steps.get(step) else { return Vec::new() };
     let disks = record.settings.disks();
@@ -85,7 +87,7 @@ pub(super) fn verdicts(record: &Record<'_>, step: usize, settles_s: f64) -> Vec<
     begun.limits.iter().enumerate().map(of_group).collect()
 }
 
-/// All disks of a step.
+/// Evaluates all disks of a step together.
 pub(super) fn together(record: &Record<'_>, step: usize, settles_s: f64) -> Together {
     let all: Vec<usize> = (0..record.settings.disks().len()).collect();
     let course = course(record, step, &all);
@@ -106,13 +108,13 @@ fn mean_of(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Whether a second that ended so long after the change began when it had to be in effect, or
-/// later; or a moment before that, as beats are not exact.
+/// Returns true if a second with this end began after the time at which the change must be in
+/// effect, with a tolerance for inexact intervals.
 fn is_settled(at_s: f64, span_s: f64, settles_s: f64) -> bool {
     at_s - span_s >= settles_s * 0.95
 }
 
-/// The mean of the settled seconds, and how long they were together.
+/// Returns the mean rate of the settled seconds, and their total length.
 fn settled_mean(course: &Course, settles_s: f64) -> (f64, f64) {
     let settled = course.iter().filter(|(at, span, _)| is_settled(*at, *span, settles_s));
     let (got, span) =
@@ -168,7 +170,7 @@ fn maximum(courses: &[Course], max: f64, cost: f64, settles_s: f64) -> Maximum {
     verdict
 }
 
-/// Rate and length of every window of about five seconds; of the whole if it is shorter.
+/// Returns rate and length of every window of about 5 s; of the whole course if it is shorter.
 fn windows(course: &Course) -> Vec<(f64, f64)> {
     let mut windows = Vec::new();
     for from in 0..course.len() {

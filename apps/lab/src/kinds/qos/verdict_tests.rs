@@ -2,8 +2,8 @@ use super::*;
 use crate::kinds::qos::record::{Calibration, DiskSecond, StepBegun};
 use crate::kinds::qos::settings::Settings;
 
-/// Two disks, one request of 8 KiB at a time; the second has a minimum of 100 and the
-/// first a maximum of 50.
+/// Returns settings with two disks and requests of 8 KiB at depth 1. The second disk has a minimum
+/// of 100, the first one a maximum of 50.
 fn settings() -> Settings {
     toml::from_str(
         "store_depth_max = 1\nformat = \"raw\"\ndisk_kind = \"fixed\"\ndisk_mib = 16\n\
@@ -27,7 +27,7 @@ fn record<'a>(settings: &'a Settings, rates: &[(f64, f64)]) -> Record<'a> {
         is_change,
         disks: [a, b].map(|got_iops| DiskSecond { got_iops, ..DiskSecond::default() }).to_vec(),
     };
-    // What happens while limits change is nobody's fault.
+    // Seconds in which limits change are not evaluated.
     let mut seconds = vec![second(10.0, true, (9999.0, 0.0))];
     seconds.extend(rates.iter().zip(11..).map(|(rate, at)| second(f64::from(at), false, *rate)));
     let calibration = Calibration::new(1000.0, 100, 1000);
@@ -60,13 +60,13 @@ fn limits_that_hold() {
 
 #[test]
 fn a_minimum_that_is_met_late_or_not() {
-    // After three seconds, and missed once more; on average it is met.
+    // Reached after three seconds, and missed once later; the mean reaches it.
     let rates = [20.0, 60.0, 100.0, 100.0, 96.0, 110.0, 100.0, 100.0, 100.0, 100.0];
     let (_, minimum, _) = verdicts_of(&rates.map(|b| (1.0, b)));
     assert_eq!((minimum.met, minimum.met_after_s), (1, Some(3.0)));
     assert_eq!((minimum.seconds_below, minimum.seconds), (1, 8));
-    // The first two seconds do not count, and what is 97 after them is too little: 98 less
-    // a request in six seconds are wanted.
+    // The first two seconds do not count, and 97 afterwards is too little: the limit is 98 less one
+    // request in six seconds.
     let (_, minimum, _) =
         verdicts_of(&[200.0, 200.0, 97.0, 97.0, 97.0, 97.0, 97.0, 97.0].map(|b| (1.0, b)));
     assert_eq!((minimum.met, minimum.met_after_s, minimum.least), (0, Some(1.0), 0.97));
@@ -77,7 +77,7 @@ fn a_minimum_that_is_met_late_or_not() {
 
 #[test]
 fn a_maximum_is_judged_by_its_worst_window() {
-    // 51.2 are 50, 2 %, and a request in five seconds.
+    // 51.2 is 50 plus 2 % plus one request in five seconds.
     let held = [40.0, 50.0, 51.0, 52.0, 51.0, 52.0, 50.0, 40.0].map(|a| (a, 200.0));
     let (maximum, ..) = verdicts_of(&held);
     assert_eq!(maximum.held, 1);
@@ -86,7 +86,7 @@ fn a_maximum_is_judged_by_its_worst_window() {
     let (maximum, ..) = verdicts_of(&exceeded);
     assert_eq!(maximum.held, 0, "{maximum:?}");
     assert!(maximum.mean < 1.0, "{maximum:?}");
-    // A step that is shorter than the window is one.
+    // A step shorter than the window is one window.
     let (maximum, ..) = verdicts_of(&[(60.0, 200.0); 3]);
     assert_eq!((maximum.held, maximum.highest_window), (0, 1.2));
     let (maximum, ..) = verdicts_of(&[]);

@@ -1,7 +1,7 @@
-//! Kind `sriov-host-cpu`: the same bytes between a guest and a peer behind the adapter, once
-//! through the switch and once by a virtual function (VF).
+//! Kind `sriov-host-cpu`: host CPU time for traffic between a guest and a peer behind the adapter,
+//! through the switch and through a virtual function (VF).
 //!
-//! A case is a way and a direction. The machine with the adapter is booted for the first part and
+//! A case is a path and a direction. The machine with the adapter is booted for the first part and
 //! kept.
 
 mod scene;
@@ -15,31 +15,31 @@ use crate::words::Words;
 use scene::Scene;
 pub(crate) use settings::Settings;
 
-/// Stages of a processor, as the daemon accounts for them.
+/// Stages of a worker's time, as reported by the daemon.
 const STAGES: [&str; 8] =
     ["copy_in", "classify", "coalesce", "segment", "checksum", "copy_out", "notify", "poll"];
 
-/// The experiment.
+/// Experiment of kind `sriov-host-cpu`.
 pub(crate) struct SriovHostCpu {
     settings: Settings,
     scene: Option<Scene>,
 }
 
-/// By which way a guest's frames go.
+/// Path of a guest's frames.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Path {
     Switch,
     Vf,
 }
 
-/// What the guest does.
+/// Direction of the traffic, as seen by the guest.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Direction {
     Sends,
     Receives,
 }
 
-/// All ways.
+/// Combinations of path and direction, one per case.
 const WAYS: [(Path, Direction); 4] = [
     (Path::Switch, Direction::Sends),
     (Path::Vf, Direction::Sends),
@@ -74,7 +74,7 @@ fn words((path, direction): (Path, Direction)) -> Words {
     }
 }
 
-/// The id of a stage's measure.
+/// Returns the id of a stage's measure.
 fn stage_id(stage: &str) -> String {
     format!("stage-{}", stage.replace('_', "-"))
 }
@@ -110,7 +110,7 @@ impl Experiment for SriovHostCpu {
     }
 
     fn cases(&self) -> Vec<Case> {
-        // 100 Mbit/s where the machine is translated, and the machine's boot is in the first.
+        // Assumes 100 Mbit/s with an emulated CPU. The first part includes the boot of the machine.
         let seconds = self.settings.mib as f64 * 8.0 / 100.0 + 10.0;
         WAYS.iter().map(|way| Case::new(id(*way), words(*way), seconds)).collect()
     }

@@ -1,4 +1,4 @@
-//! The machine with an adapter, and what its counters say.
+//! Setup: the machine with an adapter, and its counters.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use suimon_rig::{IovMachine, IovSpec, Rig};
 use super::{Direction, Path};
 use crate::experiment::Desk;
 
-/// One stream takes no longer in a machine that is translated.
+/// Time limit of one stream on a machine with an emulated CPU.
 const STREAM_LIMIT: Duration = Duration::from_secs(300);
-/// `USER_HZ` of Linux on all architectures that the machine could have (proc(5)).
+/// Clock tick in ns: `USER_HZ` is 100 on all architectures supported for the machine (proc(5)).
 const NS_PER_TICK: u64 = 10_000_000;
-/// A guest on the switch, one on a VF, and the peer of both on another VF.
+/// Guests: one on the switch, one on a VF, and their peer on another VF.
 const GUESTS: [(&str, &str); 3] = [("blue", "10.77.0.3"), ("red", "10.77.0.7"), ("green", PEER)];
 const PEER: &str = "10.77.0.8";
 const HOST: &str = r#"
@@ -39,33 +39,33 @@ netns = "blue"
 mac = "52:54:00:00:00:03"
 "#;
 
-/// See the module.
+/// Machine with guests on the switch and on VFs.
 pub(super) struct Scene {
     machine: IovMachine,
     _rig: Rig,
 }
 
-/// One stream.
+/// Result of one stream.
 pub(super) struct Sample {
-    /// Payload that has come.
+    /// Bytes of payload received.
     pub(super) bytes: u64,
     pub(super) bits_per_second: f64,
-    /// Time of all processors by stage.
+    /// Time of all workers by stage.
     pub(super) stages_ns: BTreeMap<String, u64>,
-    /// CPU time of everything in the machine, both guests' own included.
+    /// CPU time of the whole machine, including that of both guests.
     pub(super) machine_ns: u64,
 }
 
-/// What was counted since the machine was started.
+/// Counters since the machine's start.
 struct Counters {
-    /// Time of all processors by stage, without being idle.
+    /// Time of all workers by stage, without idle time.
     stages_ns: BTreeMap<String, u64>,
-    /// CPU time of everything in the machine.
+    /// CPU time of the whole machine.
     machine_ns: u64,
 }
 
 impl Scene {
-    /// Boots the machine, and has the guests reach their peer.
+    /// Boots the machine and waits until the guests reach their peer.
     pub(super) fn set(desk: &Desk<'_>) -> Result<Self> {
         let rig = desk.rig()?;
         let spec = IovSpec { has_iommu: true, hosts_vms: false, adapters: 1 };
@@ -101,7 +101,7 @@ impl Scene {
         Ok(scene)
     }
 
-    /// Gives a VF to a guest; returns its device.
+    /// Assigns a VF to a guest and returns its device.
     fn vf_for(&mut self, guest: &str, index: u16) -> Result<String> {
         let said = self.machine.suimon_well(&format!("vf show eth0 {index} --json"))?;
         let vf: Value = serde_json::from_str(&said)?;
@@ -113,7 +113,7 @@ impl Scene {
         Ok(device)
     }
 
-    /// Carries so much, and tells what it took.
+    /// Transfers the given amount and returns the resources used.
     pub(super) fn measure(
         &mut self,
         (path, direction): (Path, Direction),
@@ -160,7 +160,8 @@ impl Scene {
                 *stages_ns.entry(name).or_default() += ns.as_u64().context("ns")?;
             }
         }
-        // Of `cpu` (proc_stat(5)): user, nice, system, not idle and iowait, irq, softirq.
+        // Fields of `cpu` (proc_stat(5)): user, nice and system, without idle and iowait, then irq
+        // and softirq.
         let said = self.machine.run("head -1 /proc/stat")?;
         let figures = said.split_whitespace().skip(1).map(str::parse::<u64>);
         let figures: Vec<u64> = figures.collect::<Result<_, _>>()?;

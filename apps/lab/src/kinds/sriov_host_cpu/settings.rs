@@ -1,20 +1,20 @@
-//! Settings: how much is carried.
+//! Settings of plans of kind `sriov-host-cpu`.
 
 use anyhow::Result;
 use serde::Deserialize;
 
 use crate::kinds::bounds::check_bounds;
 
-/// `[settings]` of plans of kind `sriov-host-cpu`.
+/// Table `[settings]` of plans of kind `sriov-host-cpu`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// What is carried each time, 1 to 20 480 MiB.
+    /// Amount transferred by each stream in MiB, 1 to 20 480.
     pub(super) mib: u64,
 }
 
 impl Settings {
-    /// Whether it is possible.
+    /// Checks the settings.
     pub(super) fn check(&self) -> Result<()> {
         check_bounds(&[("mib", self.mib, 1, 20 << 10)])
     }

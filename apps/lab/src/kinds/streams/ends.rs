@@ -1,5 +1,5 @@
-//! Where streams begin and end, and what is between: namespaces on Suimon's switch, on the
-//! kernel's bridge, or at the two ends of a veth pair.
+//! Setup: endpoints of streams in namespaces, connected by Suimon's switch, by the kernel's bridge,
+//! or directly by a veth pair.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use super::settings::{Combination, Through};
 use crate::loads::lan::{Lan, LanSpec, WORLD};
 
 const READY_LIMIT: Duration = Duration::from_secs(20);
-/// The device in namespaces that are on no switch of Suimon's.
+/// Device in namespaces that are not connected to Suimon's switch.
 const DEVICE: &str = "eth0";
 
-/// Everything that runs but the load. Dropped from the top.
+/// Setup of the measurement, except the load. Fields are dropped in order.
 pub(crate) struct Ends {
     lan: Option<Lan>,
-    /// Of a bridge or a veth pair: the VMs, then the world.
+    /// Namespaces of a bridge or veth pair: VMs first, then the external network.
     plain: Vec<Namespace>,
     _bridge: Option<Namespace>,
     has_world: bool,
 }
 
-/// Who sends or receives.
+/// Endpoint of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct End<'a> {
     pub(crate) namespace: &'a Namespace,
@@ -72,7 +72,8 @@ impl Ends {
         Self { lan: None, plain: plain.into(), _bridge: None, has_world: true }.reached()
     }
 
-    /// Of namespaces that are on no switch of Suimon's; a [`Lan`] waits itself.
+    /// Waits until the endpoints of a bridge or veth pair reach each other. A [`Lan`] waits by
+    /// itself.
     fn reached(self) -> Result<Self> {
         let to = plain_address(0);
         until("ends that reach each other", READY_LIMIT, || {
@@ -85,13 +86,13 @@ impl Ends {
         self.lan.as_ref().map(|lan| &lan.daemon)
     }
 
-    /// Where what leaves Suimon's switch by its uplink arrives, and the device.
+    /// Returns the namespace and device behind the uplink of Suimon's switch, if it has one.
     pub(crate) fn outside(&self) -> Option<(&Namespace, &str)> {
         let lan = self.lan.as_ref()?;
         lan.world().ok().zip(lan.far_device().ok())
     }
 
-    /// The VMs.
+    /// Returns the endpoints of the VMs.
     pub(crate) fn vms(&self) -> Vec<End<'_>> {
         if let Some(lan) = &self.lan {
             let guests = lan.guests.iter();
@@ -104,7 +105,7 @@ impl Ends {
         ends.map(|(at, namespace)| End { namespace, address: plain_address(at) }).collect()
     }
 
-    /// What is outside.
+    /// Returns the endpoint in the external network.
     pub(crate) fn world(&self) -> Result<End<'_>> {
         if let Some(lan) = &self.lan {
             return Ok(End { namespace: lan.world()?, address: WORLD.to_owned() });

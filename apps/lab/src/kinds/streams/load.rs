@@ -1,4 +1,4 @@
-//! TCP streams of iperf3 between ends, and what leaves the host meanwhile.
+//! Load: TCP streams of iperf3 between endpoints, and capture of frames that leave the host.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::ends::End;
 
 const PORT_FIRST: usize = 5300;
 const START_LIMIT: Duration = Duration::from_secs(10);
-/// How much later than it was told a client may end.
+/// Time limit for a client to exit after its nominal end.
 const END_LIMIT: Duration = Duration::from_secs(15);
-/// What is shown of a capture is bounded.
+/// Largest number of captured frames.
 const FRAMES_MOST: &str = "100000";
 
-/// Streams under way, each with a server of its own; dropping it ends them.
+/// Streams in progress, each with its own server. Dropping them ends them.
 pub(crate) struct Load {
     clients: Vec<Process>,
     _servers: Vec<Process>,
@@ -24,7 +24,7 @@ impl Load {
     /// Starts a stream for each pair of sender and receiver.
     ///
     /// # Errors
-    /// iperf3 does not listen.
+    /// A server of iperf3 does not start listening.
     pub(crate) fn start(
         rig: &Rig,
         pairs: &[(End<'_>, End<'_>)],
@@ -62,10 +62,11 @@ impl Load {
         Ok(Self { clients, _servers: servers })
     }
 
-    /// Waits until all have ended, and returns bits per second in sum and segments sent again.
+    /// Waits for the end of all streams. Returns the sum of their rates in bit/s, and the number of
+    /// retransmitted segments.
     ///
     /// # Errors
-    /// A client does not end or tells an error.
+    /// A client does not exit or reports an error.
     pub(crate) fn end(mut self) -> Result<(f64, u64)> {
         let (mut bits, mut again) = (0.0, 0);
         for client in &mut self.clients {
@@ -78,7 +79,7 @@ impl Load {
     }
 }
 
-/// Frames that arrive at a device outside, while a VM broadcasts.
+/// Capture of frames that arrive at an external device while a VM sends broadcasts.
 pub(crate) struct Leaving {
     unicast: Process,
     broadcast: Process,
@@ -86,7 +87,7 @@ pub(crate) struct Leaving {
 }
 
 impl Leaving {
-    /// Begins to count at a device, and to broadcast from a VM every so many ms.
+    /// Starts the capture at a device, and broadcasts of a VM at the given interval in ms.
     ///
     /// # Errors
     /// tcpdump does not start.
@@ -101,8 +102,8 @@ impl Leaving {
             let words = [&words[..], &["-w", "/dev/null", "-i", device], filter].concat();
             outside.start(rig, "tcpdump", &words)
         };
-        // What is sent to the outside's own station, as guests do that look whether it is there yet,
-        // is to leave.
+        // Frames to the external station itself are excluded, such as ARP probes of guests: they
+        // leave the host legitimately.
         let station = outside.run(&["cat", &format!("/sys/class/net/{device}/address")])?;
         let of_others = ["not", "multicast", "and", "not", "ether", "dst", station.trim()];
         let mut captures = [begin(&of_others)?, begin(&["ether", "broadcast"])?];
@@ -119,10 +120,10 @@ impl Leaving {
         Ok(Self { unicast, broadcast, _pings: pings })
     }
 
-    /// How many frames to one station and how many broadcasts arrived.
+    /// Ends the capture. Returns the number of unicast frames to other stations, and of broadcasts.
     ///
     /// # Errors
-    /// tcpdump does not tell.
+    /// tcpdump does not report its counts.
     pub(crate) fn end(mut self) -> Result<(u64, u64)> {
         let captures = [&mut self.unicast, &mut self.broadcast];
         let [unicast, broadcast] = captures.map(|of| {
@@ -133,7 +134,7 @@ impl Leaving {
     }
 }
 
-/// From tcpdump's last words.
+/// Parses the count in tcpdump's summary.
 fn captured(log: &str) -> Result<u64> {
     let line = log.lines().find(|line| line.contains("captured"));
     let count = line.and_then(|line| line.split_whitespace().next()?.parse().ok());

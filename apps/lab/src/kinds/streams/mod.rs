@@ -1,7 +1,7 @@
-//! Kind `streams`: TCP streams between VMs of one host, or between a VM and the outside, at a
-//! sweep of block sizes; beside Suimon's switch the kernel's bridge and no switch at all.
+//! Kind `streams`: TCP streams between VMs of one host, or between a VM and the external network,
+//! with several block sizes; through Suimon's switch, the kernel's bridge, or no switch.
 //!
-//! A case is what the streams go through, who sends to whom, and a size of blocks.
+//! A case is a network path, a set of senders and receivers, and a block size.
 
 mod ends;
 mod load;
@@ -21,10 +21,10 @@ use load::{Leaving, Load};
 pub(crate) use settings::Settings;
 use settings::{Through, Way};
 
-/// Until everything of a case is there.
+/// Setup time of a case in seconds.
 const SET_UP_S: f64 = 2.0;
 
-/// The experiment.
+/// Experiment of kind `streams`.
 pub(crate) struct Streams {
     settings: Settings,
 }
@@ -159,7 +159,7 @@ impl Experiment for Streams {
     }
 }
 
-/// Senders and receivers.
+/// Returns the pairs of sender and receiver.
 fn pairs<'a>(ends: &'a Ends, way: Way) -> Result<Vec<(End<'a>, End<'a>)>> {
     let vms = ends.vms();
     let (one, others) = vms.split_first().context("no VMs")?;

@@ -1,4 +1,4 @@
-//! Settings: between whom streams go, through what, and in which blocks.
+//! Settings of plans of kind `streams`: endpoints, network paths and block sizes.
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -6,60 +6,61 @@ use serde::Deserialize;
 use crate::kinds::bounds::check_bounds;
 use crate::words::Words;
 
-/// `[settings]` of plans of kind `streams`.
+/// Table `[settings]` of plans of kind `streams`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// Processors of the switch, 1 to 16; they float.
+    /// Number of unpinned workers, 1 to 16.
     pub(crate) processors: u16,
-    /// How long each case is measured, 2 to 3600.
+    /// Measuring time of each case in seconds, 2 to 3600.
     pub(crate) seconds: u64,
-    /// How long streams are there before that, 0 to 60.
+    /// Warm-up time before each measurement in seconds, 0 to 60.
     pub(crate) warm_up_seconds: u64,
-    /// Of a VM's broadcasts while streams go, ms between two, 10 to 1000; absent for none.
+    /// Interval of broadcasts of a VM during the streams in ms, 10 to 1000; no broadcasts if
+    /// absent.
     pub(crate) broadcast_ms: Option<u64>,
-    /// What is measured.
+    /// Combinations of streams to measure.
     streams: Vec<Streams>,
 }
 
-/// Cases that differ in nothing but the size of blocks.
+/// Cases that differ in block size only.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Streams {
     through: Through,
     way: Way,
-    /// What a sender hands to its kernel at a time, 64 to 1048576 bytes.
+    /// Block sizes of a sender's writes in bytes, 64 to 1 048 576.
     blocks: Vec<u32>,
 }
 
-/// What is between the two ends.
+/// Network path between the endpoints.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Through {
     /// Suimon's switch without an uplink.
     Private,
-    /// Suimon's switch with the world behind its uplink.
+    /// Suimon's switch with the external network behind its uplink.
     External,
-    /// The kernel's bridge.
+    /// Bridge of the kernel.
     LinuxBridge,
-    /// A pair of veth: no VM, no switch.
+    /// veth pair without VM or switch.
     Native,
 }
 
-/// Who sends to whom.
+/// Set of senders and receivers.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Way {
     OneToOne,
     FourToOne,
     OneToFour,
-    /// A VM to the world.
+    /// From a VM to the external network.
     Out,
-    /// The world to a VM.
+    /// From the external network to a VM.
     In,
 }
 
-/// A case.
+/// Network path, endpoints and block size of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Combination {
     pub(crate) through: Through,
@@ -108,7 +109,7 @@ impl Way {
         }
     }
 
-    /// VMs that take part, without the world.
+    /// Returns the number of VMs involved.
     pub(crate) const fn vms(self) -> u8 {
         match self {
             Self::OneToOne => 2,
@@ -117,7 +118,7 @@ impl Way {
         }
     }
 
-    /// Whether one of the ends is the world.
+    /// Returns true if one endpoint is in the external network.
     pub(crate) const fn has_world(self) -> bool {
         matches!(self, Self::Out | Self::In)
     }

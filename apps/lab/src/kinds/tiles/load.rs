@@ -1,4 +1,4 @@
-//! The loads of tiles: all together, or one VM alone.
+//! Load of tiles: all VMs together, or one VM alone.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::loads::web::{Connections, Profile, WebClients};
 use crate::record::Series;
 use crate::sampling::{SECOND, Sampler, Sums};
 
-/// Which VMs are loaded.
+/// VMs under load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loaded {
     Java,
@@ -24,16 +24,16 @@ enum Loaded {
     All,
 }
 
-/// What came of it.
+/// Result of a load.
 pub(super) struct Done {
     pub(super) tiles: Vec<Rates>,
-    /// Transactions that were repeated and requests that failed.
+    /// Number of repeated transactions and failed requests.
     pub(super) errors: f64,
     pub(super) sums: Sums,
     pub(super) series: Vec<Series>,
 }
 
-/// Loads a scene.
+/// Load generators of a setup.
 pub(super) struct Load<'a> {
     pub(super) rig: &'a Rig,
     pub(super) program: &'a OrderEntry,
@@ -41,7 +41,7 @@ pub(super) struct Load<'a> {
     pub(super) desk: &'a Desk<'a>,
 }
 
-/// The programs that load one tile.
+/// Client processes of one tile.
 #[derive(Default)]
 struct Asking {
     java: Option<Process>,
@@ -50,7 +50,7 @@ struct Asking {
 }
 
 impl Load<'_> {
-    /// What each kind does while all others have nothing to do: those of the first tile.
+    /// Returns the rate of each kind of VM while all others are idle, measured on the first tile.
     pub(super) fn alone(&self, scene: &mut Scene) -> Result<Rates> {
         let mut alone = Rates::default();
         for loaded in [Loaded::Java, Loaded::Database, Loaded::Web] {
@@ -65,7 +65,7 @@ impl Load<'_> {
         Ok(alone)
     }
 
-    /// All VMs of all tiles at once.
+    /// Loads all VMs of all tiles at once.
     pub(super) fn together(&self, scene: &mut Scene) -> Result<Done> {
         let count = scene.tiles.len();
         self.run(scene, count, Loaded::All)
@@ -78,7 +78,7 @@ impl Load<'_> {
             asking.push(self.begin(tile, &scene.client, loaded)?);
         }
         self.desk.wait(Duration::from_secs(self.settings.warm_up_s))?;
-        // What each VM does alone is what the score is divided by, and is not looked into.
+        // Rates of VMs alone are only the divisor of the score and are not profiled.
         let profile = (loaded == Loaded::All).then(|| self.desk.profile());
         let mut sampler = Sampler::begin(Some(&scene.daemon))?;
         sampler.watch(self.desk, Duration::from_secs(self.settings.measure_s), SECOND)?;
@@ -125,7 +125,7 @@ impl Load<'_> {
         if is(Loaded::Web) {
             let seconds = self.settings.warm_up_s + self.settings.measure_s;
             let http = self.settings.connections;
-            // As the simulator has it: a tenth of requests is by HTTPS.
+            // One tenth of the requests use HTTPS, as in the simulator.
             let connections = Connections { http, https: http.div_ceil(9) };
             let (to, profile) = (tile.web_guest().address(), Profile::STD_CGI);
             asking.web = Some(WebClients::start(rig, from, &to, profile, connections, seconds)?);

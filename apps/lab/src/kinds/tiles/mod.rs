@@ -1,8 +1,8 @@
-//! Kind `tiles`: a tile is a Java, a database, a web and an idle VM, all light guests on one switch
-//! with disks of one store; a case has so many tiles, all loaded at once.
+//! Kind `tiles`: each tile consists of a Java, a database, a web and an idle VM, all namespace
+//! guests on one switch with disks of one store. A case is a number of tiles, all loaded at once.
 //!
-//! What one VM of each kind does alone is measured in each part before the tiles are loaded, so
-//! that a score compares what was measured one after the other.
+//! Each part first measures one VM of each kind alone, so that a score relates values that were
+//! measured in succession.
 
 mod load;
 mod scene;
@@ -22,7 +22,7 @@ use load::Load;
 use scene::Scene;
 use score::Score;
 
-/// `[settings]` of plans of kind `tiles`.
+/// Table `[settings]` of plans of kind `tiles`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
@@ -30,23 +30,23 @@ pub(crate) struct Settings {
     tiles: Vec<usize>,
     /// CPUs of each application VM, 1 to 64.
     vcpus: usize,
-    /// Size of a database's disk, 256 to 65 536.
+    /// Size of a database's disk in MiB, 256 to 65 536.
     disk_mib: u64,
-    /// That ask a database at once, 1 to 256.
+    /// Number of client threads of each database, 1 to 256.
     threads: u32,
-    /// 1 to 64.
+    /// Number of tables, 1 to 64.
     tables: u32,
-    /// Of each table, 100 to 10 million.
+    /// Rows per table, 100 to 10 million.
     rows: u32,
-    /// To a web VM, 1 to 1000.
+    /// Number of connections to each web VM, 1 to 1000.
     connections: u32,
-    /// Of a JVM, 64 to 65 536.
+    /// Size of a JVM's heap in MiB, 64 to 65 536.
     heap_mib: u32,
     warm_up_s: u64,
     measure_s: u64,
 }
 
-/// The experiment.
+/// Experiment of kind `tiles`.
 pub(crate) struct Tiles {
     settings: Settings,
     compiled: Option<(OrderEntry, Rig)>,
@@ -111,8 +111,8 @@ impl Experiment for Tiles {
         let case = |tiles: &usize| {
             let s = if *tiles == 1 { "" } else { "s" };
             let words = Words::new(format!("{tiles} tile{s}"), format!("{tiles} タイル"));
-            // Three alone and all together; a JVM takes some seconds until it begins. A database
-            // takes some seconds until it is there.
+            // Three measurements of VMs alone and one of all tiles. A JVM and each database take
+            // some seconds to start.
             Case::new(format!("tiles.{tiles}"), words, (4 * (span + 2) + 7 * *tiles as u64) as f64)
         };
         self.settings.tiles.iter().map(case).collect()

@@ -1,4 +1,4 @@
-//! Tiles of light guests on one switch, whose databases lie on disks of one store.
+//! Setup: tiles of namespace guests on one switch, with databases on disks of one store.
 
 use std::fmt::Write as _;
 
@@ -12,16 +12,16 @@ use crate::loads::vcpus::Vcpus;
 use crate::loads::web::WebServer;
 use crate::machine::cpus;
 
-/// VMs of a tile: Java, database, web, idle.
+/// Names of the VMs of a tile.
 const KINDS: [&str; 4] = ["java", "database", "web", "idle"];
-/// Of a tile that have CPUs of their own.
+/// Number of VMs in a tile that have CPUs of their own.
 const APPLICATIONS: usize = 3;
-/// What the simulator answers to a request with.
+/// Size of a response in bytes, as in the simulator.
 const FILE_BYTES: usize = 6200;
 const FIRST_ADDRESS: usize = 20;
 const CLIENT_ADDRESS: u8 = 10;
 
-/// The VMs of one tile. Dropped from the top.
+/// VMs of one tile. Fields are dropped in order.
 pub(super) struct Tile {
     pub(super) database: Database,
     _web: WebServer,
@@ -32,7 +32,7 @@ pub(super) struct Tile {
     _guests: [LightGuest; 2],
 }
 
-/// Everything that runs but the load. Dropped from the top.
+/// Setup of the measurement, except the load. Fields are dropped in order.
 pub(super) struct Scene {
     pub(super) tiles: Vec<Tile>,
     pub(super) daemon: Daemon,
@@ -52,7 +52,7 @@ impl Scene {
         ]
     }
 
-    /// Of the disks of so many tiles.
+    /// Returns the total size of the disks of `tiles` tiles in MiB.
     pub(super) fn disks_mib(settings: &Settings, tiles: usize) -> u64 {
         settings.disk_mib * tiles as u64
     }
@@ -131,7 +131,7 @@ impl Tile {
         })
     }
 
-    /// Where its web server is.
+    /// Returns the guest of the tile's web server.
     pub(super) fn web_guest(&self) -> &LightGuest {
         &self.web_guest
     }

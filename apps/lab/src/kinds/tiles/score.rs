@@ -1,6 +1,6 @@
-//! The score of tiles. It is that of the simulator: see `docs/experiments.md`.
+//! Score of tiles, defined as in the simulator: see `docs/experiments.md`.
 
-/// What the application VMs of one tile do in a second; or one VM of each kind alone.
+/// Rates per second of the application VMs of one tile, or of one VM of each kind alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rates {
     pub(super) java: f64,
@@ -9,27 +9,27 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// A tile's score: the mean of what its VMs do over what one of their kind does alone.
+    /// Returns the score of a tile: the mean of its VMs' rates relative to those of one VM alone.
     pub(super) fn score(&self, alone: &Self) -> f64 {
         let shares = self.shares(alone);
         shares.iter().sum::<f64>() / shares.len() as f64
     }
 
-    /// What each does over what it does alone: Java, database, web.
+    /// Returns the rate of each VM relative to one VM alone: Java, database, web.
     fn shares(&self, alone: &Self) -> [f64; 3] {
-        // What does nothing alone was refused before.
+        // Rates of 0 for a VM alone were rejected earlier.
         [self.java / alone.java, self.database / alone.database, self.web / alone.web]
     }
 }
 
-/// Of all tiles of a machine.
+/// Score of all tiles of a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Score {
-    /// The sum over tiles.
+    /// Sum of the tiles' scores.
     pub(super) system: f64,
-    /// Of the tile that has the least.
+    /// Lowest score of a tile.
     pub(super) least: f64,
-    /// The sum over tiles, kind by kind: Java, database, web. Their mean is the system's.
+    /// Sums over tiles by kind of VM: Java, database, web. Their mean is the score of the system.
     pub(super) kinds: [f64; 3],
 }
 

@@ -1,4 +1,4 @@
-//! TCP sessions from the guests to the outside.
+//! Load: TCP sessions from the guests to the external network.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use suimon_rig::{Process, Rig, until};
 
 use super::scene::{FAR, Scene};
 
-/// Sessions of one iperf3, which takes 128 at most.
+/// Number of sessions per iperf3, which supports at most 128.
 const SESSIONS_PER_CLIENT: u32 = 105;
 const PORT_FIRST: u16 = 5300;
-/// How long all sessions may take to be there: a client opens one after another, and each
-/// SYN that is lost costs it a second or more.
+/// Time limit for all sessions to be established. A client opens them one after the other, and each
+/// lost SYN takes 1 s or more.
 const SESSIONS_LIMIT: Duration = Duration::from_secs(180);
 const CONNECT_MS: &str = "60000";
-/// The switch's processors go first where CPUs are few, as a hypervisor's own work does.
+/// Lower priority of the load, so that workers of the switch precede it where CPUs are few.
 const NICE: [&str; 3] = ["nice", "-n", "10"];
 
-/// The sessions under way.
+/// Sessions in progress with their clients.
 #[derive(Default)]
 pub(crate) struct Load {
     sessions: u32,
@@ -31,7 +31,7 @@ struct Client {
 }
 
 impl Load {
-    /// Gives each guest so many sessions. If it has them it keeps them.
+    /// Sets the number of sessions of each guest. Unchanged sessions continue.
     pub(crate) fn set(
         &mut self,
         rig: &Rig,
@@ -78,7 +78,7 @@ impl Load {
             let process = guest.namespace.start(rig, "client", &words)?;
             self.clients.push(Client { process, sessions: part });
         }
-        // And one for each client's own words.
+        // Each client also has a control connection.
         let wanted = scene.guests.len() * sessions as usize + self.clients.len();
         until("established sessions", SESSIONS_LIMIT, || {
             for client in &mut self.clients {
@@ -90,7 +90,7 @@ impl Load {
         })
     }
 
-    /// Sessions that have ended though nobody ended them.
+    /// Returns the number of sessions that ended unexpectedly.
     pub(crate) fn lost(&mut self) -> u32 {
         let clients = self.clients.iter_mut();
         clients.filter_map(|of| (!of.process.is_running()).then_some(of.sessions)).sum()

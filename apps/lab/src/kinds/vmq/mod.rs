@@ -1,7 +1,7 @@
-//! Kind `vmq`: light guests, a team of uplinks and a switch behind it. Every second is recorded
-//! what was carried, and which processor works off how many queues.
+//! Kind `vmq`: namespace guests, a team of uplinks and a switch behind it. Throughput and the
+//! number of queues per worker are recorded each second.
 //!
-//! A case is a combination of team mode and algorithm; its phases follow one another in one part.
+//! A case is a combination of team mode and algorithm. Its phases follow one another in one part.
 
 mod load;
 mod scene;
@@ -20,10 +20,10 @@ use scene::Scene;
 use second::{series, sum_up};
 pub(crate) use settings::Settings;
 
-/// How long everything may take to be ready before the first phase.
+/// Time limit for the setup to be ready before the first phase.
 const READY_LIMIT: Duration = Duration::from_secs(30);
 
-/// The experiment.
+/// Experiment of kind `vmq`.
 pub(crate) struct Vmq {
     settings: Settings,
 }
@@ -81,7 +81,7 @@ impl Experiment for Vmq {
         let combinations = self.settings.combinations().into_iter();
         let case = |of: settings::Combination<'_>| {
             let words = Words::same(format!("{}, {}", of.mode, of.algorithm));
-            // And some seconds for the daemon, the team and the sessions to be there.
+            // Includes some seconds for the start of the daemon, the team and the sessions.
             Case::new(of.id(), words, seconds as f64 + 8.0)
         };
         combinations.map(case).collect()

@@ -1,6 +1,6 @@
-//! Guests, a suimond with a team, and a switch behind it: a bond of Open vSwitch for LACP,
-//! a static group of the kernel's traffic control, or the kernel's bridge for a team that
-//! is independent of it.
+//! Setup: guests, a daemon with a team, and a switch behind it: a bond of Open vSwitch for LACP, a
+//! static group made with the kernel's traffic control, or the kernel's bridge for a
+//! switch-independent team.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use suimon_rig::{Daemon, LightGuest, Namespace, Rig, Veth, make_static_group, ru
 use super::second::{Processor, Second};
 use super::settings::{Combination, Settings};
 
-/// The address behind the team.
+/// Address behind the team.
 pub(crate) const FAR: &str = "10.77.0.1";
 
-/// Everything that runs but the load. Dropped from the top.
+/// Setup of the measurement, except the load. Fields are dropped in order.
 pub(crate) struct Scene {
     daemon: Daemon,
     pub(crate) guests: Vec<LightGuest>,
@@ -24,7 +24,7 @@ pub(crate) struct Scene {
     far: Far,
 }
 
-/// What is behind the team.
+/// Switch behind the team.
 enum Far {
     Bridge(Namespace),
     Group(Namespace),
@@ -47,13 +47,14 @@ impl Far {
         }
     }
 
-    /// Makes devices of its namespace ports of one switch; returns the device that has
-    /// its addresses.
+    /// Makes devices of the namespace ports of one switch. Returns the device that has its
+    /// addresses.
     fn join(&mut self, rig: &Rig, devices: &[String]) -> Result<String> {
         match self {
             Self::Group(namespace) => make_static_group(rig, namespace, devices),
             Self::Bond(switch) => {
-                // Otherwise the kernel there answers for the bridge with a link's address.
+                // Without this, the kernel would answer ARP requests for the bridge with a link's
+                // MAC address.
                 for device in devices {
                     switch.namespace().run(&["ip", "link", "set", device, "arp", "off"])?;
                 }
@@ -72,7 +73,7 @@ impl Far {
     }
 }
 
-/// What the NICs have carried at a time.
+/// Bytes carried by the NICs up to a point in time.
 pub(crate) struct Carried {
     time: Instant,
     bytes: u64,
@@ -108,7 +109,7 @@ impl Scene {
             let (near, far) = (rig.device("n"), rig.device("f"));
             wires.push(Veth::new(&near, &far, far_side.namespace())?);
             let _ = write!(host, "[[uplink]]\nname = \"up{at}\"\ndevice = \"{near}\"\n");
-            // Open vSwitch takes what comes over a veth for complete, checksums included.
+            // Open vSwitch assumes complete checksums in frames received from a veth device.
             run(&["ethtool", "-K", &near, "tx", "off"])?;
             far_ends.push(far);
         }
@@ -131,7 +132,7 @@ impl Scene {
         Ok(scene)
     }
 
-    /// Where the outside is.
+    /// Returns the namespace of the external network.
     pub(crate) fn far(&self) -> &Namespace {
         self.far.namespace()
     }
@@ -141,7 +142,7 @@ impl Scene {
         self.daemon.ok(&["vmq", "set", "team", &setting]).map(drop)
     }
 
-    /// What all NICs have carried, both ways.
+    /// Returns the bytes carried by all NICs in both directions.
     pub(crate) fn carried(&self) -> Result<Carried> {
         let nics = self.get("/1.0/nics")?;
         let nics = nics.as_array().context("no list of NICs")?;
@@ -150,7 +151,7 @@ impl Scene {
         Ok(Carried { time: Instant::now(), bytes: bytes.sum() })
     }
 
-    /// How things are, and what was carried between two times.
+    /// Returns the current assignment of queues, and the throughput between two readings.
     pub(crate) fn second(&self, began: Instant, before: &Carried, now: &Carried) -> Result<Second> {
         let vmq = self.get("/1.0/vmq/team")?;
         let list = vmq["processors"].as_array().context("no processors")?;

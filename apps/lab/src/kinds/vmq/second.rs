@@ -1,24 +1,24 @@
-//! What happened in each second, and in each phase.
+//! Records of each second, and their evaluation by phase.
 
 use std::collections::BTreeMap;
 
 use crate::record::{Part, Series};
 
-/// About one second.
+/// Values of about one second.
 #[derive(Clone, Debug)]
 pub(crate) struct Second {
-    /// Seconds since the first phase began.
+    /// Seconds since the start of the first phase.
     pub(crate) at_s: f64,
-    /// What the NICs carried, both ways.
+    /// Throughput of the NICs in both directions.
     pub(crate) bits_per_second: f64,
     pub(crate) processors: Vec<Processor>,
 }
 
-/// A processor that VMQ may use.
+/// Worker that VMQ may use.
 #[derive(Clone, Debug)]
 pub(crate) struct Processor {
     pub(crate) processor: u64,
-    /// Queues that it works off.
+    /// Number of queues assigned to the worker.
     pub(crate) queues: u64,
     pub(crate) load_percent: f64,
 }
@@ -29,8 +29,8 @@ impl Second {
     }
 }
 
-/// Adds the values of a phase: processors used and what was carried, medians of its second half;
-/// and after how many seconds the processors used were as many as in its last one.
+/// Adds the values of a phase: number of workers used and throughput, as medians of its second
+/// half, and the time until the number of workers reached its final value.
 pub(crate) fn sum_up(part: &mut Part, phase: usize, seconds: &[Second]) {
     let half = seconds.get(seconds.len() / 2..).unwrap_or_default();
     let median = |mut values: Vec<f64>| {
@@ -49,7 +49,7 @@ pub(crate) fn sum_up(part: &mut Part, phase: usize, seconds: &[Second]) {
     part.value(&format!("settled-{phase}"), after);
 }
 
-/// What charts show.
+/// Returns the series shown in charts.
 pub(crate) fn series(seconds: &[Second]) -> Vec<Series> {
     let mut queues: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
     let mut loads: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
@@ -59,7 +59,7 @@ pub(crate) fn series(seconds: &[Second]) -> Vec<Series> {
             loads.entry(of.processor).or_default().push((second.at_s, of.load_percent));
         }
     }
-    // A processor that never had a queue is not shown: there may be many.
+    // Workers that never had a queue are omitted, since there may be many.
     queues.retain(|_, points| points.iter().any(|(_, count)| *count > 0.0));
     let series = |group: &str, unit: &str, processor: u64, points| Series {
         group: group.to_owned(),

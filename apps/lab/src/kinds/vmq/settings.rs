@@ -1,4 +1,4 @@
-//! Settings: what is set up, and what load comes when.
+//! Settings of plans of kind `vmq`: setup and sequence of loads.
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
@@ -6,42 +6,43 @@ use serde::{Deserialize, Serialize};
 use crate::kinds::bounds::check_bounds;
 use crate::words::Words;
 
-/// `[settings]` of plans of kind `vmq`.
+/// Table `[settings]` of plans of kind `vmq`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// Guests, 1 to 32.
+    /// Number of guests, 1 to 32.
     pub(crate) guests: u8,
-    /// Members of the team, 2 to 8.
+    /// Number of members of the team, 2 to 8.
     pub(crate) uplinks: u8,
-    /// Processors of the switch, 1 to 64; they float.
+    /// Number of unpinned workers, 1 to 64.
     pub(crate) processors: u16,
-    /// How many of them VMQ may use at first.
+    /// Number of workers that VMQ may use initially.
     pub(crate) max_processors: u16,
-    /// Team modes.
+    /// Team modes to measure.
     pub(crate) modes: Vec<String>,
-    /// Team algorithms; each is run in each mode.
+    /// Team algorithms, each measured in each mode.
     pub(crate) algorithms: Vec<String>,
-    /// What a session sends at most, in bits per second; without it as much as it can.
+    /// Limit of a session's rate in bits per second; no limit if absent.
     pub(crate) session_bps: Option<u64>,
-    /// One after another.
+    /// Phases in chronological order.
     #[serde(rename = "phase")]
     pub(crate) phases: Vec<Phase>,
 }
 
-/// A time in which the load stays.
+/// Phase of a part, with constant load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Phase {
-    /// How long.
+    /// Length of the phase in seconds.
     pub(crate) seconds: u64,
-    /// TCP sessions of each guest. As many as in the phase before go on as they are.
+    /// Number of TCP sessions of each guest. Sessions of the previous phase continue as far as
+    /// needed.
     pub(crate) sessions: u32,
-    /// Sets how many processors VMQ may use, before the load changes.
+    /// Number of workers that VMQ may use, set before the load changes; unchanged if absent.
     pub(crate) max_processors: Option<u16>,
 }
 
-/// A mode with an algorithm.
+/// Mode and algorithm of a case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Combination<'a> {
     pub(crate) mode: &'a str,
@@ -49,14 +50,14 @@ pub(crate) struct Combination<'a> {
 }
 
 impl Combination<'_> {
-    /// The case's id.
+    /// Returns the id of the case.
     pub(crate) fn id(self) -> String {
         format!("{}+{}", self.mode, self.algorithm)
     }
 }
 
 impl Phase {
-    /// What changes when it begins.
+    /// Returns a description of the change at the start of the phase.
     pub(crate) fn words(&self) -> Words {
         let (sessions, most) = (self.sessions, self.max_processors);
         let (mut en, mut ja) = (plural(sessions, "session"), format!("{sessions} セッション"));
@@ -69,7 +70,7 @@ impl Phase {
 }
 
 impl Settings {
-    /// Whether it is possible. What a team may be is the daemon's to say.
+    /// Checks the settings. The daemon checks properties of teams.
     pub(crate) fn check(&self) -> Result<()> {
         check_bounds(&[
             ("guests", self.guests.into(), 1, 32),
@@ -86,7 +87,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Every algorithm in every mode.
+    /// Returns all combinations of modes and algorithms.
     pub(crate) fn combinations(&self) -> Vec<Combination<'_>> {
         let of_mode =
             |mode| self.algorithms.iter().map(move |algorithm| Combination { mode, algorithm });

@@ -1,6 +1,7 @@
-//! Kind `web`: web VMs with nginx and CGI, asked by wrk from outside in WebBench's two profiles.
+//! Kind `web`: web VMs with nginx and CGI, loaded from the external network by wrk with two
+//! profiles of WebBench.
 //!
-//! A case is a profile with or without VMQ at a number of web VMs.
+//! A case is a profile, VMQ enabled or disabled, and a number of web VMs.
 
 mod settings;
 
@@ -20,10 +21,10 @@ use crate::words::Words;
 use settings::Combination;
 pub(crate) use settings::Settings;
 
-/// Until the daemon and the servers of a case are there.
+/// Setup time of a case in seconds: daemon and servers.
 const SET_UP_S: f64 = 4.0;
 
-/// The experiment.
+/// Experiment of kind `web`.
 pub(crate) struct Web {
     settings: Settings,
 }
@@ -140,7 +141,7 @@ fn part(served: &[Served], sampler: &Sampler<'_>) -> Part {
     let sum = |of: fn(&Served) -> f64| served.iter().map(of).sum::<f64>();
     let (requests, rate) = (sum(|of| of.requests).max(1.0), sum(|of| of.requests_per_s));
     let sums = sampler.sums();
-    // Clients may begin a moment before the first look: by rates, not by counts.
+    // Rates are used instead of counts, since clients may start before the first sample.
     let each = |ns: f64| ns / 1e3 / sums.span_s / rate;
     part.value("requests", rate);
     part.value("cpu", sums.cpu_percent);

@@ -1,4 +1,4 @@
-//! Settings: how many web VMs there are, and what is asked of them.
+//! Settings of plans of kind `web`: number of web VMs, and load.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -7,29 +7,29 @@ use crate::kinds::bounds::check_bounds;
 use crate::loads::web::{Connections, Profile};
 use crate::words::Words;
 
-/// `[settings]` of plans of kind `web`.
+/// Table `[settings]` of plans of kind `web`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// Each number of web VMs is a case, 1 to 16.
+    /// Numbers of web VMs, 1 to 16; each is a case.
     pub(crate) vms: Vec<u8>,
-    /// Each with each.
+    /// Profiles, each measured with each setting of VMQ.
     profiles: Vec<ProfileName>,
-    /// Whether NICs have queues of their own.
+    /// Settings of VMQ: true if NICs have queues of their own.
     vmq: Vec<bool>,
-    /// Processors of the switch, 1 to 16; they float.
+    /// Number of unpinned workers, 1 to 16.
     pub(crate) processors: u16,
-    /// Of each web VM by HTTP, 1 to 1000.
+    /// Number of HTTP connections to each web VM, 1 to 1000.
     http_connections: u32,
-    /// Of each web VM by HTTPS, 1 to 1000.
+    /// Number of HTTPS connections to each web VM, 1 to 1000.
     https_connections: u32,
-    /// What an answer has, 1 to 65536.
+    /// Size of a response in bytes, 1 to 65 536.
     pub(crate) file_bytes: usize,
-    /// How long each case is measured, 2 to 3600.
+    /// Measuring time of each case in seconds, 2 to 3600.
     pub(crate) seconds: u64,
 }
 
-/// What is asked.
+/// Profile of requests.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 enum ProfileName {
@@ -37,7 +37,7 @@ enum ProfileName {
     MinCgi,
 }
 
-/// A case.
+/// Profile, VMQ setting and number of VMs of a case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Combination {
     profile: ProfileName,

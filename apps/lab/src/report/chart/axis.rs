@@ -1,6 +1,6 @@
-//! From numbers to places, and where ticks are.
+//! Axes: conversion of values to coordinates, and tick marks.
 
-/// An axis from one number to another, drawn between two places.
+/// Axis for a range of values between two coordinates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     from: f64,
@@ -11,7 +11,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// One from 0, or from the least number if it is negative, to a round number.
+    /// Returns a linear axis from 0, or from the lowest value if negative, to a round number.
     pub(super) fn linear(least: f64, most: f64, begins: f64, ends: f64) -> Self {
         let least = least.min(0.0);
         let most = if most > least { most } else { least + 1.0 };
@@ -20,20 +20,20 @@ impl Axis {
         Self { from, to, begins, ends, is_log: false }
     }
 
-    /// One that ends where its numbers end.
+    /// Returns a linear axis whose ends are those of the range.
     pub(super) fn tight(from: f64, to: f64, begins: f64, ends: f64) -> Self {
         let to = if to > from { to } else { from + 1.0 };
         Self { from, to, begins, ends, is_log: false }
     }
 
-    /// One by powers of two, of positive numbers.
+    /// Returns a base-2 logarithmic axis of positive values.
     pub(super) fn log(from: f64, to: f64, begins: f64, ends: f64) -> Self {
         let from = from.max(f64::MIN_POSITIVE);
         let to = if to > from { to } else { from * 2.0 };
         Self { from, to, begins, ends, is_log: true }
     }
 
-    /// Where a number is.
+    /// Returns the coordinate of a value.
     pub(super) fn place(&self, value: f64) -> f64 {
         let share = if self.is_log {
             (value.max(f64::MIN_POSITIVE) / self.from).log2() / (self.to / self.from).log2()
@@ -43,7 +43,7 @@ impl Axis {
         self.begins + (self.ends - self.begins) * share
     }
 
-    /// Round numbers on it.
+    /// Returns round values for ticks.
     pub(super) fn ticks(&self, wanted: u32) -> Vec<f64> {
         let step = step(self.to - self.from, wanted);
         let first = (self.from / step).ceil();
@@ -52,7 +52,8 @@ impl Axis {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, of which so many or fewer are in a span.
+/// Returns the step of ticks: 1, 2 or 5 times a power of ten, with at most `wanted` steps in the
+/// span.
 fn step(span: f64, wanted: u32) -> f64 {
     let rough = span / f64::from(wanted.max(1));
     let power = 10_f64.powf(rough.log10().floor());
@@ -72,7 +73,7 @@ mod tests {
         assert_eq!(axis.place(100.0), 0.0);
         let axis = Axis::linear(-3.0, 0.4, 0.0, 10.0);
         assert_eq!(axis.ticks(4), [-3.0, -2.0, -1.0, 0.0, 1.0]);
-        // Nothing at all is drawn too.
+        // An empty range is drawn too.
         assert_eq!(Axis::linear(0.0, 0.0, 0.0, 10.0).place(0.0), 0.0);
     }
 

@@ -1,4 +1,4 @@
-//! Bars by case, with intervals.
+//! Bar charts by case, with confidence intervals.
 
 use super::axis::Axis;
 use super::canvas::Canvas;
@@ -9,7 +9,7 @@ use crate::record::{Case, Run};
 use crate::words::Words;
 use suimon_lab_run::Estimate;
 
-/// One drawing for each unit of the chart's measures.
+/// Draws one chart for each unit of the chart's measures.
 pub(super) fn bars(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
     let mut units: Vec<&str> = Vec::new();
     for measure in chart.measures.iter().filter_map(|id| run.measure(id)) {
@@ -66,7 +66,7 @@ fn of_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<Stri
                 );
             }
         }
-        // Two rows where names are long beside each other.
+        // Long names are placed in two alternating rows.
         let row = if bars.len() > 4 && at % 2 == 1 { 28.0 } else { 15.0 };
         let letters = ((slot * 1.7 / 6.5) as usize).max(6);
         canvas.text(middle, bottom + row, "middle", &cut(&case.words, letters));
@@ -80,7 +80,7 @@ fn of_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<Stri
     Some(framed(&heading, &canvas.finish(&chart.title), &legend, &[]))
 }
 
-/// So many letters of each language at most.
+/// Truncates both languages to a number of characters.
 fn cut(words: &Words, letters: usize) -> Words {
     let cut = |text: &str, letters: usize| {
         if text.chars().count() <= letters {
@@ -88,6 +88,6 @@ fn cut(words: &Words, letters: usize) -> Words {
         }
         text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
     };
-    // A Japanese letter is as wide as two.
+    // Japanese characters are about twice as wide.
     Words::new(cut(&words.en, letters), cut(&words.ja, letters * 2 / 3))
 }

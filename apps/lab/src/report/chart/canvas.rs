@@ -1,11 +1,11 @@
-//! An SVG with axes.
+//! SVG drawing with axes.
 
 use super::axis::Axis;
 use crate::number::number;
 use crate::report::page::{escaped, spans};
 use crate::words::Words;
 
-/// Classes `k0` and so on of the page.
+/// Number of colours, defined by the page's classes `k0` and so on.
 pub(super) const COLOURS: usize = 8;
 
 const TOP: f64 = 18.0;
@@ -13,7 +13,7 @@ const RIGHT: f64 = 14.0;
 const BOTTOM: f64 = 34.0;
 const LEFT: f64 = 58.0;
 
-/// A drawing under way.
+/// Drawing in progress.
 pub(super) struct Canvas {
     width: f64,
     height: f64,
@@ -25,17 +25,17 @@ impl Canvas {
         Self { width, height, body: String::new() }
     }
 
-    /// Where the x axis is: from, to.
+    /// Returns the horizontal range of the plot area: left, right.
     pub(super) fn across(&self) -> (f64, f64) {
         (LEFT, self.width - RIGHT)
     }
 
-    /// Where the y axis is: from the bottom to the top.
+    /// Returns the vertical range of the plot area: bottom, top.
     pub(super) fn up(&self) -> (f64, f64) {
         (self.height - BOTTOM, TOP)
     }
 
-    /// Lines across at the y axis's ticks, with numbers, and its unit above.
+    /// Draws horizontal lines with numbers at the y axis's ticks, and the unit above.
     pub(super) fn y_axis(&mut self, axis: &Axis, unit: &Words) {
         let (left, right) = self.across();
         for tick in axis.ticks(5) {
@@ -47,7 +47,7 @@ impl Canvas {
         self.text(4.0, 11.0, "start", unit);
     }
 
-    /// Numbers below, and what they are of.
+    /// Draws numbers below the x axis, and its name.
     pub(super) fn x_axis(&mut self, axis: &Axis, ticks: &[f64], name: &Words) {
         let (bottom, _) = self.up();
         for tick in ticks {
@@ -66,7 +66,7 @@ impl Canvas {
             &format!("<text x={x:.1} y={y:.1} text-anchor={anchor}>{}</text>", spans(words));
     }
 
-    /// A dashed line from top to bottom, with a number.
+    /// Draws a numbered dashed vertical line.
     pub(super) fn mark(&mut self, x: f64, number: usize) {
         let (bottom, top) = self.up();
         self.body += &format!("<line class=mark x1={x:.1} x2={x:.1} y1={bottom:.1} y2={top:.1} />");
@@ -119,7 +119,7 @@ impl Canvas {
         );
     }
 
-    /// From the low to the high end of an interval.
+    /// Draws a confidence interval from its low to its high end.
     pub(super) fn whisker(&mut self, x: f64, low: f64, high: f64) {
         self.body += &format!(
             "<path class=whisker d=\"M{x:.1} {low:.1}V{high:.1}M{0:.1} {low:.1}h6M{0:.1} {high:.1}h6\" />",

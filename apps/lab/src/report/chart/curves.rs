@@ -11,10 +11,10 @@ use crate::record::{Case, Run};
 use crate::words::Words;
 use suimon_lab_run::Estimate;
 
-/// How many curves one drawing may have before colours repeat without end.
+/// Largest number of curves in one chart, beyond which colours would repeat too often.
 const CURVES_MOST: usize = 16;
 
-/// One drawing for each measure of the chart.
+/// Draws one chart for each measure.
 pub(super) fn curves(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
     chart.measures.iter().filter_map(|measure| of_measure(chart, run, cases, measure)).collect()
 }
@@ -80,7 +80,7 @@ fn of_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Optio
     Some(framed(&measure.words, &canvas.finish(&measure.words), &legend, &[]))
 }
 
-/// A case's words without the number, which is behind the last comma.
+/// Returns the name of a case without the number after the last comma.
 fn before_number(words: &Words) -> Words {
     let cut = |text: &str, comma: char| {
         text.rsplit_once(comma).map_or(text, |(first, _)| first).trim().to_owned()

@@ -1,4 +1,4 @@
-//! Series over time, as lines or one on the other.
+//! Series over time, as lines or stacked.
 
 use super::axis::Axis;
 use super::canvas::Canvas;
@@ -7,7 +7,7 @@ use crate::plan::Chart;
 use crate::record::{Case, Part, Run, Series};
 use crate::words::Words;
 
-/// One drawing for each case that has series of the chart's group.
+/// Draws one chart for each case with series of the chart's group.
 pub(super) fn over_time(
     chart: &Chart,
     run: &Run,
@@ -21,7 +21,7 @@ pub(super) fn over_time(
         (!series.is_empty()).then_some((*case, part, series))
     });
     let with_series: Vec<_> = with_series.collect();
-    // All of the same height, so that they can be compared.
+    // All charts have the same scale, so that they can be compared.
     let most =
         with_series.iter().map(|(_, _, series)| highest(series, is_stacked)).fold(0.0, f64::max);
     let width = if with_series.len() > 1 { 430.0 } else { 860.0 };
@@ -92,13 +92,13 @@ fn one(
     framed(heading, &canvas.finish(heading), &legend, &marks)
 }
 
-/// The sum of two series that were sampled together.
+/// Returns the sum of two series sampled at the same times.
 fn stacked_on(below: &[(f64, f64)], points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let base = |at: usize| below.get(at).map_or(0.0, |(_, value)| *value);
     points.iter().enumerate().map(|(at, (time, value))| (*time, base(at) + value)).collect()
 }
 
-/// Each value stays until the next sample.
+/// Returns the outline of steps: each value lasts until the next sample.
 fn steps(points: &[(f64, f64)], ends: f64) -> Vec<(f64, f64)> {
     let mut outline = Vec::new();
     for (at, (time, value)) in points.iter().enumerate() {

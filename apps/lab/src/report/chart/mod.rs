@@ -1,4 +1,4 @@
-//! Charts as SVG, drawn with the page's own colours and text in both languages.
+//! Charts as SVG, with colours of the page and text in both languages.
 
 mod axis;
 mod bars;
@@ -13,7 +13,7 @@ use crate::plan::Shape;
 use crate::record::{Case, Run};
 use crate::words::Words;
 
-/// A chart of a plan, as HTML. Nothing if the run has nothing for it.
+/// Draws a chart of a plan as HTML; empty if the run has no values for it.
 pub(crate) fn draw(chart: &crate::plan::Chart, run: &Run) -> String {
     let is_wanted = |case: &&Case| {
         chart.cases.is_empty() || chart.cases.iter().any(|of| case.id.starts_with(of.as_str()))
@@ -36,7 +36,7 @@ pub(crate) fn draw(chart: &crate::plan::Chart, run: &Run) -> String {
     )
 }
 
-/// A drawing with what it is of, and its legend.
+/// Returns a chart with its heading and legend.
 fn framed(heading: &Words, svg: &str, legend: &[(usize, Words)], marks: &[Words]) -> String {
     let mut html = String::from("<figure>");
     if !heading.is_empty() {

@@ -1,4 +1,4 @@
-//! A bar across for each case, divided by measures.
+//! Horizontal bars by case, divided into measures.
 
 use super::canvas::Canvas;
 use super::framed;
@@ -10,8 +10,8 @@ use suimon_lab_run::Estimate;
 
 const ROW: f64 = 34.0;
 
-/// One drawing. Bars are as long as the case's sum is beside the largest, so that what became
-/// less is seen to be less.
+/// Draws one chart. The length of a bar is proportional to the case's sum, so that sums can be
+/// compared.
 pub(super) fn shares(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
     let measures: Vec<_> = chart.measures.iter().filter_map(|id| run.measure(id)).collect();
     let mean = |case: &Case, id: &str| {
@@ -26,7 +26,7 @@ pub(super) fn shares(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
     divided(&chart.title, &names, &unit, rows.collect()).into_iter().collect()
 }
 
-/// A bar for each row, with a part for each name; nothing if all is nothing.
+/// Draws one bar per row, with a part for each name; returns `None` if all values are 0.
 pub(crate) fn divided(
     title: &Words,
     names: &[Words],
@@ -59,7 +59,7 @@ pub(crate) fn divided(
     Some(framed(&Words::default(), &canvas.finish(title), &legend, &[]))
 }
 
-/// About how wide a text is; East Asian letters are twice as wide as others.
+/// Returns the approximate width of a text; East Asian characters are about twice as wide.
 fn room(text: &str) -> f64 {
     text.chars().map(|letter| if letter > '\u{2e80}' { 11.0 } else { 6.0 }).sum()
 }

@@ -1,4 +1,4 @@
-//! The program, and a daemon that is a script: it answers each path with fixed bytes.
+//! Runs the program with a scripted daemon that returns fixed bytes for each path.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,7 +16,7 @@ pub fn operation(state: &str, extra: &str) -> String {
     OPERATION.replace("STATE", state).replace("EXTRA", extra)
 }
 
-/// A daemon that answers a request line that begins so with these bytes.
+/// Daemon that returns these bytes for request lines with these prefixes.
 pub struct Daemon {
     pub dir: TempDir,
     asked: Arc<Mutex<Vec<String>>>,
@@ -73,7 +73,7 @@ fn answer(stream: UnixStream, answers: &[(String, String)], log: &Mutex<Vec<Stri
     let answer = answer.map_or_else(|| json("404 Not Found", "{}"), |(_, answer)| answer.clone());
     let mut stream = stream;
     let _ = stream.write_all(answer.as_bytes());
-    // A follower that is to wait keeps its connection until it leaves.
+    // A streaming response with `WAIT` keeps the connection open until the client closes it.
     if answer.ends_with("WAIT") {
         thread::spawn(move || stream.read(&mut [0]));
     }
@@ -104,7 +104,7 @@ pub fn suimon(args: &[&str], input: &[u8]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Exit code, standard output, standard error.
+/// Returns exit code, standard output and standard error.
 pub fn told(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))

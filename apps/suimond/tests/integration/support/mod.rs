@@ -1,5 +1,5 @@
-//! A daemon's API in this process: the real node, switching plane and server,
-//! with devices that only remember that they are open.
+//! API of a daemon in this process: the real node, switching plane and server, with simulated
+//! devices.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub struct Server {
     pub news: News,
     pub sender: Arc<NewsSender>,
     pub router: axum::Router,
-    /// Its results are in `lab` of the directory.
+    /// Lab with its results in the folder `lab` of `directory`.
     pub lab: Arc<Lab>,
     plane: DataPlane,
 }
@@ -111,7 +111,7 @@ impl Server {
         Self { directory, socket, node, news, sender, router, lab, plane }
     }
 
-    /// With a private switch `lan` and on it the TAP NIC [`WEB`]; its revision is 2.
+    /// Starts with a private switch `lan` and on it the TAP NIC [`WEB`]; the revision is 2.
     pub async fn with_web() -> Self {
         let server = Self::start().await;
         let lan = r#"{"name": "lan", "kind": "private"}"#;
@@ -127,7 +127,7 @@ impl Server {
         exchange(stream, method, path, body, None).await.unwrap()
     }
 
-    /// Status and JSON of the answer.
+    /// Returns status and JSON of the response.
     pub async fn call(&self, method: Method, path: &str, body: &str) -> (u16, Value) {
         json(self.send(method, path, body).await).await
     }
@@ -147,7 +147,7 @@ impl Server {
         self.get(&format!("{}/wait?timeout_s=20", location.unwrap())).await
     }
 
-    /// Lets somebody wait for a thread of the node.
+    /// Stops the node on a thread that may block.
     pub async fn stop(&self) {
         let node = self.node.clone();
         tokio::task::spawn_blocking(move || node.stop()).await.unwrap();
@@ -191,7 +191,7 @@ pub async fn json(answer: Response<Incoming>) -> (u16, Value) {
     (status, value)
 }
 
-/// A certificate for `localhost` and its key, as PEM files.
+/// Creates a certificate for `localhost` and its key as PEM files.
 pub fn certificate(directory: &Path) -> (PathBuf, PathBuf, rcgen::CertifiedKey) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (certificate, key) = (directory.join("cert.pem"), directory.join("key.pem"));
@@ -200,7 +200,7 @@ pub fn certificate(directory: &Path) -> (PathBuf, PathBuf, rcgen::CertifiedKey) 
     (certificate, key, made)
 }
 
-/// Devices that are there, unless they are called `missing…`.
+/// Simulated devices. Devices named `missing…` do not exist.
 struct Remembered;
 
 impl MemberDevices for Remembered {
