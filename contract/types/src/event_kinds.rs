@@ -252,7 +252,7 @@ catalogue! {
     6150 DiskFull "disk_full" Error
         "The store has no space for requests of a disk. They are queued, or fail, as `on_full` says; requests to allocated blocks go on.";
     6151 DiskHasSpace "disk_has_space" Info
-        "The store has space for a disk's requests again.";
+        "A disk's requests do not find the store full any more: one that had found no space has succeeded, or none has found the store full for 10 s, as the text says.";
     6152 StoreNearlyFull "store_nearly_full" Warning
         "More of a store is used than its `full_warning_percent`.";
     6153 StoreHasSpace "store_has_space" Info

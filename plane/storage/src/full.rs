@@ -16,7 +16,7 @@ use suimon_quantity::Time;
 
 use crate::disk::{QueueKind, Service};
 use crate::gate::tell_store;
-use crate::notices::StorageNotice;
+use crate::notices::{FullChange, StorageNotice};
 use crate::request::{Full, Request};
 use crate::work::StorageWork;
 
@@ -146,7 +146,8 @@ impl StorageWork {
             disk.full.since = Some(now);
             self.full_disks.push(disk_number);
             let lasted = Duration::ZERO;
-            self.notices.push(StorageNotice::DiskFull { disk: disk_number, is_full: true, lasted });
+            let change = FullChange::Full;
+            self.notices.push(StorageNotice::DiskFull { disk: disk_number, change, lasted });
         }
         self.look_at_full();
     }
@@ -365,8 +366,9 @@ impl StorageWork {
             return false;
         }
         (full.since, full.expires) = (None, None);
+        let change = if full.has_space { FullChange::HasSpace } else { FullChange::NotNeeded };
         let lasted = self.now.since(since);
-        self.notices.push(StorageNotice::DiskFull { disk: disk_number, is_full: false, lasted });
+        self.notices.push(StorageNotice::DiskFull { disk: disk_number, change, lasted });
         true
     }
 

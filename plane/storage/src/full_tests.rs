@@ -9,6 +9,7 @@ use crate::disk::QueueKind;
 use crate::fakes::{Client, FakeQueue, Payloads};
 use crate::full::{FULL_RETRY_EVERY, FullPolicy};
 use crate::kinds::{CHILDREN, KINDS, Kind};
+use crate::notices::FullChange;
 use crate::work_tests::{Bench, SIZE, WRITE, range};
 use crate::{StorageNotice, StorageWork};
 
@@ -84,9 +85,9 @@ fn fill(mut bench: Bench, kind: Kind, policy: FullPolicy) -> Bench {
     bench
 }
 
-fn fullness(bench: &mut Bench) -> Vec<bool> {
+fn fullness(bench: &mut Bench) -> Vec<FullChange> {
     let of_full = |notice| match notice {
-        StorageNotice::DiskFull { is_full, .. } => Some(is_full),
+        StorageNotice::DiskFull { change, .. } => Some(change),
         StorageNotice::DiskFault { detail, .. } => panic!("a fault: {detail}"),
         _ => None,
     };
@@ -134,7 +135,7 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
             write(&bench, tag, op, offset, 100 + (tag % 10) as u8);
         }
         assert_eq!(pass(&mut bench, Duration::from_secs(300)), [], "{}", kind.name);
-        assert_eq!(fullness(&mut bench), [true], "{}", kind.name);
+        assert_eq!(fullness(&mut bench), [FullChange::Full], "{}", kind.name);
         let view = bench.work.full(bench.disk).unwrap();
         assert_eq!(view.queued, 20);
         assert!(view.lasts >= Duration::from_secs(299), "{view:?}");
@@ -153,7 +154,7 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
         let answers = pass(&mut bench, FULL_RETRY_EVERY * 2);
         let all = (0..20).map(|tag| (tag, DiskOutcome::Done));
         assert_eq!(answers, all.collect::<Vec<_>>(), "{}", kind.name);
-        assert_eq!(fullness(&mut bench), [false], "{}", kind.name);
+        assert_eq!(fullness(&mut bench), [FullChange::HasSpace], "{}", kind.name);
         assert_eq!(bench.work.full(bench.disk), None);
         for block in 0..10 {
             bench.work.wake_queue(bench.queue);
@@ -199,10 +200,10 @@ fn clients_wait_as_long_as_they_are_to_and_the_qemu_of_a_vm_does_not() {
     // All fail at once when that is wanted, and the state ends some time after the last.
     bench.work.set_full_policy(bench.disk, FullPolicy::ERROR);
     assert_eq!(pass(&mut bench, STEP), [(0, DiskOutcome::NoSpace)]);
-    assert_eq!(fullness(&mut bench), [true]);
+    assert_eq!(fullness(&mut bench), [FullChange::Full]);
     assert!(bench.work.full(bench.disk).is_some());
     pass(&mut bench, Duration::from_secs(11));
-    assert_eq!(fullness(&mut bench), [false]);
+    assert_eq!(fullness(&mut bench), [FullChange::NotNeeded]);
 }
 
 #[test]
@@ -281,5 +282,5 @@ fn a_client_whose_requests_are_all_queued_keeps_no_other_from_being_served() {
     let answers = pass(&mut bench, FULL_RETRY_EVERY * 2);
     assert_eq!(answers.len(), 512);
     assert!(answers.iter().all(|(_, outcome)| *outcome == DiskOutcome::Done));
-    assert_eq!(fullness(&mut bench), [true, false]);
+    assert_eq!(fullness(&mut bench), [FullChange::Full, FullChange::HasSpace]);
 }

@@ -153,7 +153,7 @@ pub use full::{FULL_RETRY_EVERY, FullPolicy, FullView};
 pub use idle::IDLE_AFTER;
 pub use latency::Latencies;
 pub use mail::StorageMail;
-pub use notices::{FAULT_EVERY, NOTICES_MAX, StorageNotice};
+pub use notices::{FAULT_EVERY, FullChange, NOTICES_MAX, StorageNotice};
 pub use plane::{PlaneError, StoragePlane};
 pub use plane_mirror::copied_disk;
 pub use plane_suspend::NotResumed;

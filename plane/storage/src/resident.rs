@@ -413,8 +413,8 @@ impl Resident {
                 StorageNotice::DiskStall { disk, stalls, waited } => {
                     id(disk).map(|disk| PlaneNotice::DiskStall { disk, stalls, waited })
                 }
-                StorageNotice::DiskFull { disk, is_full, lasted } => {
-                    id(disk).map(|disk| PlaneNotice::DiskFull { disk, is_full, lasted })
+                StorageNotice::DiskFull { disk, change, lasted } => {
+                    id(disk).map(|disk| PlaneNotice::DiskFull { disk, change, lasted })
                 }
                 StorageNotice::Qos { store, event } => Some(PlaneNotice::Qos { store, event }),
                 StorageNotice::IoFault { detail } => {
