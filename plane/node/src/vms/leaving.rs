@@ -161,6 +161,7 @@ impl Driver {
         }
         match self.ask_to_come(request) {
             Ok((order, leave, handed, far_operation)) => {
+                self.forget_space();
                 self.append(texts::leaves(&self.entry, leave.to.as_str()));
                 self.set_vfs_moving(true);
                 let stage = Stage::Preparing(Box::new(order), far_operation);
