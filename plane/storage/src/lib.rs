@@ -74,6 +74,7 @@ mod exclusive;
 #[cfg(test)]
 mod fakes;
 mod full;
+mod full_moves;
 #[cfg(test)]
 mod full_tests;
 mod gate;
