@@ -260,7 +260,7 @@ catalogue! {
     6154 VmPausedForSpace "vm_paused_for_space" Error
         "A VM is paused because the store of one of its IDE or SATA disks is full; it goes on when there is space.";
     6155 VmContinuedWithSpace "vm_continued_with_space" Info
-        "A VM that was paused because a store was full runs again.";
+        "A VM that was paused because a store was full has run again for 10 s.";
     6201 QosPolicyCreated "qos_policy_created" Info
         "A QoS policy was made.";
     6202 QosPolicyChanged "qos_policy_changed" Info

@@ -145,7 +145,6 @@ fn a_vm_that_is_paused_again_at_once_is_left_alone_for_a_while() {
     wait_until("it is resumed in vain", || resumes(&harness) >= 3);
     assert!(begun.elapsed() >= 2 * LEFT_ALONE, "{:?}", begun.elapsed());
     wait_until("it waits", || reason(&harness).is_some());
-    assert_eq!(state(&harness), VmState::Paused);
     // Such an attempt is no news.
     let told = || {
         [EventKind::VmPausedForSpace, EventKind::VmContinuedWithSpace, EventKind::VmResumed]
