@@ -251,7 +251,7 @@ catalogue! {
     6150 DiskFull "disk_full" Error
         "The store has no space for requests of a disk. They are queued, or fail, as `on_full` says; requests to allocated blocks go on.";
     6151 DiskHasSpace "disk_has_space" Info
-        "The store has space for a disk's requests again.";
+        "A disk's requests do not find the store full any more: one that had found no space has succeeded, or none has found the store full for 10 s, as the text says.";
     6152 StoreNearlyFull "store_nearly_full" Warning
         "More of a store is used than its `full_warning_percent`.";
     6153 StoreHasSpace "store_has_space" Info
@@ -259,7 +259,7 @@ catalogue! {
     6154 VmPausedForSpace "vm_paused_for_space" Error
         "A VM is paused because the store of one of its IDE or SATA disks is full; it goes on when there is space.";
     6155 VmContinuedWithSpace "vm_continued_with_space" Info
-        "A VM that was paused because a store was full runs again.";
+        "A VM that was paused because a store was full has run again for 10 s.";
     6201 QosPolicyCreated "qos_policy_created" Info
         "A QoS policy was made.";
     6202 QosPolicyChanged "qos_policy_changed" Info

@@ -23,6 +23,8 @@ mod node;
 #[cfg(test)]
 mod shared_tests;
 #[cfg(test)]
+mod space_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod vf_tests;

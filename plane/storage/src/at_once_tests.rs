@@ -9,7 +9,7 @@ use suimon_ports::{DiskOp, DiskOutcome, ProcessorWork, Watches};
 use suimon_quantity::{ProcessorId, StoreId};
 use suimon_storage_qos::{Assignment, Capability, Limits, Proposal, Store, StoreSpec};
 
-use crate::command::{Command, Mirrored, Taken};
+use crate::command::{Command, Mirrored, Taken, TakenQueue};
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
 use crate::full::FullPolicy;
 use crate::kinds::KINDS;
@@ -55,7 +55,8 @@ impl Processor {
         let memory = (KINDS[0].create)();
         let image = (KINDS[0].open)(&memory);
         let layers = vec![DiskLayer { image, file: FakeFile::new(memory) }];
-        let queues = vec![(QueueKey::Client(0), Box::new(queue) as _)];
+        let (key, found_full) = (QueueKey::Client(0), Vec::new());
+        let queues = vec![TakenQueue { key, queue: Box::new(queue), found_full }];
         let full = FullPolicy::default();
         let taken =
             Taken { spec: DiskSpec { layers }, full, place, mirror: Mirrored::default(), queues };

@@ -16,6 +16,7 @@ use crate::plane::PlaneError;
 use crate::plane_stores::Peers;
 use crate::plane_views::Looked;
 use crate::queue_key::{QueueKey, Which};
+use crate::request::FoundFull;
 use crate::store::StoreRole;
 
 /// A disk that nobody serves, with its queues.
@@ -24,7 +25,15 @@ pub(crate) struct Taken {
     pub(crate) full: FullPolicy,
     pub(crate) place: Option<DiskPlace>,
     pub(crate) mirror: Mirrored,
-    pub(crate) queues: Vec<(QueueKey, Box<dyn DiskQueue>)>,
+    pub(crate) queues: Vec<TakenQueue>,
+}
+
+/// A queue of a disk that nobody serves.
+pub(crate) struct TakenQueue {
+    pub(crate) key: QueueKey,
+    pub(crate) queue: Box<dyn DiskQueue>,
+    /// Requests that it has taken back because they had found the store full.
+    pub(crate) found_full: FoundFull,
 }
 
 /// What a processor knows of a disk's being copied.

@@ -151,6 +151,8 @@ impl StorageWork {
             if let Some(disk) = self.disks.get_mut(disk_number) {
                 disk.has_failed_commit = true;
             }
+        } else {
+            disk.has_failed_commit = false;
         }
         let is_wanted = self.disks.get(disk_number).is_some_and(|disk| {
             !disk.waiters.is_empty() || disk.obstacle == Some(Obstacle::Commit)

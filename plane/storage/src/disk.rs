@@ -15,6 +15,7 @@ use crate::held::Held;
 use crate::idle::Calm;
 use crate::looking::Looking;
 use crate::notices::FaultPace;
+use crate::request::FoundFull;
 use crate::respite::Respite;
 use crate::tally::DiskCounts;
 
@@ -172,6 +173,12 @@ pub(crate) struct Queue {
     pub(crate) is_unwatched: bool,
     /// It is to be given back, or is broken: nothing more is taken from it.
     pub(crate) is_closing: bool,
+    /// True if it is given back with its disk: the worker that has it next receives again what it takes
+    /// back.
+    pub(crate) is_moving: bool,
+    /// Requests that found the store full at the worker that had it before and were not received yet,
+    /// or that it has taken back.
+    pub(crate) found_full: FoundFull,
 }
 
 impl Queue {
@@ -283,7 +290,7 @@ pub(crate) struct Disk {
     pub(crate) commit: Option<RunningCommit>,
     /// Requests that are answered when the next commit is durable.
     pub(crate) waiters: Vec<usize>,
-    /// Whether a commit has failed; who closes the disk does not wait for another.
+    /// True if the last commit has failed. A disk that is closing is then given up.
     pub(crate) has_failed_commit: bool,
     /// It is to be given back when nothing of it is under way.
     pub(crate) is_closing: bool,

@@ -16,7 +16,7 @@ use suimon_quantity::Time;
 
 use crate::disk::{QueueKind, Service};
 use crate::gate::tell_store;
-use crate::notices::StorageNotice;
+use crate::notices::{FullChange, StorageNotice};
 use crate::request::{Full, Request};
 use crate::work::StorageWork;
 
@@ -90,6 +90,8 @@ pub(crate) struct FullStore {
     expires: Option<Time>,
     /// Before this no commit is begun for which nobody waits.
     commit_at: Time,
+    /// True if queued requests of it go to the worker that has the disk next.
+    is_moving: bool,
 }
 
 impl FullStore {
@@ -100,6 +102,26 @@ impl FullStore {
 
     fn note_found(&mut self, now: Time) {
         (self.found, self.has_space) = (now, false);
+    }
+
+    /// A request that found the store full at another worker is carried out here. Returns true if it is
+    /// the first that this worker has of the disk.
+    pub(crate) fn note_found_before(&mut self, first: Time, now: Time) -> bool {
+        self.repeated += 1;
+        let is_first = self.since.is_none();
+        if is_first {
+            self.note_found(now);
+        }
+        self.since = Some(self.since.map_or(first, |since| since.min(first)));
+        is_first
+    }
+
+    /// Returns the notice of a disk that is given back while it counts as full, unless its requests go
+    /// on to find the store full where it is next.
+    pub(crate) fn end(&self, disk: usize, now: Time) -> Option<StorageNotice> {
+        let since = self.since.filter(|_| !self.is_moving)?;
+        let change = FullChange::NotNeeded;
+        Some(StorageNotice::DiskFull { disk, change, lasted: now.since(since) })
     }
 
     /// When something is to be done. `is_served`: requests can be repeated.
@@ -146,7 +168,8 @@ impl StorageWork {
             disk.full.since = Some(now);
             self.full_disks.push(disk_number);
             let lasted = Duration::ZERO;
-            self.notices.push(StorageNotice::DiskFull { disk: disk_number, is_full: true, lasted });
+            let change = FullChange::Full;
+            self.notices.push(StorageNotice::DiskFull { disk: disk_number, change, lasted });
         }
         self.look_at_full();
     }
@@ -174,7 +197,7 @@ impl StorageWork {
         }
         let is_closing = self.queues.get(queue).is_none_or(|of| of.is_closing);
         if is_closing {
-            return self.leave(number, DiskRequest { tag, op, range });
+            return self.leave(number, DiskRequest { tag, op, range }, first_found);
         }
         self.discharge(number);
         if let Some(request) = self.requests.get_mut(number) {
@@ -226,18 +249,22 @@ impl StorageWork {
 
     /// Leaves a request of a queue that closes to whoever has the queue next, or to its client's next
     /// queue. Returns false if it has to be answered.
-    fn leave(&mut self, number: usize, request: DiskRequest) -> bool {
+    fn leave(&mut self, number: usize, request: DiskRequest, first_found: Time) -> bool {
         let Some(&Request { disk: disk_number, queue: queue_number, .. }) =
             self.requests.get(number)
         else {
             return false;
         };
-        let Some(disk) = self.disks.get(disk_number) else { return false };
+        let Some(disk) = self.disks.get_mut(disk_number) else { return false };
         let Some(queue) = self.queues.get_mut(queue_number) else { return false };
         let is_taken_back =
-            (disk.is_closing || queue.queue.outlives()) && queue.queue.take_back(request);
+            (queue.is_moving || queue.queue.outlives()) && queue.queue.take_back(request);
         if !is_taken_back {
             return false;
+        }
+        if queue.is_moving {
+            queue.found_full.push((request.tag, first_found));
+            disk.full.is_moving = true;
         }
         queue.under_way -= 1;
         // Some of it may have been written.
@@ -251,6 +278,7 @@ impl StorageWork {
 
     /// Lets go of the queued requests of a queue that closes.
     pub(crate) fn release_full(&mut self, queue: usize) {
+        let now = self.now;
         let Some(disk_number) = self.queues.get(queue).map(|of| of.disk) else { return };
         let of_it = |number: &usize| self.requests.get(*number).is_some_and(|of| of.queue == queue);
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
@@ -263,9 +291,9 @@ impl StorageWork {
         self.full_queued -= of_queue.len();
         for number in of_queue {
             let Some(request) = self.requests.get_mut(number) else { continue };
-            request.full = Full::No;
+            let full = core::mem::take(&mut request.full);
             let Request { tag, op, range, .. } = *request;
-            if !self.leave(number, DiskRequest { tag, op, range }) {
+            if !self.leave(number, DiskRequest { tag, op, range }, full.first().unwrap_or(now)) {
                 self.answer_now(number, DiskOutcome::NoSpace);
             }
         }
@@ -285,10 +313,7 @@ impl StorageWork {
         for number in queued {
             let Some(request) = self.requests.get(number) else { continue };
             let kind = self.queues.get(request.queue).map(|of| of.kind);
-            let first = match request.full {
-                Full::Queued(first) | Full::Repeated(first) => first,
-                Full::No => self.now,
-            };
+            let first = request.full.first().unwrap_or(self.now);
             let expires =
                 expiry(first, kind.map_or(Some(Duration::ZERO), |kind| policy.wait(kind)));
             if expires.is_some_and(|expires| expires <= self.now) {
@@ -365,8 +390,9 @@ impl StorageWork {
             return false;
         }
         (full.since, full.expires) = (None, None);
+        let change = if full.has_space { FullChange::HasSpace } else { FullChange::NotNeeded };
         let lasted = self.now.since(since);
-        self.notices.push(StorageNotice::DiskFull { disk: disk_number, is_full: false, lasted });
+        self.notices.push(StorageNotice::DiskFull { disk: disk_number, change, lasted });
         true
     }
 

@@ -9,6 +9,7 @@ use crate::disk::QueueKind;
 use crate::fakes::{Client, FakeQueue, Payloads};
 use crate::full::{FULL_RETRY_EVERY, FullPolicy};
 use crate::kinds::{CHILDREN, KINDS, Kind};
+use crate::notices::FullChange;
 use crate::work_tests::{Bench, SIZE, WRITE, range};
 use crate::{StorageNotice, StorageWork};
 
@@ -84,9 +85,9 @@ fn fill(mut bench: Bench, kind: Kind, policy: FullPolicy) -> Bench {
     bench
 }
 
-fn fullness(bench: &mut Bench) -> Vec<bool> {
+fn fullness(bench: &mut Bench) -> Vec<FullChange> {
     let of_full = |notice| match notice {
-        StorageNotice::DiskFull { is_full, .. } => Some(is_full),
+        StorageNotice::DiskFull { change, .. } => Some(change),
         StorageNotice::DiskFault { detail, .. } => panic!("a fault: {detail}"),
         _ => None,
     };
@@ -134,7 +135,7 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
             write(&bench, tag, op, offset, 100 + (tag % 10) as u8);
         }
         assert_eq!(pass(&mut bench, Duration::from_secs(300)), [], "{}", kind.name);
-        assert_eq!(fullness(&mut bench), [true], "{}", kind.name);
+        assert_eq!(fullness(&mut bench), [FullChange::Full], "{}", kind.name);
         let view = bench.work.full(bench.disk).unwrap();
         assert_eq!(view.queued, 20);
         assert!(view.lasts >= Duration::from_secs(299), "{view:?}");
@@ -153,7 +154,7 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
         let answers = pass(&mut bench, FULL_RETRY_EVERY * 2);
         let all = (0..20).map(|tag| (tag, DiskOutcome::Done));
         assert_eq!(answers, all.collect::<Vec<_>>(), "{}", kind.name);
-        assert_eq!(fullness(&mut bench), [false], "{}", kind.name);
+        assert_eq!(fullness(&mut bench), [FullChange::HasSpace], "{}", kind.name);
         assert_eq!(bench.work.full(bench.disk), None);
         for block in 0..10 {
             bench.work.wake_queue(bench.queue);
@@ -199,10 +200,10 @@ fn clients_wait_as_long_as_they_are_to_and_the_qemu_of_a_vm_does_not() {
     // All fail at once when that is wanted, and the state ends some time after the last.
     bench.work.set_full_policy(bench.disk, FullPolicy::ERROR);
     assert_eq!(pass(&mut bench, STEP), [(0, DiskOutcome::NoSpace)]);
-    assert_eq!(fullness(&mut bench), [true]);
+    assert_eq!(fullness(&mut bench), [FullChange::Full]);
     assert!(bench.work.full(bench.disk).is_some());
     pass(&mut bench, Duration::from_secs(11));
-    assert_eq!(fullness(&mut bench), [false]);
+    assert_eq!(fullness(&mut bench), [FullChange::NotNeeded]);
 }
 
 #[test]
@@ -248,6 +249,89 @@ fn a_disk_that_moves_or_closes_gives_its_requests_back() {
     assert_eq!(bench.work.next_deadline(), None);
 }
 
+/// Gives a disk with its queues, of these kinds, to another worker. Returns the second queue's number.
+fn move_disk(bench: &mut Bench, policy: FullPolicy, kinds: [QueueKind; 2]) -> usize {
+    let work = &mut bench.work;
+    work.close_disk(bench.disk);
+    let mut queues: Vec<_> = std::iter::from_fn(|| work.poll_closed_queue()).collect();
+    queues.sort_by_key(|(number, _)| *number != bench.queue);
+    assert_eq!(queues.len(), kinds.len(), "nothing is in flight");
+    let (_, spec) = work.poll_closed_disk().unwrap();
+    bench.disk = work.add_disk(spec, None).unwrap();
+    work.set_full_policy(bench.disk, policy);
+    let found = queues.iter().map(|(number, _)| work.take_found_full(*number)).collect::<Vec<_>>();
+    let queues = queues.into_iter().zip(found).zip(kinds).map(|(((_, queue), found), kind)| {
+        let number = work.insert_queue(bench.disk, queue, kind).unwrap();
+        work.set_found_full(number, found);
+        number
+    });
+    let queues: Vec<usize> = queues.collect();
+    bench.queue = queues[0];
+    queues[1]
+}
+
+#[test]
+fn requests_are_queued_no_longer_if_their_disk_moves() {
+    let wait = Duration::from_secs(5);
+    let policy = FullPolicy { ring_wait: None, client_wait: wait };
+    let kinds = [QueueKind::Ring, QueueKind::Client];
+    let mut bench = full(KINDS[1], policy);
+    let mut client = Second::new(&mut bench.work, bench.disk, kinds[1], FakeQueue::new(4));
+    client.write(0, SIZE - BLOCK, 4);
+    write(&bench, 0, WRITE, SIZE - 2 * BLOCK, 4);
+    for _ in 0..4 {
+        assert_eq!(pass(&mut bench, Duration::from_millis(1200)), []);
+        assert_eq!(client.answers(), []);
+        client.number = move_disk(&mut bench, policy, kinds);
+    }
+    pass(&mut bench, STEP * 4);
+    assert_eq!(client.answers(), [(0, DiskOutcome::NoSpace)]);
+    // A later request of the same tag is queued for as long as any other.
+    client.write(0, SIZE - BLOCK, 4);
+    bench.work.wake_queue(client.number);
+    pass(&mut bench, wait - STEP * 2);
+    assert_eq!(client.answers(), []);
+    pass(&mut bench, STEP * 4);
+    assert_eq!(client.answers(), [(0, DiskOutcome::NoSpace)]);
+    // It is one time of a full store, which has lasted since the first request found it.
+    assert_eq!(fullness(&mut bench), [FullChange::Full]);
+    let view = bench.work.full(bench.disk).unwrap();
+    assert!(view.queued == 1 && view.lasts >= wait * 2 - STEP * 4, "{view:?}");
+    bench.trouble.lock().unwrap().is_full = false;
+    assert_eq!(pass(&mut bench, FULL_RETRY_EVERY * 2), [(0, DiskOutcome::Done)]);
+    assert_eq!(fullness(&mut bench), [FullChange::HasSpace]);
+}
+
+#[test]
+fn a_disk_without_queued_requests_is_not_full_any_more_when_it_moves() {
+    let mut bench = full(KINDS[1], FullPolicy::ERROR);
+    write(&bench, 7, WRITE, SIZE - BLOCK, 4);
+    assert_eq!(pass(&mut bench, STEP), [(7, DiskOutcome::NoSpace)]);
+    assert_eq!(fullness(&mut bench), [FullChange::Full]);
+    bench.work.close_disk(bench.disk);
+    pass(&mut bench, STEP);
+    assert!(bench.work.poll_closed_disk().is_some());
+    assert_eq!(fullness(&mut bench), [FullChange::NotNeeded]);
+}
+
+/// A queue that was requested back is dropped, so its requests are answered before.
+#[test]
+fn a_queue_that_was_requested_back_before_its_disk_moves_loses_no_request() {
+    for (turns, seed) in (0..8).flat_map(|turns| (0..8).map(move |seed| (turns, seed))) {
+        let mut bench = full_seeded(KINDS[1], FOR_EVER, seed);
+        write(&bench, 7, WRITE, SIZE - BLOCK, 4);
+        assert_eq!(pass(&mut bench, Duration::from_secs(3)), []);
+        // It is being repeated in some of these turns.
+        bench.now = bench.now + FULL_RETRY_EVERY;
+        (0..turns).for_each(|_| assert_eq!(bench.poll(), []));
+        bench.work.close_queue(bench.queue);
+        bench.work.close_disk(bench.disk);
+        assert_eq!(pass(&mut bench, STEP), [(7, DiskOutcome::NoSpace)], "{turns}, seed {seed}");
+        assert!(bench.work.poll_closed_queue().is_some());
+        assert!(bench.client.lock().unwrap().asks.is_empty());
+    }
+}
+
 #[test]
 fn a_suspended_disk_keeps_its_queued_requests() {
     let mut bench = full(KINDS[0], FOR_EVER);
@@ -281,5 +365,5 @@ fn a_client_whose_requests_are_all_queued_keeps_no_other_from_being_served() {
     let answers = pass(&mut bench, FULL_RETRY_EVERY * 2);
     assert_eq!(answers.len(), 512);
     assert!(answers.iter().all(|(_, outcome)| *outcome == DiskOutcome::Done));
-    assert_eq!(fullness(&mut bench), [true, false]);
+    assert_eq!(fullness(&mut bench), [FullChange::Full, FullChange::HasSpace]);
 }

@@ -8,7 +8,7 @@ use suimon_quantity::Time;
 
 use crate::fakes::Trouble;
 use crate::kinds::KINDS;
-use crate::work_tests::{Bench, SECTOR, WRITE, range};
+use crate::work_tests::{Bench, SECTOR, SIZE, WRITE, range};
 use crate::{IDLE_AFTER, StorageNotice};
 
 /// Lets the processor do what it has to do by itself until then; how often it woke.
@@ -91,4 +91,11 @@ fn a_device_that_fails_is_not_tried_all_the_time() {
     let until = bench.now + Duration::from_secs(120);
     sleep(&mut bench, until);
     assert_eq!((commits(&bench), bench.work.uncommitted_bytes(bench.disk)), (2, 0));
+    // From then on it is as before the failure.
+    bench.work.wake_queue(bench.queue);
+    write(&mut bench, SIZE / SECTOR as u64 - 1);
+    assert!(bench.work.uncommitted_bytes(bench.disk) > 0);
+    let until = bench.now + IDLE_AFTER + Duration::from_secs(2);
+    sleep(&mut bench, until);
+    assert_eq!((commits(&bench), bench.work.uncommitted_bytes(bench.disk)), (3, 0));
 }

@@ -74,6 +74,7 @@ mod exclusive;
 #[cfg(test)]
 mod fakes;
 mod full;
+mod full_moves;
 #[cfg(test)]
 mod full_tests;
 mod gate;
@@ -153,7 +154,7 @@ pub use full::{FULL_RETRY_EVERY, FullPolicy, FullView};
 pub use idle::IDLE_AFTER;
 pub use latency::Latencies;
 pub use mail::StorageMail;
-pub use notices::{FAULT_EVERY, NOTICES_MAX, StorageNotice};
+pub use notices::{FAULT_EVERY, FullChange, NOTICES_MAX, StorageNotice};
 pub use plane::{PlaneError, StoragePlane};
 pub use plane_mirror::copied_disk;
 pub use plane_suspend::NotResumed;

@@ -7,6 +7,17 @@ use suimon_ports::PortFault;
 use suimon_quantity::{StoreId, Time};
 use suimon_storage_qos::Event;
 
+/// What requests of a disk found about the space of its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FullChange {
+    /// A request or a commit found no space.
+    Full,
+    /// A request that had found no space has succeeded.
+    HasSpace,
+    /// No request has found the store full for 10 s, and none is queued. The store may still be full.
+    NotNeeded,
+}
+
 /// Of one disk's faults, and of the I/O's, one is told in this time.
 pub const FAULT_EVERY: Duration = Duration::from_secs(10);
 
@@ -45,12 +56,12 @@ pub enum StorageNotice {
         /// How long it waits, or has waited at least.
         waited: Duration,
     },
-    /// The store has no space for a disk's requests, or has space again.
+    /// The store has no space for a disk's requests, or is not known to be full any more.
     DiskFull {
         /// The disk's number.
         disk: usize,
-        /// Whether it is full now.
-        is_full: bool,
+        /// What was found.
+        change: FullChange,
         /// Time since the first request that found it full.
         lasted: Duration,
     },

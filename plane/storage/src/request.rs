@@ -51,6 +51,19 @@ pub(crate) enum Full {
     Repeated(Time),
 }
 
+/// Requests of one queue that found the store full: their tags, and when each first did.
+pub(crate) type FoundFull = Vec<(u32, Time)>;
+
+impl Full {
+    /// When it first found the store full.
+    pub(crate) fn first(self) -> Option<Time> {
+        match self {
+            Self::No => None,
+            Self::Queued(first) | Self::Repeated(first) => Some(first),
+        }
+    }
+}
+
 impl Request {
     /// Whether bytes of the disk may be others for it.
     #[inline]

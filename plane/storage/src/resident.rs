@@ -12,7 +12,7 @@ use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
 use suimon_recording::Sink;
 use suimon_storage_qos::DiskSlot;
 
-use crate::command::{Command, Mirrored, NotTaken, Taken};
+use crate::command::{Command, Mirrored, NotTaken, Taken, TakenQueue};
 use crate::disk::{DiskPlace, DiskSpec, NotAdded, QueueKind};
 use crate::full::FullPolicy;
 use crate::mail::StorageMail;
@@ -35,7 +35,7 @@ pub(crate) const WAITERS_MAX: usize = 8;
 /// Request for a disk of this processor, and those of its queues that the engine has given back.
 struct Taker {
     reply: Sender<Result<Taken, PlaneError>>,
-    queues: Vec<(QueueKey, Box<dyn DiskQueue>)>,
+    queues: Vec<TakenQueue>,
 }
 
 /// A disk here.
@@ -247,8 +247,11 @@ impl Resident {
         self.disks.insert(number, served);
         work.set_full_policy(number, full);
         self.set_mirror(number, mirror);
-        for (key, queue) in queues {
-            self.add_queue(number, key, queue, watches);
+        for TakenQueue { key, queue, found_full } in queues {
+            let added = self.add_queue(number, key, queue, watches);
+            if let Some((queue, work)) = added.zip(self.work.as_mut()) {
+                work.set_found_full(queue, found_full);
+            }
             // One that cannot be watched was closed.
             self.tell();
             self.give_back(watches);
@@ -275,19 +278,21 @@ impl Resident {
         }
     }
 
+    /// Adds a queue. Returns its number, which is free again soon if it cannot be watched.
     fn add_queue(
         &mut self,
         disk: usize,
         key: QueueKey,
         queue: Box<dyn DiskQueue>,
         watches: &mut Watches<'_>,
-    ) {
-        let Some(work) = &mut self.work else { return };
-        let Some(served) = self.disks.get_mut(&disk) else { return };
-        let Some(number) = work.insert_queue(disk, queue, kind_of(key)) else { return };
+    ) -> Option<usize> {
+        let work = self.work.as_mut()?;
+        let served = self.disks.get_mut(&disk)?;
+        let number = work.insert_queue(disk, queue, kind_of(key))?;
         served.queues.insert(key, number);
         self.queues.insert(number, Held { disk, key, waiters: VecDeque::new() });
         self.watch(number, watches);
+        Some(number)
     }
 
     /// Has the processor woken when a queue has something; gives the queue up if it cannot be.
@@ -371,6 +376,7 @@ impl Resident {
     fn give_back(&mut self, watches: &mut Watches<'_>) {
         let Some(work) = &mut self.work else { return };
         while let Some((number, queue)) = work.poll_closed_queue() {
+            let found_full = work.take_found_full(number);
             watches.unwatch(queue.wake_fd());
             let Some(held) = self.queues.remove(&number) else { continue };
             let Some(served) = self.disks.get_mut(&held.disk) else { continue };
@@ -379,7 +385,9 @@ impl Resident {
                 served.queues.remove(&held.key);
             }
             match &mut served.taker {
-                Some(taker) if held.waiters.is_empty() => taker.queues.push((held.key, queue)),
+                Some(taker) if held.waiters.is_empty() => {
+                    taker.queues.push(TakenQueue { key: held.key, queue, found_full });
+                }
                 _ => drop(queue),
             }
             drop(held.waiters);
@@ -413,8 +421,8 @@ impl Resident {
                 StorageNotice::DiskStall { disk, stalls, waited } => {
                     id(disk).map(|disk| PlaneNotice::DiskStall { disk, stalls, waited })
                 }
-                StorageNotice::DiskFull { disk, is_full, lasted } => {
-                    id(disk).map(|disk| PlaneNotice::DiskFull { disk, is_full, lasted })
+                StorageNotice::DiskFull { disk, change, lasted } => {
+                    id(disk).map(|disk| PlaneNotice::DiskFull { disk, change, lasted })
                 }
                 StorageNotice::Qos { store, event } => Some(PlaneNotice::Qos { store, event }),
                 StorageNotice::IoFault { detail } => {

@@ -120,6 +120,9 @@ impl StorageWork {
             if let Some(of) = place {
                 of.disks -= 1;
             }
+            if let Some(notice) = disk.full.end(disk_number, self.now) {
+                self.notices.push(notice);
+            }
             let spec = self.give_files(disk.layers);
             self.closed_disks.push((disk_number, spec));
         }

@@ -8,6 +8,7 @@ use suimon_ports::PortFault;
 use suimon_quantity::{DiskId, ProcessorId, StoreId};
 use suimon_storage_qos::Event;
 
+use crate::notices::FullChange;
 use crate::queue_key::QueueKey;
 
 /// Notices that wait for the control plane; more than this are not kept.
@@ -46,12 +47,12 @@ pub enum PlaneNotice {
         /// How long it waits, or has waited at least.
         waited: Duration,
     },
-    /// The store has no space for a disk's requests, or has space again.
+    /// The store has no space for a disk's requests, or is not known to be full any more.
     DiskFull {
         /// Which.
         disk: DiskId,
-        /// Whether it is full now.
-        is_full: bool,
+        /// What was found.
+        change: FullChange,
         /// Time since the first request that found it full.
         lasted: Duration,
     },

@@ -1,6 +1,6 @@
 //! One processor's disks: what it is given, when it works, and what it tells.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::idle::IdleLook;
 use crate::looking::Looking;
 use crate::mail::{Outbox, StorageMail};
 use crate::notices::{Notices, StorageNotice};
-use crate::request::{Full, Part, Request};
+use crate::request::{FoundFull, Full, Part, Request};
 use crate::resolve::Scratch;
 use crate::respite::Respite;
 use crate::rotation::Rotation;
@@ -94,6 +94,8 @@ pub struct StorageWork {
     pub(crate) sizes: Vec<u32>,
     done: Vec<FileDone>,
     closed_queues: Vec<(usize, Box<dyn DiskQueue>)>,
+    /// What closed queues have taken back, by their numbers.
+    pub(crate) found_full: BTreeMap<usize, FoundFull>,
     pub(crate) closed_disks: Vec<(usize, DiskSpec)>,
     pub(crate) suspended_disks: VecDeque<(usize, Option<DiskSpec>)>,
 }
@@ -137,6 +139,7 @@ impl StorageWork {
             sizes: Vec::with_capacity(REQUESTS_PER_TURN),
             done: Vec::new(),
             closed_queues: Vec::new(),
+            found_full: BTreeMap::new(),
             closed_disks: Vec::new(),
             suspended_disks: VecDeque::new(),
         }
@@ -217,6 +220,8 @@ impl StorageWork {
             is_paused: false,
             is_unwatched: false,
             is_closing: false,
+            is_moving: false,
+            found_full: FoundFull::new(),
         });
         self.active.add(number);
         Some(number)
@@ -252,6 +257,10 @@ impl StorageWork {
         let of_it = |queue: &usize| self.queues.get(*queue).is_some_and(|of| of.disk == disk);
         let queues: Vec<usize> = self.queues.numbers().filter(of_it).collect();
         for queue in queues {
+            // One that was requested back before is not handed on.
+            if let Some(of) = self.queues.get_mut(queue).filter(|of| !of.is_closing) {
+                of.is_moving = true;
+            }
             self.close_queue(queue);
         }
         self.end_disk(disk);
@@ -449,6 +458,7 @@ impl StorageWork {
         let mut taken = std::mem::take(&mut self.taken);
         let room = room.min(REQUESTS_PER_TURN);
         let received = of.queue.receive(room, &mut taken);
+        let has_found_full = !of.found_full.is_empty();
         of.handle_looked(self.now, (taken.len(), taken.len() < room), self.is_busy);
         // The queue answers some requests itself.
         self.mark_answered(number);
@@ -472,6 +482,9 @@ impl StorageWork {
                 outcome: DiskOutcome::Done,
                 full: Full::No,
             });
+            if has_found_full {
+                self.note_found_before(request);
+            }
             if count == 1 {
                 self.admit(request);
             } else {
@@ -575,6 +588,9 @@ impl StorageWork {
         self.active.retain(|active| active != number);
         self.left_alone.retain(|left| *left != number);
         let Some(of) = self.queues.remove(number) else { return };
+        if of.is_moving && !of.found_full.is_empty() {
+            self.found_full.insert(number, of.found_full);
+        }
         self.closed_queues.push((number, of.queue));
         if let Some(disk) = self.disks.get_mut(of.disk) {
             disk.queues -= 1;

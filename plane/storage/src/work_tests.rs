@@ -15,6 +15,7 @@ use suimon_storage_qos::StoreSpec;
 use crate::fakes::{Client, Dice, FakeFile, FakeIo, FakeQueue, Payloads, Trouble};
 use crate::images::RecordedImage;
 use crate::kinds::{CHILDREN, KINDS, Kind};
+use crate::notices::FullChange;
 use crate::qos_bench::{self, Load, MILLISECOND, STORE, limits};
 use crate::{DiskLayer, DiskSpec, StorageNotice, StorageWork};
 
@@ -404,7 +405,7 @@ fn a_full_file_system_is_told_as_that() {
         let outcome = bench.run(WRITE, range(0, 4096), vec![7; 4096]);
         assert_eq!(outcome, DiskOutcome::NoSpace, "{}", kind.name);
         let notices = bench.notices();
-        assert!(matches!(&notices[..], [StorageNotice::DiskFull { is_full: true, .. }]));
+        assert!(matches!(&notices[..], [StorageNotice::DiskFull { change: FullChange::Full, .. }]));
     }
 }
 

@@ -1,5 +1,6 @@
 //! One disk: what it is to be, and what is open of it. Written by the control thread only.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{ApiError, Name, StorageState};
@@ -17,6 +18,9 @@ use crate::failing::Failing;
 pub(crate) struct DiskEntry {
     pub(crate) name: Name,
     pub(crate) id: DiskId,
+    /// VMs whose guests do something that they finish only when their writes have ended. Held while
+    /// the storage plane is told, and before `state`.
+    pub(super) awaited_by: Mutex<BTreeSet<Name>>,
     state: Mutex<DiskState>,
 }
 
@@ -93,7 +97,7 @@ impl DiskEntry {
             work: None,
             moving: None,
         };
-        Self { name, id, state: Mutex::new(state) }
+        Self { name, id, awaited_by: Mutex::default(), state: Mutex::new(state) }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, DiskState> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use suimon_contract::{
@@ -12,7 +12,7 @@ use suimon_contract::{
 use suimon_ports::StoreSpace;
 use suimon_storage::{FullPolicy, FullView};
 
-use super::Disks;
+use super::{DiskEntry, Disks};
 use crate::control::Controller;
 use crate::events::Draft;
 
@@ -25,15 +25,15 @@ pub(crate) struct StoreSpaces(Arc<Mutex<BTreeMap<PathBuf, StoreSpace>>>);
 
 impl StoreSpaces {
     fn get(&self, path: &Path) -> Option<StoreSpace> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied()
+        lock(&self.0).get(path).copied()
     }
 
     fn set(&self, path: PathBuf, space: StoreSpace) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path, space);
+        lock(&self.0).insert(path, space);
     }
 
     fn retain(&self, is_kept: impl Fn(&Path) -> bool) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|path, _| is_kept(path));
+        lock(&self.0).retain(|path, _| is_kept(path));
     }
 }
 
@@ -87,21 +87,35 @@ impl Disks {
         disks.iter().find(queued).cloned()
     }
 
-    /// Fails requests of a disk that are queued because its store is full, and those to come, so that
-    /// its VM does not wait for them.
-    pub(crate) fn fail_if_full(&self, disk: &Name) {
-        if let Some(entry) = self.find(disk) {
-            self.parts.plane.set_full_policy(entry.id, FullPolicy::ERROR);
+    /// Notes whether the guest of a VM waits until its writes to a disk have ended: before it turns
+    /// itself off or lets go of the disk. Meanwhile requests that are queued because the store is full
+    /// fail, and those to come, unless the disk is another VM's.
+    pub(crate) fn set_writes_awaited(&self, disk: &Name, vm: &Name, is_awaited: bool) {
+        let Some(entry) = self.find(disk) else { return };
+        let mut awaited_by = lock(&entry.awaited_by);
+        let is_new = if is_awaited { awaited_by.insert(vm.clone()) } else { awaited_by.remove(vm) };
+        if is_new {
+            self.apply_full_policy_of(&entry, &awaited_by);
         }
     }
 
-    /// Queues requests of a disk again if its store is full, as its configuration says.
-    pub(crate) fn wait_if_full(&self, disk: &Name) {
-        if let Some(entry) = self.find(disk) {
-            let policy = entry.lock().wanted.full_policy();
-            self.parts.plane.set_full_policy(entry.id, policy);
-        }
+    /// Tells the storage plane what requests of a disk in service do if its store is full.
+    pub(super) fn apply_full_policy(&self, entry: &DiskEntry) {
+        self.apply_full_policy_of(entry, &lock(&entry.awaited_by));
     }
+
+    fn apply_full_policy_of(&self, entry: &DiskEntry, awaited_by: &BTreeSet<Name>) {
+        let policy = {
+            let wanted = &entry.lock().wanted;
+            let is_awaited = wanted.vm.as_ref().is_some_and(|vm| awaited_by.contains(vm));
+            if is_awaited { FullPolicy::ERROR } else { wanted.full_policy() }
+        };
+        self.parts.plane.set_full_policy(entry.id, policy);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Controller {
@@ -125,7 +139,7 @@ impl Controller {
             if is == was {
                 continue;
             }
-            self.drafts.push(nearly_full_event(store, &space, is));
+            self.drafts.push(nearly_full_event(store, &space, is).repeated());
             match is {
                 true => self.nearly_full.insert(store.name.clone()),
                 false => self.nearly_full.remove(&store.name),

@@ -38,7 +38,40 @@ fn a_disk_on_a_full_store_is_shown_and_reported_until_there_is_space() {
     harness.disks.fill(None);
     let event = harness.wait_event(EventKind::DiskHasSpace.id());
     assert_eq!(event.fields["lasted_s"], "2");
+    assert_eq!(event.text, "Store fast has space for the disk again.");
     assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);
+}
+
+#[test]
+fn a_disk_that_needs_no_space_any_more_tells_nothing_of_its_store() {
+    let harness = Harness::with_store();
+    harness.apply_well(&one_disk());
+    harness.disks.fill(Some(0));
+    harness.wait_event(EventKind::DiskFull.id());
+    harness.disks.need_no_space();
+    let event = harness.wait_event(EventKind::DiskHasSpace.id());
+    assert!(event.text.ends_with("The store may still be full."), "{}", event.text);
+    assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);
+}
+
+#[test]
+fn a_store_that_is_full_again_and_again_does_not_fill_the_event_log() {
+    let harness = Harness::with_store();
+    harness.apply_well(&one_disk());
+    let told = || {
+        let kinds = [EventKind::DiskFull, EventKind::DiskHasSpace];
+        kinds.map(|kind| harness.events(kind.id()).len()).iter().sum::<usize>()
+    };
+    for _ in 0..40 {
+        harness.disks.fill(Some(1));
+        harness.disks.fill(None);
+    }
+    wait_until("they are told", || told() >= 10);
+    // A change is made after what was reported before it.
+    let mut changed = one_disk();
+    changed.disks[0].full_wait_s = 8;
+    harness.apply_well(&changed);
+    assert!(told() <= 12, "{} events", told());
 }
 
 #[test]

@@ -240,7 +240,7 @@ impl Controller {
         let disks = &self.shared.disks;
         let store = disks.store_id(&wanted.config.store);
         let added = disks.parts.plane.add_disk(entry.id, DiskSpec { layers: Vec::new() }, store);
-        disks.parts.plane.set_full_policy(entry.id, wanted.full_policy());
+        disks.apply_full_policy(entry);
         added.map_err(|error| plane_error(entry, &error))?;
         let device = self
             .offer(entry, &wanted, shape, generation)

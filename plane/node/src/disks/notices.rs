@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use suimon_contract::{DiskOnFull, EventKind};
 use suimon_ports::{DeviceNotice, FaultKind, PortFault};
 use suimon_quantity::{Count, DiskId};
-use suimon_storage::{PlaneNotice, QueueKey};
+use suimon_storage::{FullChange, PlaneNotice, QueueKey};
 
 use super::entry::DiskEntry;
 use super::opening::NotOpened;
@@ -105,9 +105,9 @@ impl Controller {
                 let draft = Draft::new(kind, entry.label(), text);
                 self.drafts.push(draft.with("store", store).with("waited_s", waited.as_secs()));
             }
-            PlaneNotice::DiskFull { disk, is_full, lasted } => {
+            PlaneNotice::DiskFull { disk, change, lasted } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
-                self.drafts.push(full_event(&entry, is_full, lasted));
+                self.drafts.push(full_event(&entry, change, lasted).repeated());
             }
             PlaneNotice::DiskLost { disk, reason } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
@@ -153,29 +153,36 @@ impl Controller {
     }
 }
 
-/// The store of a disk is full, or has space again.
-fn full_event(entry: &DiskEntry, is_full: bool, lasted: Duration) -> Draft {
+/// The store of a disk is full, or is not known to be full any more.
+fn full_event(entry: &DiskEntry, change: FullChange, lasted: Duration) -> Draft {
     let (store, on_full) = {
         let wanted = &entry.lock().wanted;
         (wanted.config.store.clone(), wanted.config.on_full)
     };
-    let (kind, text) = match (is_full, on_full) {
-        (true, DiskOnFull::Wait) => {
+    let (kind, text) = match (change, on_full) {
+        (FullChange::Full, DiskOnFull::Wait) => {
             let text = format!(
                 "Store {store} is full. Requests that need space are queued; they go on when there \
                  is space. Free space on the store, or move disks to another one."
             );
             (EventKind::DiskFull, text)
         }
-        (true, DiskOnFull::Error) => {
+        (FullChange::Full, DiskOnFull::Error) => {
             let text = format!(
                 "Store {store} is full. Requests that need space fail, because `on_full` is \
                  `error`. Free space on the store, or move disks to another one."
             );
             (EventKind::DiskFull, text)
         }
-        (false, _) => {
+        (FullChange::HasSpace, _) => {
             (EventKind::DiskHasSpace, format!("Store {store} has space for the disk again."))
+        }
+        (FullChange::NotNeeded, _) => {
+            let text = format!(
+                "No request of the disk finds store {store} full any more, and none is queued. The \
+                 store may still be full."
+            );
+            (EventKind::DiskHasSpace, text)
         }
     };
     Draft::new(kind, entry.label(), text).with("store", store).with("lasted_s", lasted.as_secs())

@@ -149,7 +149,7 @@ impl Controller {
         let store = disks.store_id(&wanted.config.store);
         let added = disks.parts.plane.add_disk(entry.id, spec, store);
         let offered = added.map_err(|error| plane_error(entry, &error)).and_then(|()| {
-            disks.parts.plane.set_full_policy(entry.id, wanted.full_policy());
+            disks.apply_full_policy(entry);
             self.offer(entry, &wanted, shape, generation)
                 .inspect_err(|_| self.take_out(entry, &wanted))
         });

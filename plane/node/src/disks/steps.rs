@@ -206,7 +206,7 @@ impl Controller {
                 return Err(error.about(entry.label()).field("kind"));
             }
         }
-        self.shared.disks.parts.plane.set_full_policy(entry.id, wanted.full_policy());
+        self.shared.disks.apply_full_policy(entry);
         let shape = self.grow_disk(entry, wanted, shape)?;
         self.change_nbd(entry, old.config.nbd.as_ref(), wanted, shape)
     }

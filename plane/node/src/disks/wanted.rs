@@ -19,6 +19,8 @@ use crate::wanted::{Claim, clean};
 pub(crate) struct WantedDisk {
     pub(crate) config: DiskConfig,
     pub(crate) store: StoreConfig,
+    /// The VM that has it.
+    pub(crate) vm: Option<Name>,
     /// The socket by which its VM's QEMU has it as an NBD client, if that emulates the disk's
     /// controller.
     pub(crate) emulated: Option<PathBuf>,
@@ -33,7 +35,8 @@ pub(crate) fn wanted_disks(config: &HostConfig) -> WantedDisks {
     let wanted = config.disks.iter().filter_map(|disk| {
         let store = store(&disk.store)?.clone();
         let emulated = config.emulated_disk_socket(disk);
-        Some((disk.name.clone(), WantedDisk { config: disk.clone(), store, emulated }))
+        let vm = config.vm_of_disk(&disk.name).map(|vm| vm.name.clone());
+        Some((disk.name.clone(), WantedDisk { config: disk.clone(), store, vm, emulated }))
     });
     wanted.collect()
 }
@@ -62,6 +65,7 @@ impl WantedDisk {
         (config.on_full, config.full_wait_s) = Default::default();
         config.file = config.effective_file();
         config.kind = Some(config.effective_kind());
+        fixed.vm = None;
         fixed.store.capability_iops = None;
         fixed.store.shared = false;
         fixed.store.full_warning_percent = 0;

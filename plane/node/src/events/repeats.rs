@@ -64,6 +64,12 @@ impl Repeat {
             EventKind::LacpLooped | EventKind::LacpLoopEnded => {
                 (Group::State("loop"), Some("member"))
             }
+            EventKind::DiskFull
+            | EventKind::DiskHasSpace
+            | EventKind::StoreNearlyFull
+            | EventKind::StoreHasSpace
+            | EventKind::VmPausedForSpace
+            | EventKind::VmContinuedWithSpace => (Group::State("space"), None),
             EventKind::LacpPartnerChanged => (Group::Kind(kind.id()), Some("member")),
             _ => (Group::Kind(kind.id()), None),
         };

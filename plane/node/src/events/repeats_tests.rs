@@ -105,6 +105,18 @@ fn the_last_event_of_a_state_that_is_told_is_the_last_that_came() {
 }
 
 #[test]
+fn kinds_of_full_stores_that_tell_opposite_states_are_joined() {
+    let pairs = [
+        [EventKind::DiskFull, EventKind::DiskHasSpace],
+        [EventKind::StoreNearlyFull, EventKind::StoreHasSpace],
+        [EventKind::VmPausedForSpace, EventKind::VmContinuedWithSpace],
+    ];
+    for [full, has_space] in pairs {
+        assert_eq!(Repeat::of(full), Repeat::of(has_space));
+    }
+}
+
+#[test]
 fn what_is_held_is_told_in_the_order_in_which_it_happened() {
     let (mut repeats, begun) = (Repeats::default(), Instant::now());
     for subject in ["z", "a", "m"] {

@@ -58,8 +58,9 @@ pub(crate) fn arrival_request(
         from: shared.host_name(),
         as_started: VmConfig { name: vm.name.clone(), ..run.as_started.clone() },
         vm,
-        // What waits for space here goes on there.
-        is_paused: facts.state == suimon_ports::VmRunState::Paused && !facts.waits_for_space,
+        // One that waits for space here goes on there, unless it was paused on request too.
+        is_paused: facts.state == suimon_ports::VmRunState::Paused
+            && (run.is_held || !facts.waits_for_space),
         uuid: digits(entry.uuid),
         nics,
         disks,

@@ -15,8 +15,8 @@ use suimon_ports::{
 };
 use suimon_quantity::{Cap, DiskId, ProcessorId, StoreId};
 use suimon_storage::{
-    DirtyMap, DiskSpec, DiskTally, DiskView, FullPolicy, FullView, NotResumed, PlaneError,
-    PlaneNotice, STALLED_AFTER, StoreView,
+    DirtyMap, DiskSpec, DiskTally, DiskView, FullChange, FullPolicy, FullView, NotResumed,
+    PlaneError, PlaneNotice, STALLED_AFTER, StoreView,
 };
 use suimon_storage_qos::{
     Capability, MeasuredLatency, PolicyId, PolicyPart, Promises, Proposal, Refusal, Store,
@@ -273,9 +273,20 @@ impl FakeDisks {
         world.full = queued
             .map(|queued| disks.iter().map(|disk| (*disk, FullView { queued, lasts })).collect())
             .unwrap_or_default();
-        let is_full = queued.is_some();
-        let lasted = if is_full { Duration::ZERO } else { lasts };
-        let told = disks.into_iter().map(|disk| PlaneNotice::DiskFull { disk, is_full, lasted });
+        let (change, lasted) = match queued {
+            Some(_) => (FullChange::Full, Duration::ZERO),
+            None => (FullChange::HasSpace, lasts),
+        };
+        let told = disks.into_iter().map(|disk| PlaneNotice::DiskFull { disk, change, lasted });
+        world.notices.extend(told);
+    }
+
+    /// No request of any disk has needed space for a while.
+    pub(crate) fn need_no_space(&self) {
+        let mut world = self.lock();
+        let (change, lasted) = (FullChange::NotNeeded, Duration::from_secs(10));
+        let disks: Vec<DiskId> = std::mem::take(&mut world.full).into_keys().collect();
+        let told = disks.into_iter().map(|disk| PlaneNotice::DiskFull { disk, change, lasted });
         world.notices.extend(told);
     }
 

@@ -57,6 +57,10 @@ struct Guest {
     was_paused: bool,
     /// It was paused because there was no space for a write.
     waits_for_space: bool,
+    /// Its write finds no space again whenever it is resumed.
+    is_out_of_space: bool,
+    /// Its write finds no space just before it is paused.
+    finds_no_space_at_pause: bool,
     /// How far its memory is sent, or received.
     sent: SendPhase,
     /// The line that it is sent or received by; it ends with the guest.
@@ -183,6 +187,20 @@ impl FakeVms {
         self.guest(name, VmNotice::State(VmRunState::Paused));
     }
 
+    /// Writes of a VM find no space whenever it is resumed, or do.
+    pub(crate) fn keep_out_of_space(&self, name: &str, is_so: bool) {
+        if let Some(guest) = self.world().running.get_mut(name) {
+            guest.is_out_of_space = is_so;
+        }
+    }
+
+    /// A write of a VM finds no space just before the VM is paused.
+    pub(crate) fn find_no_space_at_pause(&self, name: &str) {
+        if let Some(guest) = self.world().running.get_mut(name) {
+            guest.finds_no_space_at_pause = true;
+        }
+    }
+
     /// The daemon dies: nobody hears of VMs any more.
     pub(crate) fn forget_observers(&self) {
         self.world().running.values_mut().for_each(|guest| guest.observer = None);
@@ -261,6 +279,8 @@ impl VmHost for FakeVms {
             vfs: BTreeMap::new(),
             was_paused: false,
             waits_for_space: false,
+            is_out_of_space: false,
+            finds_no_space_at_pause: false,
             sent: SendPhase::None,
             line: None,
         };
@@ -355,14 +375,20 @@ impl Vm for FakeVm {
         world.told.push(format!("{} {}", self.name, in_words(command)));
         let on_unplug = world.on_unplug.clone();
         let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
+        let mut is_paused_again = false;
         let notice = match command {
             VmCommand::Pause => {
                 guest.state = VmRunState::Paused;
+                guest.waits_for_space |= guest.finds_no_space_at_pause;
                 Some(VmNotice::State(VmRunState::Paused))
             }
             VmCommand::Resume => {
+                guest.waits_for_space = guest.is_out_of_space;
                 guest.state = VmRunState::Running;
-                guest.waits_for_space = false;
+                if guest.is_out_of_space {
+                    guest.state = VmRunState::Paused;
+                    is_paused_again = true;
+                }
                 Some(VmNotice::State(VmRunState::Running))
             }
             VmCommand::Reset => Some(VmNotice::Reset),
@@ -387,7 +413,9 @@ impl Vm for FakeVm {
             VmCommand::CancelSending => {
                 guest.sent = SendPhase::Failed("it was cancelled".to_owned());
                 guest.line = None;
-                let goes_on = guest.state == VmRunState::Paused && !guest.was_paused;
+                let goes_on = guest.state == VmRunState::Paused
+                    && !guest.was_paused
+                    && !guest.waits_for_space;
                 guest.state = if goes_on { VmRunState::Running } else { guest.state };
                 goes_on.then_some(VmNotice::State(VmRunState::Running))
             }
@@ -404,6 +432,9 @@ impl Vm for FakeVm {
         }
         if let (Some(observer), Some(notice)) = (observer, notice) {
             observer.handle_notice(notice);
+            if is_paused_again {
+                observer.handle_notice(VmNotice::State(VmRunState::Paused));
+            }
         }
         Ok(())
     }

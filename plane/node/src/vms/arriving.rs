@@ -88,7 +88,7 @@ impl Driver {
             standbys: standbys(&spec),
             vfs: BTreeMap::new(),
             is_frozen: false,
-            is_held: false,
+            is_held: request.is_paused,
         };
         if !self.save(Some(&stored)) {
             let text = "the state store takes nothing; see the log of the daemon";
@@ -216,7 +216,7 @@ impl Driver {
         }
         self.try_it(&*vm, &VmCommand::Announce);
         self.append(texts::arrived(&self.entry, &arriving.from));
-        self.publish(super::publishing::in_words(vm.facts().state));
+        self.follow_space_again();
         self.ask_for_vfs();
         self.look();
         Ok(ArrivalState::Active)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use suimon_contract::{ApiError, ErrorCode, VmState};
+use suimon_contract::{ApiError, ErrorCode, Name, VmState};
 use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmErrorKind, VmRunState};
 
 use super::VmEntry;
@@ -44,6 +44,8 @@ pub(super) struct Driver {
     pub(super) stopping: Option<Stopping>,
     /// It starts with the host, and its disks are not all there yet.
     pub(super) awaited: Option<Awaited>,
+    /// Disks whose queued writes fail because the guest waits for them.
+    pub(super) awaited_writes: BTreeSet<Name>,
     pub(super) reset_told: Option<Instant>,
     /// Whether it moves from one node to another, as it is written down.
     pub(super) moving: Option<StoredMove>,
@@ -57,6 +59,8 @@ pub(super) struct Driver {
     pub(super) control: SyncSender<Command>,
     /// The pause before another node is asked again; it is silent for long after 120 of these.
     pub(super) ask_far_again: Duration,
+    /// Interval in which the stores of a VM that waits for space are queried.
+    pub(super) query_space_every: Duration,
 }
 
 /// A VM that runs.
@@ -77,7 +81,7 @@ pub(super) struct Run {
     /// Set while the guest's file systems are frozen.
     pub(super) frozen: Option<Frozen>,
     pub(super) vfs: RunVfs,
-    /// Set while it is paused because there was no space for a write.
+    /// Set while it is paused because there was no space for a write, and while it tries to go on.
     pub(super) space: Option<WaitsForSpace>,
 }
 
@@ -162,18 +166,19 @@ impl Driver {
             return;
         }
         let state = self.entry.view().state;
-        let is_held = work == VmWork::Pause && self.waits_for_space();
-        let checked = if is_held { Ok(()) } else { work.check(&self.entry.name, state) };
+        let is_paused = work == VmWork::Pause && self.waits_for_space();
+        let checked = if is_paused { Ok(()) } else { work.check(&self.entry.name, state) };
         let checked = checked.and_then(|()| self.check_stays(work));
         let done = checked.and_then(|()| match work {
             VmWork::Start if operation.is_none() => self.start_with_host(),
             VmWork::Start => self.start(),
-            VmWork::Pause if is_held => {
+            VmWork::Pause if is_paused => {
                 self.hold();
                 Ok(())
             }
-            VmWork::Pause => self.tell(&VmCommand::Pause),
-            VmWork::Resume => self.tell(&VmCommand::Resume),
+            // QEMU may have paused it for space just before, which is not known here yet.
+            VmWork::Pause => self.tell(&VmCommand::Pause).map(|()| self.hold()),
+            VmWork::Resume => self.tell(&VmCommand::Resume).map(|()| self.end_hold()),
             VmWork::Reset => self.tell(&VmCommand::Reset),
             VmWork::Kill => self.kill(),
             VmWork::Stop(request) => self.ask_to_stop(request.by),
@@ -288,24 +293,24 @@ impl Driver {
             (VmRunState::Running, Some(_)) => VmState::Stopping,
             _ => in_words(state),
         };
+        // Also if the state is as before: it may have been another one meanwhile.
+        self.follow_space(now);
         if before != now {
-            self.follow_space(now);
             let draft = texts::state(&self.entry, before, now);
-            // One that waits for space has an event of its own.
-            if let Some(draft) = draft.filter(|_| !self.waits_for_space()) {
+            if let Some(draft) = draft.filter(|_| !self.tells_of_space()) {
                 self.append(draft);
             }
-            self.publish(now);
         }
+        self.publish(now);
     }
 
     /// The VM's process is gone.
     pub(super) fn has_ended(&mut self, is_orderly: bool, reason: &str) {
         let was_asked = self.stopping.is_some();
-        self.queue_writes(self.disk_devices().iter());
         if let Some(run) = self.run.take() {
             self.release_all(&run.stored.vfs);
         }
+        self.follow_awaited_writes();
         self.vf_orders.clear();
         let mut view = self.entry.view();
         view.state = VmState::Stopped;

@@ -58,6 +58,8 @@ pub(crate) struct RunView {
     pub(crate) refused: BTreeSet<String>,
     /// Until when its guest's file systems are frozen, if they are.
     pub(crate) frozen_until: Option<Instant>,
+    /// True if it was paused on request.
+    pub(crate) is_held: bool,
     /// For its console, which is asked for beside the driver.
     pub(crate) vm: Arc<dyn Vm>,
 }

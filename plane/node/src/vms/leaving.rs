@@ -161,6 +161,7 @@ impl Driver {
         }
         match self.ask_to_come(request) {
             Ok((order, leave, handed, far_operation)) => {
+                self.forget_space();
                 self.append(texts::leaves(&self.entry, leave.to.as_str()));
                 self.set_vfs_moving(true);
                 let stage = Stage::Preparing(Box::new(order), far_operation);
@@ -287,6 +288,7 @@ impl Driver {
             Stage::Copying(order, mirrors) => {
                 leaving.note_disks(&mirrors);
                 self.check_mirrors(&mirrors)?;
+                self.check_no_queued_writes()?;
                 let has_copied_all = |mirror: &DiskMirror| mirror.progress().has_copied_all;
                 if mirrors.iter().all(has_copied_all) && self.has_let_go(leaving)? {
                     let line = order.far.line(&leaving.leave.id, &FarLine::Memory).map_err(far)?;
@@ -381,10 +383,12 @@ impl Driver {
         let vm = self.vm_that_leaves()?;
         let status = vm.send_status().map_err(|error| self.told(&error))?;
         leaving.copied.memory = (status.bytes_sent, status.bytes_left);
+        if !matches!(status.phase, SendPhase::Failed(_)) {
+            // The other node would not repeat them.
+            self.check_no_queued_writes()?;
+        }
         match status.phase {
             SendPhase::Copying | SendPhase::None => {
-                // They would fail as soon as the guest stands still.
-                self.check_no_queued_writes()?;
                 Ok((Stage::Sending(order, mirrors), LOOK_EVERY))
             }
             SendPhase::Waiting | SendPhase::Finishing | SendPhase::Done => {

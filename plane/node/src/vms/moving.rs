@@ -54,7 +54,7 @@ impl RunView {
             standbys: self.standbys.clone(),
             vfs: BTreeMap::new(),
             is_frozen: false,
-            is_held: false,
+            is_held: self.is_held,
         }
     }
 }

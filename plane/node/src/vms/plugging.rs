@@ -76,6 +76,7 @@ impl Driver {
             }
         }
         self.run = Some(run);
+        self.follow_awaited_writes();
         self.publish_again();
     }
 
@@ -90,8 +91,6 @@ impl Driver {
             if has_vf || run.leaving.contains(&what) {
                 continue;
             }
-            // The guest waits for its writes before it lets go.
-            self.fail_queued_writes(std::iter::once(&what));
             match run.vm.tell(&VmCommand::Unplug(what.clone())) {
                 Ok(()) => {
                     run.leaving.insert(what);
@@ -162,7 +161,6 @@ impl Driver {
         // A guest may let go of what it was not asked for: then it is not plugged in either.
         run.leaving.remove(device);
         run.cut_off.remove(device);
-        self.queue_writes(std::iter::once(device));
         let (kind, name) = match device {
             VmDevice::Nic(name) => (Device::Nic, name),
             VmDevice::Disk(name) => (Device::Disk, name),

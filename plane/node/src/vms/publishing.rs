@@ -57,6 +57,7 @@ impl Driver {
                 vfs: run.stored.vfs.keys().cloned().collect(),
                 refused: run.refused.clone(),
                 frozen_until: run.frozen.map(|frozen| frozen.until),
+                is_held: run.stored.is_held,
                 vm: run.vm.clone(),
             }
         });

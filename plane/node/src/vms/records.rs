@@ -96,7 +96,7 @@ pub(crate) struct StoredRun {
     /// Whether its guest's file systems may be frozen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_frozen: bool,
-    /// Whether it was paused on request while it waited for space: it does not go on by itself.
+    /// True if it was paused on request: it does not go on when there is space for its writes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_held: bool,
 }

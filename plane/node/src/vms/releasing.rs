@@ -162,8 +162,6 @@ impl Driver {
         if self.moving.is_some() {
             return;
         }
-        // The guest waits for its writes before it lets go.
-        self.fail_queued_writes(devices.iter());
         let Some(run) = self.run.as_mut() else { return };
         for device in &devices {
             if run.is_standby(device) {
@@ -176,6 +174,7 @@ impl Driver {
             }
         }
         run.withheld = devices;
+        self.follow_awaited_writes();
     }
 
     /// The configuration is settled: what it has is the VM's. A device that the guest was asked for in
@@ -193,9 +192,8 @@ impl Driver {
             (VmDevice::Disk(name), Some(vm)) => vm.disks.iter().any(|disk| disk.as_str() == name),
             (VmDevice::Vf(_), _) | (_, None) => false,
         };
-        let kept: Vec<VmDevice> = withheld.iter().filter(|device| stays(device)).cloned().collect();
         run.leaving.retain(|device| !(withheld.contains(device) && stays(device)));
-        self.queue_writes(kept.iter());
+        self.follow_awaited_writes();
     }
 
     /// # Errors

@@ -13,36 +13,49 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, DiskController, ErrorCode, Name, VmState};
-use suimon_ports::{VmCommand, VmDevice};
+use suimon_ports::{VmCommand, VmDevice, VmRunState};
 
 use super::VmEntry;
 use super::driver::{Driver, Run};
+use super::publishing::in_words;
 use super::texts;
 use crate::shared::Shared;
 
-/// How often the stores of a VM that waits for space are queried.
-const QUERY_EVERY: Duration = Duration::from_secs(1);
-/// A VM that waits for space tries again after this if there is any.
-const TRY_EVERY: Duration = Duration::from_secs(10);
+/// A VM that waits for space is resumed at most once in so many intervals of queries, and counts as
+/// continued when it has run for as long.
+const TRY_AFTER: u32 = 10;
 
 /// A VM that was paused because there was no space for a write.
 #[derive(Clone, Debug)]
 pub(super) struct WaitsForSpace {
+    /// When its stores are queried next or, if it was resumed, when it counts as continued.
     pub(super) look_at: Instant,
-    tried_at: Instant,
+    /// Interval of queries.
+    every: Duration,
+    since: Instant,
+    /// When it was resumed last; `None` before the first attempt.
+    tried_at: Option<Instant>,
+    /// True after an attempt, until the VM is paused again or counts as continued.
+    is_on_trial: bool,
     /// The fewest free bytes of its stores since it was paused.
     least_free: BTreeMap<PathBuf, u64>,
-    since: Instant,
 }
 
 impl WaitsForSpace {
-    fn new(now: Instant) -> Self {
-        Self { look_at: now, tried_at: now, least_free: BTreeMap::new(), since: now }
+    fn new(now: Instant, every: Duration) -> Self {
+        Self {
+            look_at: now,
+            every,
+            since: now,
+            tried_at: None,
+            is_on_trial: false,
+            least_free: BTreeMap::new(),
+        }
     }
 
-    /// Whether the VM is to try again, with so many free bytes on its stores.
+    /// Returns true if the VM is to be resumed, with so many free bytes on its stores.
     fn look(&mut self, now: Instant, free: &BTreeMap<PathBuf, u64>) -> bool {
-        self.look_at = now + QUERY_EVERY;
+        self.look_at = now + self.every;
         let mut has_more = false;
         for (path, &bytes) in free {
             let least = self.least_free.entry(path.clone()).or_insert(bytes);
@@ -50,11 +63,29 @@ impl WaitsForSpace {
             *least = bytes.min(*least);
         }
         let has_any = free.values().any(|bytes| *bytes > 0);
-        let tries = has_more || (has_any && now >= self.tried_at + TRY_EVERY);
-        if tries {
-            self.tried_at = now;
+        let is_due = now >= self.tried_at.unwrap_or(self.since) + self.every * TRY_AFTER;
+        // Space that was there at the last attempt may not be enough.
+        (has_more && self.tried_at.is_none()) || (has_any && is_due)
+    }
+
+    /// The VM was resumed, or could not be.
+    fn note_attempt(&mut self, now: Instant, is_resumed: bool) {
+        (self.tried_at, self.is_on_trial) = (Some(now), is_resumed);
+        if is_resumed {
+            self.look_at = now + self.every * TRY_AFTER;
         }
-        tries
+    }
+
+    /// The VM is paused for space again.
+    fn end_trial(&mut self, now: Instant) {
+        if std::mem::take(&mut self.is_on_trial) {
+            self.look_at = now + self.every;
+        }
+    }
+
+    /// Time from the pause to the last attempt.
+    fn waited(&self) -> Duration {
+        self.tried_at.unwrap_or(self.since).saturating_duration_since(self.since)
     }
 }
 
@@ -68,24 +99,55 @@ impl Driver {
         emulated.map(|disk| disk.name.clone()).collect()
     }
 
-    /// The VM's CPUs run or stand still: it may wait for space now, or not any more.
+    /// Follows a change of the VM's state: it may be paused for space, or not any more.
+    ///
+    /// A VM that moves is not resumed here: it may run on the other node.
     pub(super) fn follow_space(&mut self, state: VmState) {
-        let Some(run) = &mut self.run else { return };
-        if state != VmState::Paused {
+        let is_moving = self.moving.is_some();
+        let every = self.query_space_every;
+        let Some(run) = self.run.as_mut() else { return };
+        if is_moving {
             run.space = None;
+            return;
+        }
+        if state != VmState::Paused {
+            let is_running = matches!(state, VmState::Running | VmState::Stopping);
+            run.space.take_if(|space| !(is_running && space.is_on_trial));
             if std::mem::take(&mut run.stored.is_held) {
                 self.save_run();
             }
             return;
         }
-        let waits = run.vm.facts().waits_for_space && !run.stored.is_held;
-        if waits && run.space.is_none() {
-            run.space = Some(WaitsForSpace::new(Instant::now()));
-            let draft = texts::paused_for_space(&self.entry, &self.stores_in_words());
-            self.append(draft);
-        } else if !waits {
+        if !run.vm.facts().waits_for_space || run.stored.is_held {
             run.space = None;
+            return;
         }
+        match &mut run.space {
+            Some(space) => space.end_trial(Instant::now()),
+            None => {
+                run.space = Some(WaitsForSpace::new(Instant::now(), every));
+                let draft = texts::paused_for_space(&self.entry, &self.stores_in_words());
+                self.append(draft);
+            }
+        }
+    }
+
+    /// Follows the VM's state after changes of it were left aside because it moved.
+    pub(super) fn follow_space_again(&mut self) {
+        let Some(run) = &self.run else { return };
+        let state = in_words(run.vm.facts().state);
+        self.follow_space(state);
+        self.publish(state);
+    }
+
+    /// The VM begins to move: it goes on where it is afterwards.
+    pub(super) fn forget_space(&mut self) {
+        let Some(run) = self.run.as_mut() else { return };
+        let Some(space) = run.space.take() else { return };
+        if space.is_on_trial && run.vm.facts().state == VmRunState::Running {
+            self.append(texts::continued_with_space(&self.entry, space.waited()));
+        }
+        self.publish_again();
     }
 
     /// Stores of its emulated disks, for people: `store/a, store/b`.
@@ -101,7 +163,9 @@ impl Driver {
 
     /// Why it is paused, if it is because a store is full.
     pub(super) fn space_reason(&self) -> Option<String> {
-        self.run.as_ref()?.space.as_ref()?;
+        if !self.waits_for_space() {
+            return None;
+        }
         let (stores, name) = (self.stores_in_words(), &self.entry.name);
         Some(format!(
             "there was no space for a write ({stores}); the VM goes on when there is, and \
@@ -109,63 +173,95 @@ impl Driver {
         ))
     }
 
-    /// Whether it waits for space and is paused by nobody else.
+    /// Returns true if the VM is paused for space and by nobody else.
     pub(super) fn waits_for_space(&self) -> bool {
+        let space = self.run.as_ref().and_then(|run| run.space.as_ref());
+        space.is_some_and(|space| !space.is_on_trial)
+    }
+
+    /// Returns true if changes of the VM's state are told by events about space, or are no news.
+    pub(super) fn tells_of_space(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.space.is_some())
     }
 
-    /// A VM that waits for space is to stay paused.
+    /// The VM was paused on request: it stays paused when there is space.
     pub(super) fn hold(&mut self) {
-        if let Some(run) = &mut self.run {
-            run.space = None;
-            run.stored.is_held = true;
+        self.set_held(true);
+    }
+
+    /// The VM was resumed on request: if a write finds no space again, it goes on when there is some.
+    pub(super) fn end_hold(&mut self) {
+        self.set_held(false);
+    }
+
+    fn set_held(&mut self, is_held: bool) {
+        let Some(run) = &mut self.run else { return };
+        run.space = None;
+        if std::mem::replace(&mut run.stored.is_held, is_held) != is_held {
+            self.save_run();
         }
-        self.save_run();
         self.publish_again();
     }
 
-    /// Lets a VM go on that waits for space, if there may be some.
+    /// Resumes a VM that waits for space if there may be some, and reports one that has gone on.
     pub(super) fn look_at_space(&mut self, now: Instant) {
-        let Some(run) = self.run.as_ref() else { return };
-        if run.space.as_ref().is_none_or(|space| space.look_at > now) {
-            return;
-        }
-        let disks = self.emulated_disks(run);
-        let free = self.shared.disks.free_bytes(&disks);
-        self.shared.disks.query_stores();
-        let space = self.run.as_mut().and_then(|run| run.space.as_mut());
-        let Some(waited) = space.and_then(|space| {
-            space.look(now, &free).then(|| now.saturating_duration_since(space.since))
-        }) else {
+        let is_moving = self.moving.is_some();
+        let Some(run) = self.run.as_mut() else { return };
+        let Some(space) = run.space.take_if(|space| is_moving || space.look_at <= now) else {
             return;
         };
-        match self.tell(&VmCommand::Resume) {
-            Ok(()) => self.append(texts::continued_with_space(&self.entry, waited)),
-            Err(error) => {
+        let state = run.vm.facts().state;
+        if is_moving {
+            return;
+        }
+        if space.is_on_trial && state == VmRunState::Running {
+            return self.append(texts::continued_with_space(&self.entry, space.waited()));
+        }
+        let space = self.try_with_space(space, now, state);
+        if let Some(run) = &mut self.run {
+            run.space = Some(space);
+        }
+    }
+
+    /// Resumes the VM if its stores have space. Another state than `Paused` is being reported.
+    fn try_with_space(
+        &mut self,
+        mut space: WaitsForSpace,
+        now: Instant,
+        state: VmRunState,
+    ) -> WaitsForSpace {
+        let disks = self.run.as_ref().map(|run| self.emulated_disks(run)).unwrap_or_default();
+        let free = self.shared.disks.free_bytes(&disks);
+        self.shared.disks.query_stores();
+        if space.look(now, &free) && state == VmRunState::Paused {
+            let resumed = self.tell(&VmCommand::Resume);
+            space.note_attempt(now, resumed.is_ok());
+            if let Err(error) = resumed {
                 tracing::warn!(vm = %self.entry.name, %error, "the VM does not go on with space");
             }
         }
+        space
     }
 
-    /// Fails queued writes of the VM's virtio disks, or of those of these devices, and does not queue
-    /// any, because the guest waits for them.
-    pub(super) fn fail_queued_writes<'a>(&self, devices: impl Iterator<Item = &'a VmDevice>) {
-        for disk in disks_of(devices) {
-            self.shared.disks.fail_if_full(&disk);
+    /// Fails queued writes of the virtio disks whose writes the guest waits for: of all while it turns
+    /// itself off, and of those that it is asked to let go of. Queues those of others again.
+    pub(super) fn follow_awaited_writes(&mut self) {
+        let mut awaited = BTreeSet::new();
+        if let Some(run) = &self.run {
+            awaited.extend(run.leaving.iter().filter_map(disk_of));
+            if self.stopping.is_some() {
+                awaited.extend(run.stored.disks.iter().cloned());
+            }
         }
-    }
-
-    /// Queues writes of these devices again if the store is full.
-    pub(super) fn queue_writes<'a>(&self, devices: impl Iterator<Item = &'a VmDevice>) {
-        for disk in disks_of(devices) {
-            self.shared.disks.wait_if_full(&disk);
+        let before = std::mem::replace(&mut self.awaited_writes, awaited);
+        let vm = &self.entry.name;
+        for disk in before.difference(&self.awaited_writes) {
+            self.shared.disks.set_writes_awaited(disk, vm, false);
         }
-    }
-
-    /// All its disks as devices.
-    pub(super) fn disk_devices(&self) -> Vec<VmDevice> {
-        let disks = self.run.iter().flat_map(|run| &run.stored.disks);
-        disks.map(|name| VmDevice::Disk(name.to_string())).collect()
+        // Also those of before: a disk may have been made anew.
+        for disk in &self.awaited_writes {
+            self.shared.disks.set_writes_awaited(disk, vm, true);
+        }
     }
 
     /// # Errors
@@ -198,12 +294,11 @@ impl VmEntry {
     }
 }
 
-fn disks_of<'a>(devices: impl Iterator<Item = &'a VmDevice>) -> Vec<Name> {
-    let disks = devices.filter_map(|device| match device {
+fn disk_of(device: &VmDevice) -> Option<Name> {
+    match device {
         VmDevice::Disk(name) => name.parse().ok(),
         VmDevice::Nic(_) | VmDevice::Vf(_) => None,
-    });
-    disks.collect()
+    }
 }
 
 #[cfg(test)]
@@ -214,23 +309,46 @@ mod tests {
         BTreeMap::from([(PathBuf::from("/srv"), bytes)])
     }
 
+    const EVERY: Duration = Duration::from_secs(1);
+
     #[test]
     fn a_vm_goes_on_with_more_space_than_before_and_tries_now_and_then_with_any() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut space = WaitsForSpace::new(start);
+        let mut space = WaitsForSpace::new(start, EVERY);
         // There is no report yet; then there is none, a little that was there before, and more.
         assert!(!space.look(at(1), &BTreeMap::new()));
         assert!(!space.look(at(2), &free(4096)));
         assert!(!space.look(at(3), &free(0)));
         assert!(space.look(at(4), &free(1)));
         assert_eq!(space.look_at, at(5));
-        // It was paused again: `least_free` is still 0.
-        let mut space = WaitsForSpace::new(at(5));
+        // Nothing is freed while it waits.
+        let mut space = WaitsForSpace::new(at(5), EVERY);
         assert!(!space.look(at(6), &free(1)));
         assert!(!space.look(at(14), &free(1)));
         assert!(space.look(at(15), &free(1)));
-        assert!(!space.look(at(16), &free(1)));
         assert!(!space.look(at(60), &free(0)));
+    }
+
+    #[test]
+    fn a_vm_that_is_paused_again_is_left_alone_for_a_while() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut space = WaitsForSpace::new(start, EVERY);
+        assert!(!space.look(at(1), &free(0)));
+        assert!(space.look(at(2), &free(1)));
+        space.note_attempt(at(2), true);
+        assert_eq!((space.look_at, space.waited()), (at(12), Duration::from_secs(2)));
+        space.end_trial(at(3));
+        assert_eq!(space.look_at, at(4));
+        // More than before, but perhaps not enough.
+        for seconds in 4..12 {
+            assert!(!space.look(at(seconds), &free(seconds << 20)));
+        }
+        assert!(space.look(at(12), &free(1)));
+        space.note_attempt(at(12), true);
+        space.end_trial(at(30));
+        assert!(space.look(at(30), &free(1)));
+        assert_eq!(space.waited(), Duration::from_secs(12));
     }
 }

@@ -41,6 +41,7 @@ impl Driver {
             view.state = VmState::Stopped;
         }
         drop(view);
+        self.follow_space_again();
         if let Some(operation) = operation {
             operation.end(&Err(error));
         }
@@ -86,7 +87,9 @@ impl Driver {
             let _ = vm.tell(&VmCommand::CancelSending);
             std::thread::sleep(LOOK_WHILE_STILL);
         }
-        if !was_paused && vm.facts().state == VmRunState::Paused {
+        // One that waits for space goes on when there is some.
+        let facts = vm.facts();
+        if !was_paused && facts.state == VmRunState::Paused && !facts.waits_for_space {
             if let Err(error) = vm.tell(&VmCommand::Resume) {
                 tracing::error!(vm = %self.entry.name, %error, "the VM does not go on");
             }

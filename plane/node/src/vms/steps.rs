@@ -1,6 +1,6 @@
 //! What a change of desired state, and the start of a daemon, do to VMs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, VmState};
@@ -133,6 +133,8 @@ impl Controller {
             has_given_up: false,
             control: self.devices.notices.clone(),
             ask_far_again: self.devices.retry_first,
+            awaited_writes: BTreeSet::new(),
+            query_space_every: self.devices.retry_first,
         };
         let thread = std::thread::Builder::new()
             .name(format!("vm-{}", entry.name))

@@ -55,10 +55,9 @@ impl Driver {
         if let Some(operation) = &operation {
             operation.progress(0, 1, "wait until the guest has turned itself off");
         }
-        // The guest writes before it turns itself off, and would wait for space.
-        self.fail_queued_writes(self.disk_devices().iter());
         let until = Instant::now() + Duration::from_secs(request.seconds);
         self.stopping = Some(Stopping { operation, until, request });
+        self.follow_awaited_writes();
         self.publish(VmState::Stopping);
     }
 
@@ -99,7 +98,7 @@ impl Driver {
     /// It has ended, or is given up.
     pub(super) fn end_stopping(&mut self, result: &Result<(), ApiError>) {
         let Some(stopping) = self.stopping.take() else { return };
-        self.queue_writes(self.disk_devices().iter());
+        self.follow_awaited_writes();
         if let Some(operation) = stopping.operation {
             operation.end(result);
         }

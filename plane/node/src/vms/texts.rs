@@ -58,13 +58,18 @@ pub(super) fn paused_for_space(entry: &VmEntry, stores: &str) -> Draft {
         "The VM is paused: there was no space for a write ({stores}). It goes on when there is space; \
          free some, or move its disks to another store."
     );
-    Draft::new(EventKind::VmPausedForSpace, entry.label(), text).with("stores", stores)
+    // A guest can cause it at will.
+    Draft::new(EventKind::VmPausedForSpace, entry.label(), text).with("stores", stores).repeated()
 }
 
 pub(super) fn continued_with_space(entry: &VmEntry, waited: Duration) -> Draft {
-    let text = format!("The VM goes on after {} s: there may be space.", waited.as_secs());
+    let text = format!(
+        "The VM runs again. It was paused for {} s because there was no space for a write.",
+        waited.as_secs()
+    );
     Draft::new(EventKind::VmContinuedWithSpace, entry.label(), text)
         .with("paused_s", waited.as_secs())
+        .repeated()
 }
 
 pub(super) fn reset(entry: &VmEntry) -> Draft {

@@ -172,7 +172,9 @@ fn emulated(site: &mut Site, disk: &str, device: &str, hold: Duration) {
     site.free();
     site.end_writing(device);
     site.check(device, disk);
-    assert!(site.events(6155) > before.1);
+    // Reported when the VM has run for 10 s.
+    until("the VM to be reported as continued", PATIENCE, || Ok(site.events(6155) > before.1))
+        .unwrap();
     site.wait_vm("the VM to run", |vm| vm["state"] == "running" && vm["reason"].is_null());
 }
 

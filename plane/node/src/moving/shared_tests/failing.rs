@@ -257,3 +257,24 @@ fn a_vm_with_queued_writes_goes_when_there_is_space() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     pair.assert_there();
 }
+
+/// While disks are copied, before memory is sent; and when all of it was sent.
+#[test]
+fn a_vm_whose_writes_are_queued_just_before_the_next_stage_stays() {
+    for (before, sends) in [("operation", 0), ("line", 1)] {
+        let pair = Pair::new();
+        let disks = pair.here.disks.clone();
+        pair.watch(move |asked| {
+            if asked == before {
+                disks.fill(Some(1));
+            }
+            None
+        });
+        let failed = pair.migrate();
+        assert_eq!(failed.state, OperationState::Failed, "{failed:?}");
+        assert!(failed.error.unwrap().message.contains("writes to disk/web are queued"));
+        assert_eq!(pair.here.vms.sends(), sends);
+        pair.here.disks.fill(None);
+        pair.assert_here();
+    }
+}

@@ -1,7 +1,9 @@
 //! VMs whose disks find their stores full.
 
+use std::time::{Duration, Instant};
+
 use suimon_contract::{EventKind, HostConfig, StopVmRequest, VmState};
-use suimon_ports::VmNotice;
+use suimon_ports::{VmErrorKind, VmNotice};
 use suimon_storage::FullPolicy;
 
 use super::{VmWork, patch, state, well};
@@ -66,8 +68,7 @@ fn a_vm_that_was_paused_on_request_stays_paused() {
         let vms = harness.vms.clone();
         assert_eq!(harness.node.vm("web").unwrap().reason, None);
         fill(&harness, false);
-        // Longer than a VM that waits for space is left alone.
-        std::thread::sleep(std::time::Duration::from_secs(3));
+        pass_looks();
         assert_eq!((state(&harness), resumes(&harness)), (VmState::Paused, 0));
         well(&harness, VmWork::Resume);
         wait_until("it runs", || state(&harness) == VmState::Running);
@@ -100,4 +101,140 @@ fn queued_writes_fail_when_the_guest_is_to_end_or_to_let_go_of_the_disk() {
     harness.disks.take_full_changes();
     patch(&harness, r#"{"disks": null}"#);
     assert_eq!(harness.disks.take_full_changes().first(), Some(&FullPolicy::ERROR));
+}
+
+fn reason(harness: &Harness) -> Option<String> {
+    harness.node.vm("web").unwrap().reason
+}
+
+/// How long a VM is left alone at least after it was resumed in vain: ten queries of its stores.
+const LEFT_ALONE: Duration = Duration::from_millis(200);
+
+/// Longer than a VM that waits for space is left alone.
+fn pass_looks() {
+    std::thread::sleep(2 * LEFT_ALONE);
+}
+
+/// Waits with a VM whose writes find no space whenever it is resumed, on a store that has some.
+fn out_of_space() -> Harness {
+    let harness = running("sata");
+    fill(&harness, true);
+    harness.vms.find_no_space("web");
+    harness.wait_events(EventKind::VmPausedForSpace.id(), 1);
+    harness.vms.keep_out_of_space("web", true);
+    harness
+}
+
+#[test]
+fn a_vm_that_was_held_and_is_resumed_on_a_full_store_goes_on_when_there_is_space() {
+    let harness = out_of_space();
+    well(&harness, VmWork::Pause);
+    assert_eq!(reason(&harness), None);
+    well(&harness, VmWork::Resume);
+    wait_until("it waits for space", || reason(&harness).is_some());
+    harness.vms.keep_out_of_space("web", false);
+    fill(&harness, false);
+    wait_until("it runs", || state(&harness) == VmState::Running);
+}
+
+#[test]
+fn a_vm_that_is_paused_again_at_once_is_left_alone_for_a_while() {
+    let harness = out_of_space();
+    let begun = Instant::now();
+    fill(&harness, false);
+    wait_until("it is resumed in vain", || resumes(&harness) >= 3);
+    assert!(begun.elapsed() >= 2 * LEFT_ALONE, "{:?}", begun.elapsed());
+    wait_until("it waits", || reason(&harness).is_some());
+    // Such an attempt is no news.
+    let told = || {
+        [EventKind::VmPausedForSpace, EventKind::VmContinuedWithSpace, EventKind::VmResumed]
+            .map(|kind| harness.events(kind.id()).len())
+    };
+    assert_eq!(told(), [1, 0, 0]);
+    harness.vms.keep_out_of_space("web", false);
+    harness.wait_event(EventKind::VmContinuedWithSpace.id());
+    assert_eq!((state(&harness), reason(&harness)), (VmState::Running, None));
+    assert_eq!(told(), [1, 1, 0]);
+}
+
+#[test]
+fn a_guest_that_finds_stores_full_again_and_again_does_not_fill_the_event_log() {
+    let harness = running("sata");
+    fill(&harness, true);
+    for _ in 0..15 {
+        harness.vms.find_no_space("web");
+        wait_until("it waits", || reason(&harness).is_some());
+        well(&harness, VmWork::Resume);
+        wait_until("it runs", || state(&harness) == VmState::Running);
+    }
+    let told = harness.events(EventKind::VmPausedForSpace.id()).len();
+    assert!((10..=12).contains(&told), "{told} events");
+}
+
+#[test]
+fn a_request_to_pause_a_vm_that_was_just_paused_for_space_is_not_lost() {
+    let harness = running("sata");
+    harness.vms.find_no_space_at_pause("web");
+    well(&harness, VmWork::Pause);
+    wait_until("it is paused", || state(&harness) == VmState::Paused);
+    pass_looks();
+    assert_eq!((state(&harness), resumes(&harness)), (VmState::Paused, 0));
+    assert_eq!(reason(&harness), None);
+    assert!(harness.events(EventKind::VmPausedForSpace.id()).is_empty());
+}
+
+fn queues(seconds: u64) -> FullPolicy {
+    FullPolicy { ring_wait: None, client_wait: Duration::from_secs(seconds) }
+}
+
+fn begin_stop(harness: &Harness) {
+    let stop =
+        VmWork::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
+    harness.node.work_on_vm(&crate::testing::name("web"), stop).unwrap();
+    wait_until("the guest was asked", || state(harness) == VmState::Stopping);
+}
+
+#[test]
+fn a_change_of_a_disk_does_not_queue_writes_that_a_guest_waits_for() {
+    let harness = running("virtio");
+    begin_stop(&harness);
+    wait_until("they fail", || harness.disks.full_policies() == [FullPolicy::ERROR]);
+    let mut changed = config("virtio");
+    changed.disks[0].full_wait_s = 7;
+    harness.apply_well(&changed);
+    assert_eq!(harness.disks.full_policies(), [FullPolicy::ERROR]);
+    let is_orderly = true;
+    harness.vms.guest("web", VmNotice::Ended { is_orderly, reason: "it is off".to_owned() });
+    wait_until("they are queued", || harness.disks.full_policies() == [queues(7)]);
+}
+
+#[test]
+fn writes_are_queued_again_if_a_disk_cannot_be_unplugged() {
+    let harness = running("virtio");
+    harness.vms.refuse_all("tell", VmErrorKind::Refused, "no");
+    patch(&harness, r#"{"disks": null}"#);
+    harness.wait_events(EventKind::VmDeviceRefused.id(), 1);
+    wait_until("they are queued", || harness.disks.full_policies() == [queues(30)]);
+}
+
+#[test]
+fn writes_of_a_disk_that_another_vm_has_are_queued_whatever_the_vm_before_does() {
+    let harness = running("virtio");
+    let mut moved = config("virtio");
+    let mut other = moved.vms[0].clone();
+    other.name = crate::testing::name("db");
+    moved.vms[0].disks.clear();
+    moved.vms.push(other);
+    // The guest of the first VM does not let go of the disk.
+    harness.apply_well(&moved);
+    assert_eq!(harness.node.vm("web").unwrap().disks.len(), 1);
+    wait_until("they are queued", || harness.disks.full_policies() == [queues(30)]);
+    harness.disks.take_full_changes();
+    begin_stop(&harness);
+    assert_eq!(harness.disks.full_policies(), [queues(30)]);
+    let is_orderly = true;
+    harness.vms.guest("web", VmNotice::Ended { is_orderly, reason: "it is off".to_owned() });
+    wait_until("it has ended", || state(&harness) == VmState::Stopped);
+    let failed = harness.disks.take_full_changes();
+    assert!(!failed.contains(&FullPolicy::ERROR), "{failed:?}");
 }

@@ -1,0 +1,205 @@
+//! VMs that wait for space when they are to move.
+
+use std::time::Duration;
+
+use suimon_contract::{
+    EventKind, HostConfig, MigrateVmRequest, Operation, OperationState, VmState,
+};
+use suimon_ports::VmRunState;
+use suimon_ports::testing::MemoryStore as MemoryFiles;
+
+use crate::testing::{
+    FakeDevices, FakeDisks, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name,
+    wait_until,
+};
+use crate::{FarError, VmWork};
+
+const SIZE: u64 = 8 << 20;
+const PATHS: [&str; 2] = ["/srv/here", "/srv/there"];
+
+fn nodes(path: &str, more: &str) -> HostConfig {
+    host(&format!(
+        r#"
+[[node]]
+name = "there"
+address = "192.0.2.2:8443"
+authority = "/etc/suimon/there.pem"
+token_file = "/etc/suimon/there.token"
+[[store]]
+name = "all"
+path = "{path}"
+{more}
+"#
+    ))
+}
+
+const VM: &str = r#"
+[[disk]]
+name = "web"
+store = "all"
+format = "vhdx"
+size_bytes = 8388608
+controller = "sata"
+[[vm]]
+name = "web"
+memory_bytes = "1 GiB"
+disks = ["web"]
+"#;
+
+/// Two nodes with a store each. The VM runs here, and its disk is copied.
+struct Pair {
+    here: Harness,
+    there: Harness,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let far_nodes = FakeFarNodes::default();
+        let [here, there] = PATHS.map(|path| {
+            let disks = FakeDisks::default();
+            disks.put_store(path, MemoryFiles::default());
+            disks.set_far_bytes(Some(SIZE));
+            let left = (MemoryStore::default(), FakeDevices::default());
+            Harness::among_nodes_with_disks(left, disks, FakeVms::default(), far_nodes.clone())
+        });
+        here.far_nodes.connect("192.0.2.2:8443", &there.node);
+        here.apply_well(&nodes(PATHS[0], VM));
+        there.apply_well(&nodes(PATHS[1], ""));
+        let pair = Self { here, there };
+        pair.work(VmWork::Start);
+        pair
+    }
+
+    fn work(&self, work: VmWork) {
+        let operation = self.here.node.work_on_vm(&name("web"), work).unwrap();
+        let operation = self.end(&operation);
+        assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    }
+
+    fn begin(&self) -> Operation {
+        let request = MigrateVmRequest {
+            to: name("there"),
+            downtime_ms: 300,
+            bandwidth: None,
+            with_files: false,
+        };
+        self.here.node.migrate_vm(&name("web"), request).unwrap()
+    }
+
+    fn end(&self, operation: &Operation) -> Operation {
+        self.here.node.wait_operation(operation.id, PATIENCE).unwrap()
+    }
+
+    /// The store is full, or has space again.
+    fn fill(&self, is_full: bool) {
+        self.here.disks.store(PATHS[0]).set_room(is_full.then_some(0));
+    }
+
+    /// A write of the VM finds its store full.
+    fn find_no_space(&self) {
+        self.fill(true);
+        self.here.vms.find_no_space("web");
+        wait_until("it waits for space", || self.here.node.vm("web").unwrap().reason.is_some());
+    }
+
+    fn state(&self) -> VmState {
+        self.here.node.vm("web").unwrap().state
+    }
+
+    fn resumes(&self) -> usize {
+        self.here.vms.told().iter().filter(|told| *told == "web Resume").count()
+    }
+}
+
+/// Longer than a VM that waits for space is left alone: 200 ms.
+fn pass_looks() {
+    std::thread::sleep(Duration::from_millis(400));
+}
+
+#[test]
+fn a_vm_that_waits_for_space_never_goes_on_here_after_it_was_handed_over() {
+    let pair = Pair::new();
+    pair.find_no_space();
+    pair.here.far_nodes.obstruct(|_, asked| {
+        let is_lost = asked == "activate_arrival answer";
+        is_lost.then(|| FarError::Unreachable("no route".to_owned()))
+    });
+    let operation = pair.begin();
+    wait_until("it is handed over", || pair.state() == VmState::HandedOver);
+    assert_eq!(pair.there.vms.state("web"), Some(VmRunState::Running));
+    pair.fill(false);
+    pass_looks();
+    assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Paused), "it runs there");
+    assert_eq!(pair.resumes(), 0);
+    pair.here.far_nodes.obstruct(|_, _| None);
+    let moved = pair.end(&operation);
+    assert_eq!(moved.state, OperationState::Succeeded, "{moved:?}");
+    assert_eq!(pair.there.vms.state("web"), Some(VmRunState::Running));
+}
+
+#[test]
+fn a_vm_that_finds_no_space_while_it_moves_and_stays_goes_on_when_there_is_some() {
+    for is_again in [false, true] {
+        let pair = Pair::new();
+        pair.here.vms.hold_memory(true);
+        let operation = pair.begin();
+        wait_until("memory is sent", || pair.here.vms.sends() == 1);
+        pair.fill(true);
+        pair.here.vms.find_no_space("web");
+        wait_until("it is seen", || pair.state() == VmState::Paused);
+        // The VM is resumed when it stays, and paused again at once.
+        pair.here.vms.keep_out_of_space("web", is_again);
+        pair.here.node.cancel_operation(operation.id).unwrap();
+        assert_eq!(pair.end(&operation).state, OperationState::Cancelled);
+        if is_again {
+            pair.here.wait_events(EventKind::VmPausedForSpace.id(), 1);
+            assert_eq!(pair.state(), VmState::Paused);
+        }
+        pair.here.vms.keep_out_of_space("web", false);
+        pair.fill(false);
+        wait_until("it runs", || pair.state() == VmState::Running);
+    }
+}
+
+#[test]
+fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_if_it_does_not_move() {
+    let pair = Pair::new();
+    pair.find_no_space();
+    pair.work(VmWork::Pause);
+    pair.here
+        .far_nodes
+        .obstruct(|_, asked| (asked == "activate_arrival").then(|| FarError::Refused(Vec::new())));
+    let failed = pair.end(&pair.begin());
+    assert_eq!(failed.state, OperationState::Failed, "{failed:?}");
+    pair.fill(false);
+    pass_looks();
+    assert_eq!((pair.state(), pair.resumes()), (VmState::Paused, 0));
+}
+
+#[test]
+fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_where_it_goes() {
+    let pair = Pair::new();
+    pair.find_no_space();
+    pair.work(VmWork::Pause);
+    let moved = pair.end(&pair.begin());
+    assert_eq!(moved.state, OperationState::Succeeded, "{moved:?}");
+    let state = || pair.there.node.vm("web").unwrap().state;
+    assert_eq!((pair.there.vms.state("web"), state()), (Some(VmRunState::Paused), VmState::Paused));
+    // QEMU reports there as well that the VM was paused for space.
+    pair.there.vms.find_no_space("web");
+    pass_looks();
+    assert_eq!((pair.there.vms.state("web"), state()), (Some(VmRunState::Paused), VmState::Paused));
+    assert_eq!(pair.there.node.vm("web").unwrap().reason, None);
+}
+
+/// What another node is told before the move begins.
+#[test]
+fn only_a_vm_that_nobody_has_paused_is_to_run_on_the_other_node() {
+    let pair = Pair::new();
+    let is_paused = || pair.here.node.shared().departure(&name("web")).unwrap().is_paused;
+    assert!(!is_paused());
+    pair.find_no_space();
+    assert!(!is_paused());
+    pair.work(VmWork::Pause);
+    assert!(is_paused());
+}

@@ -1,0 +1,45 @@
+//! Requests that found their store full, of disks that move to another worker.
+//!
+//! A queue that moves with its disk takes such requests back, and the next worker receives them again.
+//! The time at which each first found the store full moves with the queue, so that no request is queued
+//! longer than [`FullPolicy`](crate::FullPolicy) says, however often its disk moves.
+
+use crate::request::{FoundFull, Full};
+use crate::work::StorageWork;
+
+impl StorageWork {
+    /// Requests that a queue has taken back and that the next worker receives. Called once for each
+    /// queue of [`StorageWork::poll_closed_queue`].
+    pub(crate) fn take_found_full(&mut self, queue: usize) -> FoundFull {
+        self.found_full.remove(&queue).unwrap_or_default()
+    }
+
+    /// Notes what was taken from the worker that had this queue before.
+    pub(crate) fn set_found_full(&mut self, queue: usize, found: FoundFull) {
+        if let Some(of) = self.queues.get_mut(queue) {
+            of.found_full = found;
+        }
+    }
+
+    /// A request was received from a queue that came from another worker with some that had found the
+    /// store full. It is carried out as one of those if it is one.
+    #[cold]
+    pub(crate) fn note_found_before(&mut self, number: usize) {
+        let now = self.now;
+        let Some(request) = self.requests.get_mut(number) else { return };
+        let Some(queue) = self.queues.get_mut(request.queue) else { return };
+        let Some(at) = queue.found_full.iter().position(|(tag, _)| *tag == request.tag) else {
+            // A queue returns all that it has taken back before any other.
+            queue.found_full.clear();
+            return;
+        };
+        let (_, first) = queue.found_full.swap_remove(at);
+        request.full = Full::Repeated(first);
+        let disk_number = request.disk;
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        if disk.full.note_found_before(first, now) {
+            self.full_disks.push(disk_number);
+        }
+        self.look_at_full();
+    }
+}
