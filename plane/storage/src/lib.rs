@@ -21,14 +21,14 @@
 //! ```text
 //! receive ──► its store: now, or later ──► begin
 //!
-//! begin ───┬─ read, write ──► translate ──► parts ──► all moved ─┬──► answered
+//! begin ───┬─ read, write ──► translate ──► parts ──► all moved ─┬──► completed
 //!          │                    ▲    │                           │
 //!          │      metadata read ┘    └ layers of parents         │ durable, in a
 //!          │                                                     │ dynamic image
 //!          ├─ flush ─────────────────────────► commit ◄──────────┘
-//!          │                                     └── durable ───────► answered
-//!          ├─ status ──► extents of all layers, or of the file ──► told and answered
-//!          └─ discard, zeros ──► alone on its disk, if space is freed ──► answered
+//!          │                                     └── durable ───────► completed
+//!          ├─ status ──► extents of all layers, or of the file ──► reported and completed
+//!          └─ discard, zeros ──► alone on its disk, if space is freed ──► completed
 //! ```
 //!
 //! Invariants

@@ -10,7 +10,7 @@
 //! calls [`Mirror::finish`].
 //!
 //! ```text
-//! a client's write, discard or zeros ──► the file ──► marked ──► the client is answered
+//! a client's write, discard or zeros ──► the file ──► marked ──► completion to the client
 //!                                                       │
 //!        ┌──────────────────────────────────────────────┘
 //!        ▼
