@@ -48,7 +48,7 @@ pub struct StorageWork {
     pub(crate) requests: Slab<Request>,
     /// Queues that are polled.
     pub(crate) active: Rotation,
-    /// Queues that are not polled for a short time, although requests are in flight.
+    /// Queues in a pause between polls ([`Respite`]).
     pub(crate) left_alone: Vec<usize>,
     /// Queues with completions to publish.
     answered: Vec<usize>,
