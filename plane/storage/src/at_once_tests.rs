@@ -1,4 +1,4 @@
-//! Requests that need no waiting, on a processor that is polled by hand.
+//! Requests whose I/O completes in the turn of their submission.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Sender, channel};
@@ -19,10 +19,10 @@ use crate::resident::Resident;
 use crate::{DiskLayer, DiskPlace, DiskSpec, DiskTally, QueueKey, StoreRole};
 
 const STORE: StoreId = StoreId(1);
-/// What a turn takes until its requests have been carried out.
+/// Duration of a turn up to the completion of its I/O.
 const TAKES: Duration = Duration::from_nanos(700);
 
-/// A processor with a disk on a store that has one request at a time.
+/// Worker with a disk on a store with a queue depth of 1.
 pub(crate) struct Processor {
     resident: Resident,
     pub(crate) commands: Sender<Command>,
@@ -74,7 +74,7 @@ impl Processor {
         assert!(added.1.recv().unwrap().is_ok());
     }
 
-    /// A turn. What was answered by its end.
+    /// Runs a turn. Returns the completions published by its end.
     pub(crate) fn poll(&mut self) -> Vec<(u32, DiskOutcome)> {
         let now = self.wait.now + Duration::from_micros(20);
         self.wait.now = now + TAKES;
@@ -96,7 +96,7 @@ fn what_needs_no_waiting_is_answered_in_the_turn_in_which_it_came() {
     processor.trouble.lock().unwrap().is_at_once = true;
     ask(&processor.client, 0, DiskOp::Read, 0);
     assert_eq!(processor.poll(), [(0, DiskOutcome::Done)]);
-    // It took as long as the turn had lasted by then.
+    // The latency is the duration of the turn up to the completion.
     let reads = processor.tally().reads;
     assert_eq!((reads.requests, reads.latency_ns), (1, TAKES.as_nanos() as u64));
     assert_eq!(processor.poll(), []);
@@ -107,7 +107,7 @@ fn what_others_wait_for_goes_in_the_turns_after_it() {
     let mut processor = Processor::new();
     processor.trouble.lock().unwrap().is_at_once = true;
     (0..3).for_each(|tag| ask(&processor.client, tag, DiskOp::Read, u64::from(tag) * 512));
-    // The store has one at a time, so each turn ends one and lets the next go.
+    // The store's queue depth is 1, so each turn completes one request and dispatches the next.
     for tag in 0..3 {
         assert_eq!(processor.poll(), [(tag, DiskOutcome::Done)]);
     }

@@ -1,4 +1,4 @@
-//! What the control plane asks of a processor that has disks.
+//! Commands of the control plane to a worker.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +19,7 @@ use crate::queue_key::{QueueKey, Which};
 use crate::request::FoundFull;
 use crate::store::StoreRole;
 
-/// A disk that nobody serves, with its queues.
+/// Disk that no worker serves, with its queues.
 pub(crate) struct Taken {
     pub(crate) spec: DiskSpec,
     pub(crate) full: FullPolicy,
@@ -36,25 +36,25 @@ pub(crate) struct TakenQueue {
     pub(crate) found_full: FoundFull,
 }
 
-/// What a processor knows of a disk's being copied.
+/// State of a disk copy on the disk's worker.
 #[derive(Clone, Default)]
 pub(crate) struct Mirrored {
-    /// Where that is in Storage QoS; it is the disk's store.
+    /// Slot of the copy's requests in the disk's store.
     pub(crate) slot: Option<DiskSlot>,
-    /// What changes is marked here, if it is copied from here.
+    /// Map that records changes, if the disk is copied from here.
     pub(crate) dirty: Option<Arc<DirtyMap>>,
 }
 
-/// A processor does not take a disk.
+/// Disk that a worker could not add.
 pub(crate) struct NotTaken {
     pub(crate) error: io::Error,
-    /// The disk, as far as it can be given back.
+    /// Disk, as far as it can be returned.
     pub(crate) taken: Option<Box<Taken>>,
 }
 
-/// What the control plane asks of a processor.
+/// Command of the control plane to a worker.
 pub(crate) enum Command {
-    /// The processor gets I/O, before its first disk.
+    /// Sets the worker's I/O, before its first disk.
     Equip(Box<dyn FileIo>, Sender<io::Result<()>>),
     AddDisk {
         disk: DiskId,
@@ -62,20 +62,20 @@ pub(crate) enum Command {
         reply: Sender<Result<(), NotTaken>>,
     },
     AddQueue(DiskId, QueueKey, Box<dyn DiskQueue>),
-    /// A disk is copied, or not any more.
+    /// Sets or ends the copy of a disk.
     Mirror(DiskId, Mirrored, Sender<()>),
-    /// What requests of a disk do if its store is full.
+    /// Sets the waiting times of a disk's requests while its store is full.
     Full(DiskId, FullPolicy, Sender<()>),
-    /// How many requests of a disk are not answered, but those of its being copied.
+    /// Returns the number of a disk's requests that have not completed, except those of a copy.
     UnderWay(DiskId, Sender<usize>),
-    /// Queues of a disk are to be dropped.
+    /// Closes and drops queues of a disk.
     Detach(DiskId, Which, Sender<()>),
     Take(DiskId, Sender<Result<Taken, PlaneError>>),
-    /// A disk's images and files are wanted; its queues stay.
+    /// Releases a disk's images and files; its queues remain.
     Suspend(DiskId, Sender<Result<DiskSpec, PlaneError>>),
-    /// It goes on with these. What cannot be used comes back.
+    /// Resumes a suspended disk with these images. Returns images that cannot be used.
     Resume(DiskId, DiskSpec, Sender<Result<(), NotAdded>>),
-    /// The processor takes part in a store.
+    /// Adds a store to the worker.
     Join {
         store: StoreId,
         spec: StoreSpec,
@@ -83,16 +83,16 @@ pub(crate) enum Command {
         changes: Vec<Change>,
         reply: Sender<()>,
     },
-    /// It takes part in another way.
+    /// Sets the worker's role in a store.
     Role(StoreId, StoreRole, Sender<()>),
-    /// It has no disk of the store any more.
+    /// Removes a store from the worker when nothing of it is left.
     Leave(StoreId),
-    /// Steps of a change of a store.
+    /// Applies steps of a change of a store.
     Change(StoreId, Vec<Change>),
-    /// Everything before this is done.
+    /// Replies when all earlier commands have been executed.
     Sync(Sender<()>),
-    /// Who else there is.
+    /// Sets the mailboxes of the other workers.
     Peers(Peers),
-    /// What is done, and of these disks of stores what they get.
+    /// Returns the state of the worker's disks and stores, and of these slots.
     View(Arc<BTreeMap<StoreId, Vec<DiskSlot>>>, Sender<Looked>),
 }

@@ -1,4 +1,4 @@
-//! Makes a disk durable, one commit after another.
+//! Commits of a disk, one at a time.
 
 use std::io;
 
@@ -10,12 +10,12 @@ use crate::token::Purpose;
 use crate::transfer::outcome_of;
 use crate::work::StorageWork;
 
-/// Metadata that may wait for the next flush, in bytes. Beyond it a commit begins by
-/// itself, so that a flush never has much to do.
+/// Uncommitted metadata in bytes above which a commit begins without a flush. This bounds the
+/// duration of a flush.
 const UNCOMMITTED_BYTES_MAX: u64 = 1 << 20;
 
 impl StorageWork {
-    /// Begins a commit for those who wait for one, unless one is under way.
+    /// Begins a commit for the requests that wait for one, unless one is in flight.
     pub(crate) fn begin_commit(&mut self, disk_number: usize) {
         self.begin_commit_for(disk_number, false);
     }
@@ -43,8 +43,8 @@ impl StorageWork {
         self.run_commit(disk_number);
     }
 
-    /// Begins a commit if much has changed since the last. If it is less, it can wait until
-    /// nobody writes any more.
+    /// Begins a commit if more than [`UNCOMMITTED_BYTES_MAX`] has changed since the last one.
+    /// Smaller changes are committed by the next flush, or when the disk is idle.
     pub(crate) fn commit_if_due(&mut self, disk_number: usize) {
         let bytes = self.uncommitted_bytes(disk_number);
         self.idle_look.is_wanted |= bytes > 0;
@@ -55,7 +55,7 @@ impl StorageWork {
         }
     }
 
-    /// Does steps until one has to be waited for.
+    /// Runs steps of a commit until one is in flight.
     fn run_commit(&mut self, disk_number: usize) {
         loop {
             let Some(disk) = self.disks.get_mut(disk_number) else { return };
@@ -70,7 +70,7 @@ impl StorageWork {
                 }
                 continue;
             }
-            // A step is handed over for good, so there must be room for it.
+            // A submitted step cannot be returned, so the I/O must have room for it.
             if !commit.steps.is_empty() && self.io.under_way() >= self.io.capacity() {
                 return self.commits_to_run.push(disk_number);
             }
@@ -92,14 +92,14 @@ impl StorageWork {
         }
     }
 
-    /// Goes on with commits for whose next step there was no room.
+    /// Continues commits whose next step the I/O had no room for.
     pub(crate) fn run_waiting_commits(&mut self) {
         for disk_number in std::mem::take(&mut self.commits_to_run) {
             self.run_commit(disk_number);
         }
     }
 
-    /// A step has ended.
+    /// Handles the completion of a step.
     pub(crate) fn handle_step(&mut self, disk_number: usize, outcome: io::Result<()>) {
         if let Some(disk) = self.disks.get_mut(disk_number) {
             disk.step_asked = None;
@@ -133,8 +133,8 @@ impl StorageWork {
                 self.give_up_first(disk_number, outcome_of(&error));
             }
             let is_full = outcome_of(&error) == DiskOutcome::NoSpace;
-            // It may have been for a write that has been given up. What others wait for need not
-            // fail with it.
+            // The commit may have been for a write that has failed now. Requests that wait for the
+            // commit need not fail with it.
             if is_full && !commit.is_repeated && !commit.waiters.is_empty() {
                 self.note_full(disk_number);
                 return self.repeat_commit(disk_number, commit.waiters);
@@ -166,7 +166,7 @@ impl StorageWork {
 }
 
 impl StorageWork {
-    /// Begins a commit that found no space once more, for those who wait for it.
+    /// Repeats a commit that found no space, for the requests that wait for it.
     fn repeat_commit(&mut self, disk_number: usize, waiters: Vec<usize>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.has_failed_commit = true;
@@ -175,7 +175,7 @@ impl StorageWork {
     }
 }
 
-/// Where a step is in the file.
+/// Returns the file offset of a step.
 fn offset_of(step: &Step) -> Option<u64> {
     match step {
         Step::Write { offset, .. } => Some(*offset),

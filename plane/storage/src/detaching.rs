@@ -1,9 +1,9 @@
-//! Queues of disks that are requested back from their workers.
+//! Detaching of queues from their workers.
 //!
-//! [`Record::owner`] is held only while the request is sent, so that a disk that stalls holds up
+//! [`Record::owner`] is locked only while the command is sent, so that a stalled disk blocks
 //! neither new connections to it nor the operator. The disk may then be moved or closed while its
-//! worker still has the queue. This is safe: a worker receives its commands in order, and drops a
-//! queue that was requested back instead of handing it over with its disk.
+//! worker still has the queue. This is safe: a worker executes its commands in order, and drops a
+//! detached queue instead of passing it on with its disk.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,12 +17,12 @@ use crate::command::Command;
 use crate::plane::{PlaneError, Record, StoragePlane, lock};
 use crate::queue_key::Which;
 
-/// Queues of a disk that were requested back.
+/// Queues of a disk that are being detached.
 struct Detaching {
     plane: StoragePlane,
     disk: DiskId,
     record: Arc<Record>,
-    /// Disconnected when the last of the queues is dropped.
+    /// Channel that disconnects when the last of the queues is dropped.
     answer: Receiver<()>,
 }
 
@@ -38,8 +38,9 @@ impl DetachingQueue for Detaching {
 }
 
 impl StoragePlane {
-    /// Takes queues of a disk back. Blocks until the requests of a VM's rings were answered, unless
-    /// the disk ends. Does not wait for clients of a disk that stalls: their memory is the daemon's.
+    /// Detaches queues of a disk. For the rings of a VM, blocks until their requests have
+    /// completed, unless the disk is being taken out of service. Does not wait for clients of a
+    /// stalled disk: their buffers belong to the daemon.
     pub(crate) fn detach_queues(&self, disk: DiskId, which: Which) {
         let Some(detaching) = self.request_back(disk, which) else { return };
         let is_a_vms = !matches!(which, Which::Clients);
@@ -52,7 +53,7 @@ impl StoragePlane {
         }
     }
 
-    /// Requests queues of a disk back, and returns what waits for them.
+    /// Begins to detach queues of a disk. Returns a handle for waiting.
     pub(crate) fn begin_detach_queues(
         &self,
         disk: DiskId,

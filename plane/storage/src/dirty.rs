@@ -1,30 +1,29 @@
-//! What of a disk has changed, for whoever copies it.
+//! Map of the changes of a disk during a copy.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use suimon_image::ByteRange;
 
-/// Bytes of a region, unless the disk is so large that there would be too many of them.
+/// Smallest size of a region in bytes; regions of large disks are larger.
 const REGION_BYTES_MIN: u64 = 64 << 10;
-/// Regions at most: 8 MiB of bits.
+/// Largest number of regions: 8 MiB of bits.
 const REGIONS_MAX: u64 = 1 << 26;
 
 const WORD_BITS: u64 = u64::BITS as u64;
 
-/// Regions of a disk that have changed. One thread marks, others take marks away; nobody
-/// waits for anybody.
+/// Regions of a disk that have changed. One thread sets marks, others clear them; no operation
+/// blocks.
 #[derive(Debug)]
 pub struct DirtyMap {
     size: u64,
     region_bytes: u64,
     words: Vec<AtomicU64>,
-    /// Marks there are. Whoever looks meanwhile may find one too few or too many of what
-    /// changes just then.
+    /// Number of marks. May be off by the marks that change at the time of the read.
     marks: AtomicI64,
 }
 
 impl DirtyMap {
-    /// Of a disk of `size` bytes, without marks.
+    /// Creates a map without marks for a disk of `size` bytes.
     #[must_use]
     pub fn new(size: u64) -> Self {
         let mut region_bytes = REGION_BYTES_MIN;
@@ -40,25 +39,25 @@ impl DirtyMap {
         }
     }
 
-    /// Length of the disk in bytes.
+    /// Returns the size of the disk in bytes.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// Bytes that one mark stands for: a power of two, 64 KiB or more.
+    /// Returns the size of a region in bytes: a power of two, 64 KiB or more.
     #[must_use]
     pub const fn region_bytes(&self) -> u64 {
         self.region_bytes
     }
 
-    /// How many regions the disk has.
+    /// Returns the number of regions of the disk.
     #[must_use]
     pub const fn regions(&self) -> u64 {
         self.size.div_ceil(self.region_bytes)
     }
 
-    /// Marks the regions of a range. What is behind the disk's end is left out.
+    /// Marks the regions of a range. The part beyond the disk's end is ignored.
     pub fn mark(&self, range: ByteRange) {
         let end = range.offset().saturating_add(range.len()).min(self.size);
         if range.offset() >= end {
@@ -70,8 +69,8 @@ impl DirtyMap {
             let upto = (at / WORD_BITS + 1).saturating_mul(WORD_BITS).min(behind);
             let bits = (u64::MAX >> (WORD_BITS - (upto - at))) << (at % WORD_BITS);
             let Some(word) = self.words.get((at / WORD_BITS) as usize) else { return };
-            // What was written is in the file before the mark is there: whoever finds the
-            // mark and reads then finds it.
+            // The data is in the file before the mark is set, so a reader that finds the mark reads
+            // the new data.
             let before = word.fetch_or(bits, Ordering::AcqRel);
             let new = (bits & !before).count_ones();
             if new > 0 {
@@ -81,7 +80,7 @@ impl DirtyMap {
         }
     }
 
-    /// Takes a region's mark away; whether it had one.
+    /// Clears a region's mark. Returns true if it was set.
     pub fn clear(&self, region: u64) -> bool {
         let Some(word) = self.words.get((region / WORD_BITS) as usize) else { return false };
         let bit = 1 << (region % WORD_BITS);
@@ -92,14 +91,14 @@ impl DirtyMap {
         was_marked
     }
 
-    /// Whether a region has a mark.
+    /// Returns true if a region is marked.
     #[must_use]
     pub fn is_marked(&self, region: u64) -> bool {
         let word = self.words.get((region / WORD_BITS) as usize);
         word.is_some_and(|word| word.load(Ordering::Acquire) >> (region % WORD_BITS) & 1 != 0)
     }
 
-    /// The first region with a mark from `region` on.
+    /// Returns the first marked region from `region` on.
     #[must_use]
     pub fn next(&self, region: u64) -> Option<u64> {
         let mut mask = u64::MAX << (region % WORD_BITS);
@@ -113,13 +112,13 @@ impl DirtyMap {
         None
     }
 
-    /// How many regions have a mark.
+    /// Returns the number of marked regions.
     #[must_use]
     pub fn marks(&self) -> u64 {
         u64::try_from(self.marks.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// Bytes of the regions that have a mark; no more than the disk has.
+    /// Returns the size of the marked regions in bytes, limited to the size of the disk.
     #[must_use]
     pub fn dirty_bytes(&self) -> u64 {
         self.marks().saturating_mul(self.region_bytes).min(self.size)

@@ -1,4 +1,4 @@
-//! Tests of what is marked.
+//! Tests of the map of changes.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn a_map_of_the_largest_disk_is_small() {
 }
 
 proptest! {
-    /// A map against a set of regions.
+    /// Compares a map with a set of regions.
     #[test]
     fn what_changes_is_marked_and_nothing_else(
         size in 1..(300 * 64 * KIB),

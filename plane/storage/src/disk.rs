@@ -1,4 +1,4 @@
-//! A disk, as its processor sees it.
+//! Disk in the engine of its worker.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,24 +21,24 @@ use crate::tally::DiskCounts;
 
 /// One image of a disk, with its file.
 pub struct DiskLayer {
-    /// Says where bytes are.
+    /// Translation of disk ranges to file ranges.
     pub image: Box<dyn Image>,
-    /// Where they are.
+    /// File that contains the image.
     pub file: Arc<dyn DiskFile>,
 }
 
-/// What a disk consists of.
+/// Images that form a disk.
 pub struct DiskSpec {
-    /// Its own image, then the parent's, and so on; parents are only read. Empty only of a disk
-    /// that is suspended.
+    /// The disk's own image, followed by its parent, the parent's parent and so on. Parents are
+    /// only read. Empty for a suspended disk only.
     pub layers: Vec<DiskLayer>,
 }
 
-/// A disk that was not taken.
+/// Disk that could not be added.
 pub struct NotAdded {
-    /// Why.
+    /// Error because of which the operation failed.
     pub error: std::io::Error,
-    /// The disk.
+    /// Disk that was to be added.
     pub spec: DiskSpec,
 }
 
@@ -48,60 +48,59 @@ impl std::fmt::Debug for NotAdded {
     }
 }
 
-/// Where a disk is in Storage QoS.
+/// Slot of a disk in Storage QoS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskPlace {
-    /// The store that it is on.
+    /// Store that contains the disk.
     pub store: StoreId,
-    /// Its place in the store's scheduler.
+    /// Slot in the store's scheduler.
     pub slot: DiskSlot,
 }
 
-/// The same, by the store's number on the processor.
+/// Slot of a disk, with the store's number on the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) store: usize,
     pub(crate) slot: DiskSlot,
 }
 
-/// What is asked of a disk for its being copied: in Storage QoS it is nobody's of the disk's
-/// clients.
+/// State of a disk copy: its requests are separate from those of the disk's clients in Storage QoS.
 #[derive(Default)]
 pub(crate) struct MirrorUse {
-    /// Its place in Storage QoS.
+    /// Slot of the copy's requests in Storage QoS.
     pub(crate) place: Option<Place>,
-    /// Requests that wait for their store, in the order in which they came.
+    /// Requests that are queued for their store, in order of submission.
     pub(crate) held: Held,
-    /// What changes is marked here, if it is copied from here.
+    /// Map that records changes, if the disk is copied from here.
     pub(crate) dirty: Option<Arc<DirtyMap>>,
 }
 
-/// Whether a disk is in service.
+/// Service state of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     On,
-    /// Its files are given back when nothing of it is under way and all is durable.
+    /// The files are released when no request is in flight and everything is durable.
     Suspending,
-    /// It has no files, and its queues are not read.
+    /// The disk has no files, and its queues are not read.
     Suspended,
 }
 
-/// One image with its file in the processor's I/O.
+/// One image with its file in the worker's I/O.
 pub(crate) struct Layer {
     pub(crate) image: Box<dyn Image>,
-    /// What it was opened on; given back with the image.
+    /// File that the image was opened on; returned with the image.
     pub(crate) source: Arc<dyn DiskFile>,
     pub(crate) file: FileSlot,
     pub(crate) can_punch: bool,
 }
 
-/// A disk that lies in its file in one piece. Its image need not be asked where it is read.
+/// Disk that is contiguous in its file. Requests are translated without its image.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OnePiece {
     pub(crate) file: FileSlot,
     start: u64,
     size: u64,
-    /// Bits of an offset or a length that is not of whole sectors.
+    /// Bits of an offset or length that are zero for whole sectors.
     within_sector: u64,
 }
 
@@ -115,8 +114,8 @@ impl OnePiece {
         Some(Self { file: own.file, start, size: shape.size, within_sector })
     }
 
-    /// Where a range is in the file. `None` if it is no range of the disk: the image says
-    /// what is wrong with it.
+    /// Returns the file offset of a range; `None` for an invalid range, for which the image returns
+    /// the error.
     #[inline]
     pub(crate) fn locate(&self, range: ByteRange) -> Option<u64> {
         let is_whole = (range.offset() | range.len()) & self.within_sector == 0;
@@ -125,72 +124,73 @@ impl OnePiece {
     }
 }
 
-/// Whose requests a queue brings.
+/// Source of a queue's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueueKind {
-    /// A VM's ring.
+    /// Ring of a VM.
     Ring,
-    /// A client's connection.
+    /// Connection of an NBD client.
     Client,
-    /// The connection by which a VM's QEMU has the disk, which stops the VM if the store is full.
+    /// Connection of a VM's QEMU, which pauses the VM if the store is full.
     VmClient,
-    /// The disk is copied by it.
+    /// Copy of the disk.
     Mirror,
 }
 
-/// A queue of a disk.
+/// Queue of a disk on this worker.
 pub(crate) struct Queue {
     pub(crate) queue: Box<dyn DiskQueue>,
-    /// The disk's number.
+    /// Number of the disk on this worker.
     pub(crate) disk: usize,
-    /// Requests of it that are not answered.
+    /// Requests of the queue that have not completed.
     pub(crate) under_way: usize,
-    /// Whether answers were given that were not made visible.
+    /// True if there are completions that are not yet published.
     pub(crate) has_answers: bool,
-    /// Whether its descriptor is waited for instead of it being polled.
+    /// True if the queue is not polled, and its descriptor is waited for.
     pub(crate) is_waiting: bool,
-    /// Polls in a row that brought nothing, while the processor did something for others.
+    /// Consecutive polls without requests while the worker did other work.
     pub(crate) empty_polls: u32,
-    /// Whether it is worth polling it for a moment before it is waited for.
+    /// State that decides whether polling the queue for a short time before waiting is worthwhile.
     pub(crate) looking: Looking,
-    /// Whether its client is the better off for its being left alone for a moment.
+    /// State that decides whether a pause between polls benefits the client.
     pub(crate) respite: Respite,
-    /// Who has it.
+    /// Source of the queue's requests.
     pub(crate) kind: QueueKind,
-    /// It is not looked at until then.
+    /// End of the current pause between polls.
     pub(crate) left_alone: Option<Time>,
-    /// Requests of it that wait for their store.
+    /// Requests of the queue that are queued for their store.
     pub(crate) held: u32,
-    /// How many may.
+    /// Limit of `held`.
     pub(crate) held_max: u32,
-    /// Where its requests are in Storage QoS.
+    /// Slot of the queue's requests in Storage QoS.
     pub(crate) place: Option<Place>,
-    /// The disk is not in service.
+    /// True if the disk is not in service.
     pub(crate) is_stopped: bool,
-    /// It is not read for now, and its descriptor is not waited for.
+    /// True if the queue is neither read nor waited for, because there is no room for its requests.
     pub(crate) is_paused: bool,
-    /// Its descriptor is not watched.
+    /// True if the descriptor of the queue is not watched.
     pub(crate) is_unwatched: bool,
-    /// It is to be given back, or is broken: nothing more is taken from it.
+    /// True if the queue is being closed or is faulty: no further requests are taken from it.
     pub(crate) is_closing: bool,
-    /// True if it is given back with its disk: the worker that has it next receives again what it takes
-    /// back.
+    /// True if the queue is returned together with its disk: the disk's next worker receives the requests
+    /// again that the queue takes back.
     pub(crate) is_moving: bool,
-    /// Requests that found the store full at the worker that had it before and were not received yet,
-    /// or that it has taken back.
+    /// Requests that found the store full on the queue's previous worker and were not yet received here,
+    /// or that the queue has taken back.
     pub(crate) found_full: FoundFull,
 }
 
 impl Queue {
-    /// Whether the disk is copied by it.
+    /// Returns true if the queue's requests belong to a copy of the disk.
     #[inline]
     pub(crate) fn is_mirror(&self) -> bool {
         self.kind == QueueKind::Mirror
     }
 
-    /// A request was answered. Whether the queue, which is waited for, is polled from now on: its
-    /// client has an answer, soon asks for more, and would have to wake the processor for that. A
-    /// queue that costs a system call to look at is looked at when all it asked is answered.
+    /// Returns true if the queue, which is waited for, is polled from now on because a request
+    /// completed. Its client will probably submit further requests, and would have to wake the
+    /// worker for them. A queue whose poll costs a system call is polled only when all its requests
+    /// have completed.
     #[inline]
     pub(crate) fn is_polled_behind_answer(&mut self) -> bool {
         let is_polled = self.is_waiting
@@ -204,8 +204,8 @@ impl Queue {
         is_polled
     }
 
-    /// It was looked at, and brought so many requests, which is all that was there or not.
-    /// `is_busy`: others had something.
+    /// Accounts for a poll of the queue that returned `requests` requests. `is_all`: the queue is
+    /// empty now. `is_busy`: the worker did other work.
     pub(crate) fn handle_looked(
         &mut self,
         now: Time,
@@ -228,82 +228,82 @@ impl Queue {
     }
 }
 
-/// Whether somebody has the disk to himself.
+/// Exclusive use of a disk by one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Alone {
-    /// Nobody wants to.
+    /// No request needs exclusive use.
     No,
-    /// This request waits until the others have ended.
+    /// This request waits until the other requests have ended.
     Waiting(usize),
-    /// This request is being carried out.
+    /// This request has the disk to itself.
     Request(usize),
 }
 
-/// What must happen before anything else of a disk is translated.
+/// Operation that must end before further requests of a disk are translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Obstacle {
-    /// This range of this layer's file is read, for its image.
+    /// Read of this range of this layer's file, for the layer's image.
     Metadata(usize, ByteRange),
-    /// A commit has to be begun, and to end.
+    /// Commit that has not begun yet.
     Commit,
-    /// The commit that is under way has to end.
+    /// Commit in flight.
     CommitUnderWay,
 }
 
-/// A commit that is under way.
+/// Commit in flight.
 pub(crate) struct RunningCommit {
-    /// Steps that were not begun; without any at the start, the file is flushed.
+    /// Steps that have not begun. If empty at the start, the commit consists of a flush.
     pub(crate) steps: VecDeque<Step>,
-    /// Number of steps that were carried out.
+    /// Number of steps that succeeded.
     pub(crate) completed: usize,
-    /// Whether the image was asked for it.
+    /// True if the image requested the commit.
     pub(crate) is_of_image: bool,
-    /// Requests that are answered when it is durable.
+    /// Requests that complete when the commit is durable.
     pub(crate) waiters: Vec<usize>,
-    /// Whether it repeats one that found no space.
+    /// True if the commit repeats one that found no space.
     pub(crate) is_repeated: bool,
-    /// Where in the file the step is that is under way.
+    /// File offset of the step in flight.
     pub(crate) offset: Option<u64>,
 }
 
-/// A disk.
+/// Disk with its images, requests and state.
 pub(crate) struct Disk {
     pub(crate) layers: Vec<Layer>,
-    /// Where all of it is, if that is in one piece.
+    /// Position in the file, if the disk is contiguous there.
     pub(crate) one_piece: Option<OnePiece>,
     pub(crate) place: Option<Place>,
-    /// Requests that wait for their store, in the order in which they came.
+    /// Requests that are queued for their store, in order of submission.
     pub(crate) held: Held,
     pub(crate) mirror: MirrorUse,
     pub(crate) service: Service,
-    /// How many queues it has.
+    /// Number of the disk's queues.
     pub(crate) queues: usize,
-    /// Requests that move payload.
+    /// Requests with parts in flight.
     pub(crate) moving: usize,
-    /// Requests that wait to be translated, in the order in which they came.
+    /// Requests that wait for translation, in order of submission.
     pub(crate) parked: VecDeque<usize>,
     pub(crate) alone: Alone,
-    /// Pieces of the disk that are written for who has it to himself.
+    /// Ranges of the disk that are written for the request with exclusive use.
     pub(crate) pieces: Vec<ByteRange>,
-    /// What must happen before anything else is translated.
+    /// Operation that must end before further requests are translated.
     pub(crate) obstacle: Option<Obstacle>,
     pub(crate) commit: Option<RunningCommit>,
-    /// Requests that are answered when the next commit is durable.
+    /// Requests that complete when the next commit is durable.
     pub(crate) waiters: Vec<usize>,
-    /// True if the last commit has failed. A disk that is closing is then given up.
+    /// True if the last commit failed. Closing the disk does not wait for another one.
     pub(crate) has_failed_commit: bool,
-    /// It is to be given back when nothing of it is under way.
+    /// True if the disk is to be returned when no request is in flight.
     pub(crate) is_closing: bool,
     pub(crate) tally: DiskCounts,
-    /// Faults of it.
+    /// Rate limit of fault notices.
     pub(crate) told: FaultPace,
-    /// Since when metadata is read, and since when a step of a commit is under way.
+    /// Start of the metadata read in flight, and of the commit step in flight.
     pub(crate) metadata_asked: Option<Time>,
     pub(crate) step_asked: Option<Time>,
-    /// For how long its store has not answered, if that is too long.
+    /// Time for which the store has not completed an operation, if it exceeds the limit.
     pub(crate) stalled: Option<Duration>,
     pub(crate) calm: Calm,
-    /// Requests that found the store full.
+    /// Requests for which the store had no space.
     pub(crate) full: FullStore,
 }
 
@@ -336,58 +336,58 @@ impl Disk {
         }
     }
 
-    /// Goes on with other images and files.
+    /// Sets other images and files.
     pub(crate) fn set_layers(&mut self, layers: Vec<Layer>) {
         self.one_piece = OnePiece::of(&layers);
         self.layers = layers;
     }
 
-    /// Its place in Storage QoS for a client's request, or for one of its being copied.
+    /// Returns the slot in Storage QoS of a client's request, or of a request of a copy.
     #[inline]
     pub(crate) fn place_of(&self, is_mirror: bool) -> Option<Place> {
         if is_mirror { self.mirror.place } else { self.place }
     }
 
-    /// Requests of either kind that wait for their store.
+    /// Returns the requests of either kind that are queued for their store.
     pub(crate) fn held_of(&mut self, is_mirror: bool) -> &mut Held {
         if is_mirror { &mut self.mirror.held } else { &mut self.held }
     }
 
-    /// The disk's own image.
+    /// Returns the disk's own image.
     pub(crate) fn own(&mut self) -> &mut Layer {
         &mut self.layers[0]
     }
 
-    /// Whether nothing changes where its bytes are.
+    /// Returns true if the mapping of the disk never changes.
     #[inline]
     pub(crate) fn is_linear(&self) -> bool {
         self.one_piece.is_some()
     }
 
-    /// Whether nothing is taken from its queues.
+    /// Returns true if no requests are taken from the disk's queues.
     pub(crate) fn is_stopped(&self) -> bool {
         self.service != Service::On
     }
 
-    /// Whether its requests are translated as they come.
+    /// Returns true if new requests are translated at once.
     #[inline]
     pub(crate) fn is_in_turn(&self) -> bool {
         self.alone == Alone::No && self.parked.is_empty()
     }
 
-    /// Whether something waits for what ends on it.
+    /// Returns true if an operation of the disk waits for the end of another one.
     #[inline]
     pub(crate) fn is_awaited(&self) -> bool {
         !self.is_in_turn() || self.is_closing || self.service != Service::On
     }
 
-    /// Whether something of where its bytes are is not in its file yet.
+    /// Returns true if changes of the mapping are not in the file yet.
     pub(crate) fn has_uncommitted(&self) -> bool {
         self.layers[0].image.uncommitted_bytes() > 0
             || self.commit.as_ref().is_some_and(|commit| commit.is_of_image)
     }
 
-    /// Whether nothing of it is under way.
+    /// Returns true if no operation of the disk is in flight or queued.
     pub(crate) fn is_quiet(&self) -> bool {
         self.moving == 0
             && self.parked.is_empty()

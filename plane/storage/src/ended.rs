@@ -1,5 +1,5 @@
-//! Requests that ended in a turn and that their store has yet to hear of: those of one disk, operation
-//! and size are told at once, because telling costs as much for many as for one.
+//! Completions of a turn that are not yet passed to the store's scheduler. Those of one disk,
+//! operation and size are passed together, at the cost of one.
 
 use suimon_quantity::Time;
 use suimon_recording::Recorded;
@@ -9,7 +9,7 @@ use suimon_storage_qos::{Completed, DiskSlot, Operation, StoreScheduler};
 #[derive(Debug)]
 pub(crate) struct Ended {
     slot: DiskSlot,
-    /// In sum; without requests there are none.
+    /// Sum of the completions; empty if `requests` is 0.
     of: Completed,
 }
 
@@ -26,7 +26,8 @@ impl Ended {
         self.of.requests == 0
     }
 
-    /// Adds one. If it differs from those before, those are reported to the scheduler first.
+    /// Adds a completion. If it differs from the collected ones, those are passed to the scheduler
+    /// first.
     #[inline(always)]
     pub(crate) fn add(
         &mut self,
@@ -50,7 +51,7 @@ impl Ended {
         }
     }
 
-    /// Reports all to the scheduler.
+    /// Passes the collected completions to the scheduler.
     #[inline]
     pub(crate) fn tell(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
         if !self.is_empty() {
@@ -79,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// A store that has one request at a time, and the slots of two disks on it.
+    /// Creates a store with a queue depth of 1, and returns the slots of two disks on it.
     fn store(now: Time) -> (StoreUse, [DiskSlot; 2]) {
         let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
         let mut of = StoreUse::new(Time::ZERO, StoreId(1), spec, StoreRole::Sole, None);
@@ -93,7 +94,8 @@ mod tests {
         (of, [DiskId(0), DiskId(1)].map(|disk| store.slot(disk).unwrap()))
     }
 
-    /// What ends at the very end of a turn lets those that wait go in the next, which comes at once.
+    /// A completion at the very end of a turn lets queued requests be dispatched in the next turn,
+    /// which follows at once.
     #[test]
     fn who_waits_does_not_wait_for_being_told() {
         let now = Time::from_ns(1 << 40);
@@ -109,7 +111,7 @@ mod tests {
         assert_eq!(of.poll(now), Next::Dispatch { disk: second, tag: 1 });
     }
 
-    /// What is unlike what ended before is not taken for it.
+    /// A completion that differs from earlier ones is not counted as one of them.
     #[test]
     fn each_is_told_as_what_it_was() {
         let now = Time::from_ns(1 << 40);

@@ -1,4 +1,4 @@
-//! Frees space and makes zeros.
+//! Discards and writes of zeros.
 
 use suimon_image::{ByteRange, Extent, ImageError, Place};
 use suimon_ports::{DiskOp, DiskOutcome};
@@ -9,7 +9,7 @@ use crate::resolve::{Resolved, Scratch, obstacle};
 use crate::work::StorageWork;
 
 impl StorageWork {
-    /// A discard or zeros were asked for.
+    /// Begins a discard or a write of zeros.
     pub(crate) fn begin_freeing(&mut self, number: usize) {
         let Some(request) = self.requests.get(number) else { return };
         let (op, range, disk_number) = (request.op, request.range, request.disk);
@@ -22,7 +22,7 @@ impl StorageWork {
             disk.parked.push_back(number);
             return self.restless.push(disk_number);
         };
-        // Whether it may be written at all is for the image to say.
+        // The image checks whether the range may be written.
         let mut extents = std::mem::take(&mut self.scratch.extents);
         extents.clear();
         let placed = disk.own().image.place_write(range, &mut extents);
@@ -31,7 +31,7 @@ impl StorageWork {
             return self.answer_refused(number, &error);
         }
         let may_unmap = match op {
-            // Bytes that need not be kept may be.
+            // Discarded bytes may be kept.
             DiskOp::Discard if !can_punch => return self.answer(number, DiskOutcome::Done),
             _ if is_only_if_fast(op) && !can_punch => {
                 return self.answer(number, DiskOutcome::Unsupported);
@@ -49,8 +49,8 @@ impl StorageWork {
         self.send(number);
     }
 
-    /// Frees space for a request that has the disk to itself. `false`: something
-    /// must happen first.
+    /// Frees space for a request that has the disk to itself. Returns false if the request must
+    /// wait for metadata or a commit first.
     pub(crate) fn free_alone(&mut self, number: usize) -> bool {
         let Some(request) = self.requests.get(number) else { return true };
         let (op, range, disk_number) = (request.op, request.range, request.disk);
@@ -66,7 +66,7 @@ impl StorageWork {
                 self.answer_refused(number, &error);
             }
             Ok(Resolved::Not(obstacle)) => {
-                // All will be asked again.
+                // The whole request is translated again.
                 give_up(disk);
                 self.meet(disk_number, obstacle);
                 return false;
@@ -81,20 +81,20 @@ impl StorageWork {
     }
 }
 
-/// Lets go of what was placed and is not written.
+/// Reports placed ranges that are not written to the image.
 fn give_up(disk: &mut Disk) {
     for piece in core::mem::take(&mut disk.pieces) {
         disk.own().image.handle_failed(piece);
     }
 }
 
-/// Whether nothing is to be done where zeros would have to be written.
+/// Returns true if the request must fail where zeros would have to be written.
 fn is_only_if_fast(op: DiskOp) -> bool {
     matches!(op, DiskOp::WriteZeroes { only_if_fast: true, .. })
 }
 
-/// The parts of a range that zeros are written to, as few as possible: an image may have room for the
-/// changes of one of any size, but not for those of many beside each other.
+/// Returns the parts of a range that must be written with zeros, as few as possible: an image may
+/// have room for the metadata of one change of any size, but not for many changes at once.
 fn to_write(range: ByteRange, there: &[Extent], may_unmap: bool) -> Vec<ByteRange> {
     let mut parts: Vec<ByteRange> = Vec::new();
     let mut rest = range;
@@ -116,8 +116,8 @@ fn to_write(range: ByteRange, there: &[Extent], may_unmap: bool) -> Vec<ByteRang
     parts
 }
 
-/// Frees what can be freed; what must read as zeros and was not freed becomes parts, and
-/// pieces of the disk that are written.
+/// Frees the parts of a range that can be freed. Other parts that must read as zeros are added to
+/// `scratch.parts` and `pieces`.
 fn free(
     disk: &mut Disk,
     request: usize,

@@ -1,5 +1,4 @@
-//! What tests drive disks with: a client's queue, and I/O on files in memory that ends in
-//! any order.
+//! Test doubles: a client's queue, and I/O on files in memory that completes in any order.
 
 use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};
@@ -18,7 +17,7 @@ use suimon_ports::{
 /// Bytes of a page of a fake file.
 const PAGE: u64 = 4096;
 
-/// Numbers that look random and are the same each time.
+/// Deterministic pseudo-random numbers.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -32,7 +31,7 @@ impl Dice {
     }
 }
 
-/// A file in memory that a disk can have.
+/// File in memory for a disk.
 pub(crate) struct FakeFile {
     memory: Mutex<MemoryFile>,
     can_punch: bool,
@@ -43,7 +42,7 @@ impl FakeFile {
         Arc::new(Self { memory: Mutex::new(file), can_punch: true })
     }
 
-    /// A file without holes.
+    /// Creates a file that cannot have holes.
     pub(crate) fn solid(file: MemoryFile) -> Arc<Self> {
         Arc::new(Self { memory: Mutex::new(file), can_punch: false })
     }
@@ -94,29 +93,29 @@ impl DiskFile for FakeFile {
     }
 }
 
-/// Payloads by tag.
+/// Payload buffers by tag.
 pub(crate) type Payloads = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// A client: what it asks, and what it was answered.
+/// Client: its requests and their completions.
 #[derive(Default)]
 pub(crate) struct Client {
     pub(crate) asks: VecDeque<DiskRequest>,
     pub(crate) answers: Vec<(u32, DiskOutcome)>,
-    /// Answers that it cannot see yet.
+    /// Completions that are not published yet.
     unseen: Vec<(u32, DiskOutcome)>,
     pub(crate) fault: Option<PortFault>,
-    /// Its queue does not take requests back.
+    /// True if the queue does not take requests back.
     pub(crate) takes_nothing_back: bool,
 }
 
-/// Its queue.
+/// Queue of the client.
 pub(crate) struct FakeQueue {
     pub(crate) client: Arc<Mutex<Client>>,
     pub(crate) payloads: Payloads,
     fd: File,
     pub(crate) is_polled_by_fd: bool,
     pub(crate) has_untaken_answers: bool,
-    /// The client's next queue brings what this one leaves.
+    /// True if the client's next queue brings the requests that this queue leaves.
     pub(crate) outlives: bool,
 }
 
@@ -199,35 +198,35 @@ struct Pending {
     effect: Effect,
 }
 
-/// What goes wrong.
+/// Faults of the fake I/O.
 #[derive(Default)]
 pub(crate) struct Trouble {
-    /// Of each so many operations one fails; 0 for none.
+    /// One of this number of operations fails; 0 for none.
     pub(crate) one_in: u64,
     pub(crate) kind: Option<io::ErrorKind>,
-    /// Operations end only while this is so.
+    /// True while no operation completes.
     pub(crate) is_stalled: bool,
-    /// Operations on this file do not end.
+    /// File whose operations do not complete.
     pub(crate) stalled_file: Option<FileSlot>,
-    /// Operations end as they begin.
+    /// True if operations complete in the turn of their submission.
     pub(crate) is_at_once: bool,
-    /// The store is full: pages are allocated only for those that are given back.
+    /// True if the store is full: pages are allocated only in place of freed ones.
     pub(crate) is_full: bool,
 }
 
-/// I/O whose operations take effect, and end, in any order. A flush makes durable what
-/// has ended when it is begun, and nothing more.
+/// I/O whose operations take effect and complete in any order. A flush makes durable exactly the
+/// operations that completed before it began.
 pub(crate) struct FakeIo {
     files: Vec<Option<Arc<dyn DiskFile>>>,
     pending: Vec<Pending>,
     capacity: usize,
     dice: Dice,
-    /// Pages of files that have space, by file and number.
+    /// Allocated pages, by file and number.
     pages: BTreeSet<(FileSlot, u64)>,
-    /// How many may have, while the store is full.
+    /// Largest number of allocated pages while the store is full.
     pages_max: Option<usize>,
     pub(crate) trouble: Arc<Mutex<Trouble>>,
-    /// Files have no space when they are added.
+    /// True if files have no allocated pages when added.
     pub(crate) is_sparse: bool,
     fd: File,
 }
@@ -328,7 +327,7 @@ impl FileIo for FakeIo {
     fn add_file(&mut self, file: Arc<dyn DiskFile>) -> io::Result<FileSlot> {
         let slot = FileSlot(self.files.len() as u32);
         let pages = file.facts().len.div_ceil(PAGE);
-        // A raw file of these tests is sparse, and what formats have made is there.
+        // A raw file of these tests is sparse; pages written by the formats are allocated.
         if !self.is_sparse {
             self.pages.extend((0..pages).map(|page| (slot, page)));
         }

@@ -1,12 +1,12 @@
-//! Requests that find their store full: queued, repeated when there may be space, failed when they
-//! have waited long enough.
+//! Requests for which their store has no space: they are queued, repeated when there may be space,
+//! and failed after their waiting time.
 //!
-//! A queued request has no effect on others: it counts neither for its store's scheduler nor for the
-//! bound of the worker, and is repeated from the start. It was not answered, so its client cannot rely
-//! on any order between it and what came later. A flush does not wait for it.
+//! A queued request does not affect others: it counts neither for its store's scheduler nor for the
+//! worker's bound of requests, and is repeated from the start. The request was not completed, so
+//! its client cannot rely on an order between it and later requests. A flush does not wait for it.
 //!
-//! The number of queued requests is bounded by the tags of the queues that brought them. Queued requests
-//! of one client do not keep other clients of the disk from being served.
+//! The number of queued requests is bounded by the tags of the queues that brought them. Queued
+//! requests of one client do not block other clients of the disk.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -20,23 +20,23 @@ use crate::notices::{FullChange, StorageNotice};
 use crate::request::{Full, Request};
 use crate::work::StorageWork;
 
-/// Maximum number of queued requests of one disk that are repeated at a time.
+/// Largest number of queued requests of one disk that are repeated at a time.
 const REPEATED_MAX: usize = 256;
 
 /// Interval at which a disk repeats one of its queued requests while its store is full.
 pub const FULL_RETRY_EVERY: Duration = Duration::from_secs(1);
 
-/// A disk without queued requests counts as full for this long after a request that found no space.
+/// Time for which a disk without queued requests counts as full after a request found no space.
 const FULL_FOR: Duration = Duration::from_secs(10);
 
-/// How long requests are queued that find their store full. Zero: they fail at once.
+/// Waiting times of requests for which their store has no space. Zero: such requests fail at once.
 ///
-/// Requests by which a disk is copied, and those of a QEMU that stops its VM, always fail at once.
+/// Requests of a disk copy, and requests of a QEMU that pauses its VM, always fail at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FullPolicy {
-    /// Requests of a VM's rings; `None`: until there is space.
+    /// Waiting time of requests of a VM's rings; `None` if unlimited.
     pub ring_wait: Option<Duration>,
-    /// Requests of NBD clients.
+    /// Waiting time of requests of NBD clients.
     pub client_wait: Duration,
 }
 
@@ -47,7 +47,7 @@ impl Default for FullPolicy {
 }
 
 impl FullPolicy {
-    /// All requests fail at once.
+    /// Policy with which all requests fail at once.
     pub const ERROR: Self = Self { ring_wait: Some(Duration::ZERO), client_wait: Duration::ZERO };
 
     fn wait(&self, kind: QueueKind) -> Option<Duration> {
@@ -59,43 +59,43 @@ impl FullPolicy {
     }
 }
 
-/// A disk whose store is full.
+/// State of a disk on a full store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FullView {
-    /// Requests that are queued for space or are being repeated.
+    /// Requests that are queued for space or being repeated.
     pub queued: usize,
-    /// Time since the first request that found the store full.
+    /// Time since the first request for which there was no space.
     pub lasts: Duration,
 }
 
-/// Requests of one disk that found its store full.
+/// Requests of one disk for which its store has no space.
 #[derive(Debug, Default)]
 pub(crate) struct FullStore {
     policy: FullPolicy,
-    /// Queued requests, the next to be repeated first.
+    /// Queued requests in the order of their repetition.
     queued: VecDeque<usize>,
-    /// Requests that are being repeated.
+    /// Number of requests being repeated.
     repeated: usize,
-    /// Requests that may be repeated at a time: 1 until one has succeeded.
+    /// Largest number of requests repeated at a time: 1 until a repetition succeeds.
     window: usize,
-    /// Since when the store is full.
+    /// Time since when the store has been full.
     since: Option<Time>,
-    /// When a request or a commit found it full last.
+    /// Time when a request or a commit last found no space.
     found: Time,
-    /// A request that found it full has succeeded since.
+    /// True if a repeated request succeeded since then.
     has_space: bool,
-    /// When a request is repeated next.
+    /// Time of the next repetition.
     repeat_at: Time,
-    /// The first time at which a queued request has waited long enough, or an earlier one.
+    /// Time at which the first queued request expires, or an earlier time.
     expires: Option<Time>,
-    /// Before this no commit is begun for which nobody waits.
+    /// Time before which no commit begins without a request that waits for it.
     commit_at: Time,
-    /// True if queued requests of it go to the worker that has the disk next.
+    /// True if queued requests go to the disk's next worker.
     is_moving: bool,
 }
 
 impl FullStore {
-    /// Whether a commit for which nobody waits would find the store full once more.
+    /// Returns true if a commit without a waiting request would probably find no space again.
     pub(crate) fn defers_commit(&self, now: Time) -> bool {
         self.since.is_some() && now < self.commit_at
     }
@@ -104,8 +104,8 @@ impl FullStore {
         (self.found, self.has_space) = (now, false);
     }
 
-    /// A request that found the store full at another worker is carried out here. Returns true if it is
-    /// the first that this worker has of the disk.
+    /// Records that a request that found the store full at another worker is carried out here. Returns
+    /// true if it is the first one of the disk on this worker.
     pub(crate) fn note_found_before(&mut self, first: Time, now: Time) -> bool {
         self.repeated += 1;
         let is_first = self.since.is_none();
@@ -116,15 +116,15 @@ impl FullStore {
         is_first
     }
 
-    /// Returns the notice of a disk that is given back while it counts as full, unless its requests go
-    /// on to find the store full where it is next.
+    /// Returns the notice of a disk that is returned while its store counts as full, unless its queued
+    /// requests go to the disk's next worker.
     pub(crate) fn end(&self, disk: usize, now: Time) -> Option<StorageNotice> {
         let since = self.since.filter(|_| !self.is_moving)?;
         let change = FullChange::NotNeeded;
         Some(StorageNotice::DiskFull { disk, change, lasted: now.since(since) })
     }
 
-    /// When something is to be done. `is_served`: requests can be repeated.
+    /// Returns the time of the next action. `is_served`: requests can be repeated.
     fn deadline(&self, is_served: bool) -> Option<Time> {
         self.since?;
         let has_work = is_served && self.repeated == 0 && !self.queued.is_empty();
@@ -140,7 +140,7 @@ fn expiry(first: Time, wait: Option<Duration>) -> Option<Time> {
 }
 
 impl StorageWork {
-    /// Sets what requests of a disk do if its store is full.
+    /// Sets the waiting times of a disk's requests while its store is full.
     pub(crate) fn set_full_policy(&mut self, disk: usize, policy: FullPolicy) {
         let Some(of) = self.disks.get_mut(disk) else { return };
         of.full.policy = policy;
@@ -151,14 +151,14 @@ impl StorageWork {
         self.look_at_full();
     }
 
-    /// Whether a disk's store is full.
+    /// Returns the state of a disk on a full store; `None` otherwise.
     pub(crate) fn full(&self, disk: usize) -> Option<FullView> {
         let full = &self.disks.get(disk)?.full;
         let lasts = self.now.since(full.since?);
         Some(FullView { queued: full.queued.len() + full.repeated, lasts })
     }
 
-    /// A commit or a request found a disk's store full.
+    /// Records that a commit or a request found no space.
     pub(crate) fn note_full(&mut self, disk_number: usize) {
         let now = self.now;
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
@@ -174,8 +174,9 @@ impl StorageWork {
         self.look_at_full();
     }
 
-    /// A request that found its store full, now or before, has ended. Returns true if it is queued, or
-    /// left to its client's next queue, and not to be answered.
+    /// Handles the end of a request that found no space, now or in an earlier attempt. Returns true
+    /// if the request was queued, or left to its client's next queue, so that the caller must not
+    /// complete it.
     #[cold]
     pub(crate) fn handle_space(&mut self, number: usize, outcome: DiskOutcome) -> bool {
         let first = self.end_repetition(number, outcome == DiskOutcome::Done);
@@ -217,7 +218,8 @@ impl StorageWork {
         true
     }
 
-    /// A request may have been repeated, and has ended. Returns when it first found its store full.
+    /// Ends the repetition of a request, if it is one. Returns the time when the request first
+    /// found no space.
     pub(crate) fn end_repetition(&mut self, number: usize, is_done: bool) -> Option<Time> {
         let request = self.requests.get_mut(number)?;
         let Full::Repeated(first) = core::mem::take(&mut request.full) else { return None };
@@ -233,7 +235,7 @@ impl StorageWork {
         Some(first)
     }
 
-    /// Its store does not count a request any more.
+    /// Removes a request from the accounting of its store.
     fn discharge(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number).filter(|of| of.is_charged) else {
             return;
@@ -247,8 +249,8 @@ impl StorageWork {
         }
     }
 
-    /// Leaves a request of a queue that closes to whoever has the queue next, or to its client's next
-    /// queue. Returns false if it has to be answered.
+    /// Leaves a request of a closing queue to the next owner of the queue, or to its client's next
+    /// queue. Returns false if the request must be completed.
     fn leave(&mut self, number: usize, request: DiskRequest, first_found: Time) -> bool {
         let Some(&Request { disk: disk_number, queue: queue_number, .. }) =
             self.requests.get(number)
@@ -267,7 +269,7 @@ impl StorageWork {
             disk.full.is_moving = true;
         }
         queue.under_way -= 1;
-        // Some of it may have been written.
+        // Parts of the request may have been written.
         if let Some(dirty) = &disk.mirror.dirty {
             dirty.mark(request.range);
         }
@@ -276,7 +278,7 @@ impl StorageWork {
         true
     }
 
-    /// Lets go of the queued requests of a queue that closes.
+    /// Releases the queued requests of a closing queue.
     pub(crate) fn release_full(&mut self, queue: usize) {
         let now = self.now;
         let Some(disk_number) = self.queues.get(queue).map(|of| of.disk) else { return };
@@ -300,7 +302,7 @@ impl StorageWork {
         self.look_at_full();
     }
 
-    /// Answers the requests of a disk that have waited long enough.
+    /// Fails the queued requests of a disk after their waiting time.
     fn expire_full(&mut self, disk_number: usize) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         if disk.full.expires.is_none_or(|expires| self.now < expires) {
@@ -334,8 +336,8 @@ impl StorageWork {
         }
     }
 
-    /// Repeats requests of disks whose stores may have space again, and fails those that have waited
-    /// long enough. Costs a comparison while nothing is due.
+    /// Repeats queued requests of disks whose stores may have space again, and fails requests whose
+    /// waiting time is over. Costs one comparison while nothing is due.
     pub(crate) fn repeat_full(&mut self) {
         if self.full_due.is_none_or(|due| self.now < due) {
             return;
@@ -346,14 +348,15 @@ impl StorageWork {
             self.repeat_full_of(disk);
         }
         disks.retain(|disk| !self.end_full(*disk));
-        // Those that became full meanwhile are in the list.
+        // Disks that became full meanwhile are in the list.
         disks.append(&mut self.full_disks);
         self.full_disks = disks;
         self.full_due = self.next_full_due();
         self.calm();
     }
 
-    /// Has full disks looked at in this or the next round, because something of them has changed.
+    /// Schedules a check of all full disks in this or the next turn, because the state of one has
+    /// changed.
     pub(crate) fn look_at_full(&mut self) {
         if !self.full_disks.is_empty() {
             self.full_due = Some(Time::ZERO);
@@ -380,7 +383,7 @@ impl StorageWork {
         }
     }
 
-    /// Ends the state of a disk whose store has space. Returns true if it has ended.
+    /// Ends the full state of a disk if its store has space. Returns true if it has ended.
     fn end_full(&mut self, disk_number: usize) -> bool {
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
         let full = &mut disk.full;
@@ -396,7 +399,7 @@ impl StorageWork {
         true
     }
 
-    /// Returns the time at which something is to be done for disks whose stores are full.
+    /// Returns the time of the next action for disks on full stores.
     pub(crate) fn full_deadline(&self) -> Option<Time> {
         self.full_due
     }

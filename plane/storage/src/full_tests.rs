@@ -18,7 +18,7 @@ const STEP: Duration = Duration::from_millis(100);
 const FOR_EVER: FullPolicy = FullPolicy { ring_wait: None, client_wait: Duration::ZERO };
 const DURABLE: DiskOp = DiskOp::Write { is_durable: true };
 
-/// A second queue of a disk.
+/// Further queue of a disk.
 struct Second {
     number: usize,
     client: Arc<Mutex<Client>>,
@@ -47,14 +47,14 @@ fn write(bench: &Bench, tag: u32, op: DiskOp, offset: u64, byte: u8) {
     bench.ask(tag, op, range(offset, BLOCK), vec![byte; BLOCK as usize]);
 }
 
-/// Polls for so long, and returns what the first queue was answered.
+/// Polls for the given time. Returns the completions of the first queue.
 fn pass(bench: &mut Bench, time: Duration) -> Vec<(u32, DiskOutcome)> {
     let (end, mut answers) = (bench.now + time, Vec::new());
-    // A queue that has brought nothing for long is waited for.
+    // A queue that was empty for long is not polled.
     bench.work.wake_queue(bench.queue);
     while bench.now < end {
         bench.now = bench.now + STEP;
-        // What begins in one turn ends in another.
+        // Requests submitted in one turn complete in another.
         for _ in 0..64 {
             answers.extend(bench.poll());
         }
@@ -63,7 +63,7 @@ fn pass(bench: &mut Bench, time: Duration) -> Vec<(u32, DiskOutcome)> {
     answers
 }
 
-/// A disk with one block, on a store that is full from now on.
+/// Creates a disk with one allocated block on a store that is full from now on.
 fn full(kind: Kind, policy: FullPolicy) -> Bench {
     full_with(kind, policy, FakeQueue::new(512))
 }
@@ -94,8 +94,8 @@ fn fullness(bench: &mut Bench) -> Vec<FullChange> {
     bench.notices().into_iter().filter_map(of_full).collect()
 }
 
-/// Writes that fail because the store is full do not fail flushes and durable writes of others, before
-/// them, beside them and after them.
+/// Writes that fail because the store is full do not make flushes and durable writes of other
+/// requests fail, whether before, beside or after them.
 #[test]
 fn failed_writes_fail_no_flush() {
     for kind in KINDS.into_iter().chain(CHILDREN) {
@@ -139,7 +139,7 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
         let view = bench.work.full(bench.disk).unwrap();
         assert_eq!(view.queued, 20);
         assert!(view.lasts >= Duration::from_secs(299), "{view:?}");
-        // What has space goes on, and a flush covers it.
+        // Writes to allocated space continue, and a flush covers them.
         write(&bench, 30, WRITE, 0, 2);
         assert_eq!(pass(&mut bench, STEP), [(30, DiskOutcome::Done)], "{}", kind.name);
         bench.ask(31, DiskOp::Flush, range(0, 0), Vec::new());
@@ -149,7 +149,7 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
         assert!(answers.contains(&(31, DiskOutcome::Done)), "{}: {answers:?}", kind.name);
         assert!(answers.contains(&(32, DiskOutcome::Done)), "{}", kind.name);
         assert_eq!(bench.payloads.lock().unwrap()[32], vec![2; BLOCK as usize]);
-        // It goes on at once, in the meantime of one attempt.
+        // Queued requests continue at once after one successful attempt.
         bench.trouble.lock().unwrap().is_full = false;
         let answers = pass(&mut bench, FULL_RETRY_EVERY * 2);
         let all = (0..20).map(|tag| (tag, DiskOutcome::Done));
@@ -171,7 +171,8 @@ fn attempts_are_few_while_a_store_is_full() {
         write(&bench, tag, WRITE, BLOCK * (1 + u64::from(tag % 50)), 3);
     }
     pass(&mut bench, STEP);
-    // All were tried once. From then on one is in each interval, and nothing is done between them.
+    // Each request was tried once. From then on there is one attempt per interval, and no work in
+    // between.
     let next = bench.work.next_deadline().unwrap();
     assert!(next > bench.now && next <= bench.now + FULL_RETRY_EVERY, "{next:?} {:?}", bench.now);
     let queued = bench.work.full(bench.disk).unwrap().queued;
@@ -197,7 +198,8 @@ fn clients_wait_as_long_as_they_are_to_and_the_qemu_of_a_vm_does_not() {
     assert_eq!(client.answers(), []);
     assert_eq!(pass(&mut bench, STEP * 4), []);
     assert_eq!(client.answers(), [(0, DiskOutcome::NoSpace)]);
-    // All fail at once when that is wanted, and the state ends some time after the last.
+    // With this policy all requests fail at once, and the full state ends some time after the last
+    // failure.
     bench.work.set_full_policy(bench.disk, FullPolicy::ERROR);
     assert_eq!(pass(&mut bench, STEP), [(0, DiskOutcome::NoSpace)]);
     assert_eq!(fullness(&mut bench), [FullChange::Full]);
@@ -228,7 +230,7 @@ fn a_queue_that_closes_leaves_its_requests_to_the_next_or_fails_them() {
         } else {
             assert_eq!((answers.as_slice(), left), (&failed[..], 0));
         }
-        // The other queue's request is as before.
+        // The request of the other queue is unaffected.
         bench.trouble.lock().unwrap().is_full = false;
         pass(&mut bench, FULL_RETRY_EVERY * 2);
         assert_eq!(other.answers(), [(0, DiskOutcome::Done)]);

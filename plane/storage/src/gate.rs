@@ -1,17 +1,17 @@
-//! Lets requests go when their store says so.
+//! Dispatch of requests by their stores.
 //!
-//! What a request counts as
-//! - A read or a write counts by its bytes.
-//! - Zeros count as a write of as many bytes, because the device may have to write them;
-//!   not if their space may be given back and the file can have holes.
-//! - A flush, a discard and zeros that become a hole count as one operation: they move no
-//!   payload, but each costs the device something, and none may be had without limit.
+//! Cost of a request
+//! - A read or write costs its bytes.
+//! - A write of zeros costs as many bytes, because the device may have to write them, unless the
+//!   space may be deallocated and the file can have holes.
+//! - A flush, a discard, and a write of zeros that becomes a hole cost one operation: they move no
+//!   payload, but each has a cost on the device, and their number must be limited.
 //!
-//! What is closed does not wait for its maximum. Its requests are let through at once, and
-//! stay in the store's queue as what the disk owes; until that is paid nothing more is
-//! taken from the disk's queues. So a disk is ahead of its maximum by what its queues may
-//! have waiting at most, however often they come and go, and what it does in sum is as if
-//! it had waited.
+//! Requests of a queue that closes do not wait for the disk's maximum. They begin at once, and
+//! placeholders for them stay in the store's queue. Until the placeholders have been charged, no
+//! further requests are taken from the disk's queues. A disk thereby exceeds its maximum by the
+//! bound of queued requests at most, regardless of how often its queues come and go, and the total
+//! is unchanged.
 
 use suimon_ports::DiskOp;
 use suimon_quantity::Time;
@@ -23,11 +23,11 @@ use crate::request::Request;
 use crate::store::StoreUse;
 use crate::work::{REQUESTS_MAX, StorageWork};
 
-/// What tells a request of a disk's being copied from others of the disk, in the store's tag.
+/// Bit in the scheduler's tag that marks requests of a disk copy.
 const MIRROR_TAG: u32 = 1 << 31;
 
-/// By which a store knows a request: the number of its disk, and whether the disk is copied by
-/// it.
+/// Returns the tag of a request in its store's scheduler: the number of its disk, and whether the
+/// request belongs to a disk copy.
 #[inline]
 fn tag_of(disk: usize, is_mirror: bool) -> u32 {
     let number = u32::try_from(disk).unwrap_or(u32::MAX) & !MIRROR_TAG;
@@ -35,7 +35,8 @@ fn tag_of(disk: usize, is_mirror: bool) -> u32 {
 }
 
 impl StorageWork {
-    /// Requests were taken from a queue at once: they begin, or wait for their store.
+    /// Submits requests that a queue brought in one turn: they begin, or are queued for their
+    /// store.
     #[inline]
     pub(crate) fn admit_arrived(&mut self) {
         if self.arrived.is_empty() {
@@ -45,8 +46,7 @@ impl StorageWork {
         match self.admit_together(&numbers) {
             Some(of) => {
                 let begun = numbers.iter().take(of.dispatched);
-                // There are no others: nothing is taken from a queue for which its store has no
-                // room.
+                // There are no other requests: a queue is read only as far as its store has room.
                 let others = numbers.iter().skip(of.dispatched + of.waiting);
                 begun.chain(others).for_each(|&number| self.begin(number));
             }
@@ -56,7 +56,8 @@ impl StorageWork {
         self.arrived = numbers;
     }
 
-    /// Asks the store for all at once. `None`: each is to be asked for by itself.
+    /// Submits all requests to the store at once. Returns `None` if each must be submitted
+    /// separately.
     fn admit_together(&mut self, numbers: &[usize]) -> Option<Together> {
         let first = self.requests.get(*numbers.first()?)?;
         let (disk_number, queue, is_mirror) = (first.disk, first.queue, first.is_mirror);
@@ -67,7 +68,7 @@ impl StorageWork {
         for &number in numbers {
             let request = self.requests.get_mut(number)?;
             request.bytes = counted_bytes(disk, request);
-            // Most do not wait, and to look each up again costs more than this (decision 30).
+            // Most requests are not queued, and a second lookup would cost more (decision 30).
             request.is_charged = true;
             self.sizes.push(request.bytes);
         }
@@ -90,7 +91,7 @@ impl StorageWork {
         Some(of)
     }
 
-    /// A request was taken: it begins, or waits for its store.
+    /// Submits a request to its store: it begins, or is queued for the store.
     #[inline]
     pub(crate) fn admit(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
@@ -111,14 +112,14 @@ impl StorageWork {
                 self.held += 1;
                 return disk.held_of(is_mirror).push(&mut self.requests, number);
             }
-            // The disk was removed from its store, which has no say in it any more. Full
-            // it is not: nothing is taken from a queue for which there is no room.
+            // The disk was removed from its store, which does not limit it any more. The store's
+            // queue is not full: a disk queue is read only as far as there is room.
             Err(_) => {}
         }
         self.begin(number);
     }
 
-    /// Lets requests go, as far as their stores allow it now; whether there were any.
+    /// Begins the requests that their stores dispatch now. Returns true if there were any.
     pub(crate) fn let_go(&mut self) -> bool {
         let mut any = false;
         for store in self.stores.numbers() {
@@ -133,7 +134,8 @@ impl StorageWork {
         of.exchange(now, self.processor, &mut self.outbox);
         while self.begun() < REQUESTS_MAX {
             let Some(of) = self.stores.get_mut(store) else { break };
-            // Also where nothing waits: else what a queue brings next would wait for what has ended.
+            // Also without queued requests: otherwise the next requests would be queued because of
+            // completions that the scheduler has not received.
             of.tell_ended(now);
             if of.waiting == 0 {
                 break;
@@ -156,7 +158,7 @@ impl StorageWork {
         any
     }
 
-    /// Begins the first request of a disk that waits for its store, by the store's tag.
+    /// Begins the first request of a disk that is queued for its store, by the scheduler's tag.
     fn begin_first(&mut self, tag: u32) {
         let (disk, is_mirror) = ((tag & !MIRROR_TAG) as usize, tag & MIRROR_TAG != 0);
         let Some(disk) = self.disks.get_mut(disk) else { return };
@@ -172,9 +174,9 @@ impl StorageWork {
         self.begin(number);
     }
 
-    /// A disk's requests that wait, those of its clients or those of its being copied, do not
-    /// wait for their store any more. If the store lets them go later, they are `owed` until
-    /// then.
+    /// Begins the queued requests of a disk, either those of its clients or those of a copy,
+    /// without waiting for the store. With `is_owed`, placeholders remain in the store's queue
+    /// until they are charged.
     pub(crate) fn let_through(&mut self, disk_number: usize, is_mirror: bool, is_owed: bool) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let mut held = core::mem::take(disk.held_of(is_mirror));
@@ -204,19 +206,20 @@ impl StorageWork {
         }
     }
 
-    /// Requests that are under way and not queued for their store.
+    /// Returns the number of requests that are in flight and not queued for their store.
     pub(crate) fn begun(&self) -> usize {
         self.requests.len() - self.held - self.full_queued
     }
 
-    /// Whether so many requests may come from whichever queues, as far as each may have them waiting.
+    /// Returns true if this number of requests can be taken from any queues, within the limit of
+    /// each queue.
     pub(crate) fn has_room(&self, requests: usize) -> bool {
         let mut stores = self.stores.numbers().filter_map(|store| self.stores.get(store));
         self.begun() + requests <= REQUESTS_MAX && stores.all(|of| of.has_room(requests))
     }
 
-    /// How many requests may be taken from a queue. It is asked of each queue in each turn,
-    /// so it looks at no disk, and at no store where [there is room](Self::has_room) in this turn.
+    /// Returns the number of requests that may be taken from a queue. Called for each queue in each
+    /// turn, so it accesses no disk, and no store if [there is room](Self::has_room) in this turn.
     #[inline]
     pub(crate) fn room(&self, number: usize) -> usize {
         let Some(queue) = self.queues.get(number).filter(|of| !of.is_stopped) else { return 0 };
@@ -232,7 +235,7 @@ impl StorageWork {
         }
     }
 
-    /// Does not read a queue, nor wait for it, until there is room for what it may bring.
+    /// Pauses a queue: it is neither read nor watched until there is room for its requests.
     pub(crate) fn pause_queue(&mut self, number: usize) {
         if self.begun() >= REQUESTS_MAX {
             return;
@@ -245,7 +248,7 @@ impl StorageWork {
         }
     }
 
-    /// Reads a queue again that was paused.
+    /// Resumes a paused queue: it is read again.
     pub(crate) fn resume_queue(&mut self, number: usize) {
         let Some(of) = self.queues.get_mut(number).filter(|of| of.is_paused) else { return };
         of.is_paused = false;
@@ -256,7 +259,7 @@ impl StorageWork {
         self.active.add(number);
     }
 
-    /// Reads a disk's queues again that were paused.
+    /// Resumes the paused queues of a disk.
     pub(crate) fn resume_queues(&mut self, disk: usize) {
         for number in self.queues.numbers() {
             if self.queues.get(number).is_some_and(|of| of.disk == disk) {
@@ -265,7 +268,7 @@ impl StorageWork {
         }
     }
 
-    /// The same of a place's queues.
+    /// Resumes the paused queues of a store's slot.
     pub(crate) fn resume_place(&mut self, place: Place) {
         for number in self.queues.numbers() {
             if self.queues.get(number).is_some_and(|of| of.place == Some(place)) {
@@ -274,7 +277,7 @@ impl StorageWork {
         }
     }
 
-    /// So many queues of a store came, or went: what each may have waiting follows from that.
+    /// Adjusts the number of a store's queues, and the limit of queued requests per queue.
     pub(crate) fn add_queues(&mut self, store: usize, count: i32) {
         let Some(of) = self.stores.get_mut(store) else { return };
         let before = of.each;
@@ -288,7 +291,7 @@ impl StorageWork {
         }
     }
 
-    /// When something is to be done although nothing comes and nothing ends.
+    /// Returns the time of the next action that is due without another event.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         let stores = self.stores.numbers().filter_map(|number| self.stores.get(number));
@@ -297,8 +300,8 @@ impl StorageWork {
         stores.filter_map(|of| of.next_deadline()).chain(own).min()
     }
 
-    /// Stores hear of what else ended in this turn. Where requests wait that may go for that, the
-    /// next turn does it, at once.
+    /// Passes the remaining completions of this turn to the schedulers. For stores with queued
+    /// requests, the next turn passes them and dispatches requests at once.
     pub(crate) fn tell_ended(&mut self) {
         for number in self.stores.numbers() {
             if let Some(of) = self.stores.get_mut(number).filter(|of| of.waiting == 0) {
@@ -307,7 +310,7 @@ impl StorageWork {
         }
     }
 
-    /// Looks at what was delivered, where it is time to.
+    /// Samples delivered operations of all stores, if due.
     pub(crate) fn observe(&mut self) {
         for number in self.stores.numbers() {
             let Some(of) = self.stores.get_mut(number) else { continue };
@@ -319,7 +322,7 @@ impl StorageWork {
     }
 }
 
-/// A request that its store let go was answered; the store hears of it. `is_alone`: as in
+/// Reports the completion of a dispatched request to its store. `is_alone`: as in
 /// [`StoreUse::handle_answered`].
 #[inline]
 pub(crate) fn tell_store(
@@ -336,7 +339,7 @@ pub(crate) fn tell_store(
     of.handle_answered(now, place.slot, ended, is_alone);
 }
 
-/// The bytes by which a request counts; 0: as one operation.
+/// Returns the bytes that a request is charged; 0 for one operation.
 #[inline]
 fn counted_bytes(disk: &Disk, request: &Request) -> u32 {
     let counts = match request.op {

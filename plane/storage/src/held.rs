@@ -1,15 +1,15 @@
-//! Requests that wait for their store, in the order in which they came.
+//! Requests queued for their store, in order of submission.
 //!
-//! Each says itself who is behind it, so that nothing but the requests is touched when they come
-//! and go: that counts where many disks have one each.
+//! A linked list through the requests: insertion and removal access no other memory. This matters
+//! if many disks have one queued request each.
 
 use crate::request::Request;
 use crate::slab::Slab;
 
-/// Nobody.
+/// Number of no request.
 const NOBODY: u32 = u32::MAX;
 
-/// Of a disk: the first and the last of those that wait, by their numbers.
+/// Queued requests of a disk: numbers of the first and the last one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
     first: u32,
@@ -27,10 +27,10 @@ impl Held {
         self.first == NOBODY
     }
 
-    /// A request waits behind all others.
+    /// Appends a request to the list.
     #[inline]
     pub(crate) fn push(&mut self, requests: &mut Slab<Request>, number: usize) {
-        // There are no more requests than a few thousand and those that a store has room for.
+        // The number of requests is bounded by a few thousand and the room of the stores.
         let at = u32::try_from(number).unwrap_or(NOBODY);
         let Some(request) = requests.get_mut(number).filter(|_| at != NOBODY) else { return };
         request.behind = NOBODY;
@@ -42,7 +42,7 @@ impl Held {
         self.last = at;
     }
 
-    /// The first does not wait any more.
+    /// Removes and returns the first request.
     #[inline]
     pub(crate) fn pop(&mut self, requests: &Slab<Request>) -> Option<usize> {
         let number = self.first as usize;

@@ -1,5 +1,5 @@
-//! Commits disks that nobody writes to any more: a client that never flushes has not asked
-//! for its metadata to be durable, and would lose in a crash what it wrote minutes ago.
+//! Commits of idle disks. A client that never flushes does not request that metadata becomes
+//! durable, and would lose data written minutes ago in a crash.
 
 use core::time::Duration;
 
@@ -8,33 +8,33 @@ use suimon_quantity::Time;
 use crate::disk::Disk;
 use crate::work::StorageWork;
 
-/// A disk is idle when nobody has written to it for so long.
+/// Time without writes after which a disk is idle.
 pub const IDLE_AFTER: Duration = Duration::from_secs(2);
 
-/// So long after a commit that failed the next one is tried for nobody.
+/// Time after a failed commit until the next one without a waiting request.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// How often it is looked which disks are idle, where anything is uncommitted.
+/// Interval of the check for idle disks, while any disk has uncommitted metadata.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// When it is looked next.
+/// State of the check for idle disks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IdleLook {
-    /// Whether a disk may have metadata that is not committed.
+    /// True if a disk may have uncommitted metadata.
     pub(crate) is_wanted: bool,
     looked: Time,
 }
 
-/// Since when nobody has written to a disk.
+/// Time since when a disk has not been written to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Calm {
     since: Option<Time>,
-    /// Changes that had been answered then.
+    /// Number of changes completed at that time.
     changes: u64,
 }
 
 impl Disk {
-    /// Whether its metadata is to be committed although nobody asks.
+    /// Returns true if the disk's metadata must be committed without a request.
     fn is_idle(&mut self, now: Time) -> bool {
         let changes = self.tally.changes();
         if changes != self.calm.changes {
@@ -45,14 +45,14 @@ impl Disk {
         self.commit.is_none() && now.since(since) >= patience
     }
 
-    /// Bytes of metadata that only this process has.
+    /// Returns the bytes of metadata that only this process has.
     pub(crate) fn uncommitted_bytes(&self) -> u64 {
         self.layers.first().map_or(0, |own| own.image.uncommitted_bytes())
     }
 }
 
 impl StorageWork {
-    /// Begins commits of disks that are idle.
+    /// Begins commits of idle disks.
     pub(crate) fn commit_idle(&mut self) {
         if !self.idle_look.is_wanted || self.now < self.idle_look.looked + LOOK_EVERY {
             return;
@@ -71,12 +71,12 @@ impl StorageWork {
         }
     }
 
-    /// When idle disks are to be looked for although nothing comes and nothing ends.
+    /// Returns the time of the next check for idle disks.
     pub(crate) fn idle_deadline(&self) -> Option<Time> {
         self.idle_look.is_wanted.then(|| self.idle_look.looked + LOOK_EVERY)
     }
 
-    /// Bytes of a disk's metadata that are not durable.
+    /// Returns the bytes of a disk's metadata that are not durable.
     pub(crate) fn uncommitted_bytes(&self, disk: usize) -> u64 {
         self.disks.get(disk).map_or(0, Disk::uncommitted_bytes)
     }

@@ -11,11 +11,11 @@ use crate::kinds::KINDS;
 use crate::work_tests::{Bench, SECTOR, SIZE, WRITE, range};
 use crate::{IDLE_AFTER, StorageNotice};
 
-/// Lets the processor do what it has to do by itself until then; how often it woke.
+/// Runs the worker's own work until the given time. Returns the number of wake-ups.
 fn sleep(bench: &mut Bench, until: Time) -> usize {
     let mut woken = 0;
     loop {
-        // Until nothing is under way any more.
+        // Until no operation is in flight.
         for _ in 0..200 {
             bench.poll();
         }
@@ -48,14 +48,14 @@ fn what_a_client_wrote_that_never_flushes_is_there_after_a_crash_when_it_was_idl
             continue;
         }
         dynamic += 1;
-        // As long as it writes, nobody hurries.
+        // No commit is urgent while the client writes.
         let mut before = commits(&bench);
         for _ in 0..10 {
             let until = bench.now + IDLE_AFTER / 2;
             sleep(&mut bench, until);
             assert_eq!(commits(&bench), before, "{}", kind.name);
             write(&mut bench, 3);
-            // A format may need one before it can go on.
+            // Some formats need a commit before they can continue.
             before = commits(&bench);
         }
         let is_left = bench.work.uncommitted_bytes(bench.disk) > 0;
@@ -63,9 +63,9 @@ fn what_a_client_wrote_that_never_flushes_is_there_after_a_crash_when_it_was_idl
         sleep(&mut bench, until);
         assert_eq!(commits(&bench), before + u64::from(is_left), "{}", kind.name);
         assert_eq!(bench.work.uncommitted_bytes(bench.disk), 0);
-        // Nothing is left to wake up for.
+        // No wake-up is due any more.
         assert_eq!(bench.work.next_deadline(), None, "{}", kind.name);
-        // What the process had in memory is gone.
+        // Memory of the process is lost.
         let left = bench.file.memory().bytes();
         let mut again = Bench::on(kind, suimon_image::testing::MemoryFile::new(left), 6, 16);
         let found = again.read(range(3 * SECTOR as u64, SECTOR as u64));

@@ -1,4 +1,4 @@
-//! Kinds of image that disks are tested with.
+//! Kinds of images that the tests use.
 
 use suimon_image::testing::MemoryFile;
 use suimon_image::{Image, Linear, Redo, Shape};
@@ -7,16 +7,16 @@ use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids};
 
 use crate::work_tests::SIZE;
 
-/// A kind of image.
+/// Kind of an image.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) create: fn() -> MemoryFile,
-    /// Opens one for writing, and repairs what a crash has left.
+    /// Opens an image for writing, and repairs it after a crash.
     pub(crate) open: fn(&MemoryFile) -> Box<dyn Image>,
-    /// Makes the changes that a killed process has left.
+    /// Repeats the changes that a killed process has left.
     pub(crate) redo: fn(&MemoryFile, &Redo),
-    /// Every byte of its parent, if it has one.
+    /// Value of every byte of the parent, if there is one.
     pub(crate) parent: Option<u8>,
 }
 

@@ -1,27 +1,27 @@
-//! How long requests took: counts by ranges of time that are alike in proportion.
+//! Latency histogram with ranges of constant relative width.
 
-/// Ranges into which each doubling of time is divided: what is read from the counts is at
+/// Ranges per doubling of the latency, as a power of two. Values read from the histogram are at
 /// most a sixteenth too high.
 const PER_DOUBLING_SHIFT: u32 = 4;
 const PER_DOUBLING: u64 = 1 << PER_DOUBLING_SHIFT;
-/// The shortest time that is told from none, in nanoseconds, as a power of two.
+/// Width of the lowest ranges in nanoseconds, as a power of two.
 const UNIT_SHIFT: u32 = 8;
-/// Doublings above the first ranges, which are a unit each: up to 68 seconds.
+/// Doublings above the lowest ranges, which have a width of one unit each: up to 68 seconds.
 const DOUBLINGS: u64 = 24;
 const RANGES: usize = (PER_DOUBLING * (DOUBLINGS + 1)) as usize;
 
-/// What latencies were, in nanoseconds. All 0: there were none.
+/// Latency percentiles in nanoseconds. All 0 without requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// Half of the requests took no longer; a sixteenth too high at most.
+    /// Median; at most a sixteenth too high.
     pub p50_ns: u64,
-    /// 99 of 100 took no longer; a sixteenth too high at most.
+    /// 99th percentile; at most a sixteenth too high.
     pub p99_ns: u64,
-    /// None took longer.
+    /// Largest latency of a request.
     pub max_ns: u64,
 }
 
-/// Counts of latencies. All memory is taken when it is made: 3200 bytes.
+/// Latency histogram. All memory is allocated on creation: 3200 bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct LatencyCounts {
     counts: Box<[u64; RANGES]>,
@@ -49,7 +49,7 @@ impl LatencyCounts {
         Latencies { p50_ns, p99_ns, max_ns: self.max_ns }
     }
 
-    /// What `percent` of `all` did not exceed.
+    /// Returns the latency that `percent` of `all` requests did not exceed.
     fn quantile(&self, all: u64, percent: u64) -> u64 {
         let rank = (u128::from(all) * u128::from(percent)).div_ceil(100);
         let mut below = 0u128;
@@ -63,7 +63,7 @@ impl LatencyCounts {
     }
 }
 
-/// In which range a latency is; the last has all that are longer.
+/// Returns the range of a latency. The last range has all longer latencies.
 #[inline]
 fn range_of(ns: u64) -> usize {
     let units = ns >> UNIT_SHIFT;
@@ -73,7 +73,7 @@ fn range_of(ns: u64) -> usize {
     usize::try_from(range).unwrap_or(usize::MAX).min(RANGES - 1)
 }
 
-/// The longest latency of a range.
+/// Returns the longest latency of a range.
 fn end_of(range: usize) -> u64 {
     let range = range as u64;
     let doublings = (range / PER_DOUBLING).saturating_sub(1);

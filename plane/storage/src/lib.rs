@@ -1,63 +1,61 @@
-//! Disks on a processor: what happens to a request between its queue and the file.
+//! Storage engine of a worker: processing of disk requests from the queue to the file.
 //!
-//! [`StorageWork`] is one processor's part: it takes requests from queues
-//! ([`DiskQueue`](suimon_ports::DiskQueue)), asks images
-//! ([`Image`](suimon_image::Image)) where the bytes are, lets them be moved
-//! ([`FileIo`](suimon_ports::FileIo)), and answers. Disks on a store ask Storage QoS
-//! ([`suimon_storage_qos`]) when each request may begin.
+//! [`StorageWork`] is the engine of one worker. It receives requests from queues
+//! ([`DiskQueue`](suimon_ports::DiskQueue)), translates disk ranges to file ranges
+//! ([`Image`](suimon_image::Image)), submits the I/O ([`FileIo`](suimon_ports::FileIo)) and
+//! completes the requests. For a disk on a store, Storage QoS ([`suimon_storage_qos`]) decides when
+//! each request is dispatched.
 //!
-//! - [`images`]: opens and makes disks of a store; [`jobs`]: checks, resizes, compacts,
-//!   converts and merges them; [`measure`]: finds out what a store can do. All are for
+//! - [`images`] opens and creates images of a store's disks. [`jobs`] checks, resizes, compacts,
+//!   converts and merges them. [`measure`] measures the capacity of a store. All are called by
 //!   control threads.
-//! - [`mirror`]: copies a disk in use to another one; [`DirtyMap`]: what has changed meanwhile.
-//! - [`StoragePlane`]: all processors' disks, for control threads.
+//! - [`mirror`] copies a disk in use to another one; [`DirtyMap`] records changes during the copy.
+//! - [`StoragePlane`] controls the disks of all workers, for control threads.
 //!
-//! What [`StorageWork`] does not do: it owns no thread and never waits (a processor drives it), opens
-//! no file, and knows no format, ring or protocol. It decides no limits, and which
-//! processor has a store's budget is said by whoever drives all of them
-//! ([`StorageWork::set_store_role`]); it carries no mail itself.
+//! [`StorageWork`] owns no thread and never blocks (a worker drives it), opens no file, and
+//! contains no image format, ring or protocol. It sets no limits. Its caller decides which worker
+//! holds a store's budget ([`StorageWork::set_store_role`]) and carries the messages between
+//! workers.
 //!
-//! Life of a request
+//! Life cycle of a request
 //! ```text
 //! receive ──► its store: now, or later ──► begin
 //!
-//! begin ───┬─ read, write ──► translate ──► parts ──► all moved ─┬──► answered
+//! begin ───┬─ read, write ──► translate ──► parts ──► all moved ─┬──► completed
 //!          │                    ▲    │                           │
 //!          │      metadata read ┘    └ layers of parents         │ durable, in a
 //!          │                                                     │ dynamic image
 //!          ├─ flush ─────────────────────────► commit ◄──────────┘
-//!          │                                     └── durable ───────► answered
-//!          ├─ status ──► extents of all layers, or of the file ──► told and answered
-//!          └─ discard, zeros ──► alone on its disk, if space is freed ──► answered
+//!          │                                     └── durable ───────► completed
+//!          ├─ status ──► extents of all layers, or of the file ──► reported and completed
+//!          └─ discard, zeros ──► alone on its disk, if space is freed ──► completed
 //! ```
 //!
 //! Invariants
-//! - Each request is answered once, whatever fails.
-//! - A flush is answered when everything that was answered before it came is durable.
-//! - Of a disk one commit is under way at a time; flushes that come meanwhile share the
-//!   next.
-//! - Space is freed only when no other request of the disk is under way; those that come
-//!   meanwhile wait, and are begun in the order in which they came.
-//! - Requests of a disk begin in the order in which they came. Over any window they count
-//!   as at most what the disk's maximum allows
-//!   ([`Limits::operations_max`](suimon_storage_qos::Limits::operations_max)) and one
-//!   request; and, once until it is paid for, what waited when a queue was closed or the
-//!   disk suspended. Where several processors use the store, it is what the maximum carries
-//!   in [`HELD_MAX`](suimon_storage_qos::HELD_MAX) and while three messages travel besides;
-//!   a budget that moves adds nothing to that.
-//! - What waits for one disk's maximum keeps no other disk's queue from being read; what
-//!   has no room to wait stays in its queue.
-//! - A request that its store has no space for is queued if [`FullPolicy`] says so, outside of all other
-//!   queues, and repeated from the start. Other requests of the disk go on. Their number is bounded by
-//!   the tags of the queues that brought them.
-//! - What changes a disk that is copied is marked before its client is answered. What is asked
-//!   of a disk for its being copied counts as nobody's of the disk's, and has a place of its own
-//!   in its store.
-//! - Requests under way are bounded ([`REQUESTS_MAX`]); none costs an allocation once as
-//!   many have been under way, unless the image allocates, or is differencing. Those that
-//!   wait are bounded by their store
-//!   ([`StoreSpec::waiting_max`](suimon_storage_qos::StoreSpec::waiting_max)). Notices are
-//!   bounded ([`NOTICES_MAX`]).
+//! - Each request is completed once, also after errors.
+//! - A flush completes when everything completed before its submission is durable.
+//! - A disk has one commit in flight at a time; flushes submitted meanwhile share the next one.
+//! - Space is freed only while no other request of the disk is in flight. Requests submitted
+//!   meanwhile are queued and processed in order of submission.
+//! - Requests of a disk are dispatched in order of submission. Over any window they amount to at
+//!   most the disk's maximum
+//!   ([`Limits::operations_max`](suimon_storage_qos::Limits::operations_max)) and one request;
+//!   additionally, once until charged, to the requests that were queued when a queue was closed or
+//!   the disk suspended. If several workers use the store, the excess also includes the maximum's
+//!   operations in [`HELD_MAX`](suimon_storage_qos::HELD_MAX) and in the latency of three messages.
+//!   Moving the budget between workers adds nothing.
+//! - Requests queued for one disk's maximum do not block other disks' queues. Requests without room
+//!   to be queued stay in their ring or connection.
+//! - A request for which its store has no space is queued if [`FullPolicy`] says so, separately
+//!   from all other queues, and repeated from the start. Other requests of the disk continue. The
+//!   number of such requests is bounded by the tags of the queues that brought them.
+//! - A change of a disk that is being copied is marked before its completion. Requests of the copy
+//!   are not counted for the disk, and have a slot of their own in the store.
+//! - The number of requests in flight is bounded ([`REQUESTS_MAX`]). A request allocates no memory
+//!   once as many have been in flight before, unless the image allocates or is differencing. Queued
+//!   requests are bounded by their store
+//!   ([`StoreSpec::waiting_max`](suimon_storage_qos::StoreSpec::waiting_max)), and notices by
+//!   [`NOTICES_MAX`].
 #![forbid(unsafe_code)]
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Limiting factors of disks on one processor: each cause is made, and is the first.
+//! Limiting factors of disks on one worker: each cause is produced, and is reported first.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use suimon_storage_qos::{
 
 use crate::qos_bench::{Bench, Load, MILLISECOND, SECOND, STORE, deep, limits, spec};
 
-/// Reads of metadata before each request of a [`ForgetfulImage`].
+/// Metadata reads before each request of a [`ForgetfulImage`].
 const METADATA_READS: u32 = 2;
 
-/// An image that reads its metadata before each request.
+/// Image that reads its metadata before each request.
 struct ForgetfulImage {
     reads: u32,
 }
@@ -62,21 +62,21 @@ impl Image for ForgetfulImage {
     fn handle_commit(&mut self, _: CommitOutcome) {}
 }
 
-/// The disk that is looked at.
+/// Disk under test.
 const DISK: u32 = 0;
 /// Longer than the window of 5 s.
 const LONG: u64 = 7 * SECOND;
-/// How long a device of these tests takes for a request.
+/// Service time of a request on the devices of these tests.
 const SERVICE_NS: u64 = 1_000_000;
-/// A cause that was made takes this share of the time at least.
+/// Least share of time of a cause that was produced.
 const LEAST_PPM: u32 = 400_000;
 
-/// One processor on a device that serves so many requests at a time.
+/// Creates one worker on a device with `servers` servers.
 fn bench(spec: &StoreSpec, servers: usize) -> Bench {
     Bench::new(1, spec, servers, SERVICE_NS)
 }
 
-/// The same with the disk and its client.
+/// Adds the disk and its client.
 fn with_client(spec: &StoreSpec, servers: usize, limits: Limits, depth: u32) -> Bench {
     let mut bench = bench(spec, servers);
     bench.add_disk(0, DISK, limits);
@@ -112,7 +112,7 @@ fn shared_policy() -> Bench {
 
 fn anothers_minimum() -> Bench {
     let mut bench = with_client(&StoreSpec::default(), 4, limits(0, 0), 64);
-    // 4 at a time of 1 ms are 4000 per second.
+    // 4 at a time with 1 ms each are 4000 per second.
     bench.add_disk(0, 1, limits(3500, 0));
     bench.add_seat(1, Load::reads(4096, 64));
     bench.run(LONG);
@@ -125,7 +125,7 @@ fn saturated_device() -> Bench {
     bench
 }
 
-/// All of the client's requests are in the device, which serves four at a time.
+/// All requests of the client are in the device, which serves four at a time.
 fn saturated_device_without_a_queue() -> Bench {
     let mut bench = with_client(&deep(), 4, limits(0, 0), 2);
     bench.run(SECOND);
@@ -241,7 +241,7 @@ fn each_cause_is_the_first_limiting_factor() {
     }
 }
 
-/// Where the store's budget is on another processor, the worker's lost time is reported to it.
+/// If another worker holds the store's budget, lost time is reported to it.
 #[test]
 fn a_starved_worker_is_known_where_the_budget_is() {
     let mut bench = Bench::new(2, &deep(), 32, SERVICE_NS);
@@ -254,7 +254,7 @@ fn a_starved_worker_is_known_where_the_budget_is() {
     assert_eq!(shares[0].factor, LimitingFactor::Worker, "{shares:?} {:?}", view.short);
 }
 
-/// By Little's law the requests of a closed loop are all accounted for, wherever they are.
+/// By Little's law, all requests of a closed loop are accounted for in some state.
 #[test]
 fn the_mean_queue_depth_is_the_clients() {
     for depth in [1, 7, 40] {
@@ -288,7 +288,7 @@ fn a_device_with_a_write_cache_is_not_slow_when_the_mix_changes() {
     bench.run(LONG);
     let shares = shares_of(&bench);
     assert_eq!(shares[0].factor, LimitingFactor::QueueDepth, "{shares:?}");
-    // Reads that take longer than reads did are.
+    // Reads that take longer than earlier reads are a fault.
     bench.device().service_ns = 25 * MILLISECOND;
     bench.run(LONG);
     let shares = shares_of(&bench);
@@ -311,7 +311,7 @@ fn a_device_that_stalls_within_the_window_is_slow() {
     }
 }
 
-/// What a worker holds lent ahead is no request of the client.
+/// A loan held by a worker is not a request of the client.
 #[test]
 fn a_client_that_pauses_is_idle_also_where_requests_are_lent_ahead() {
     let mut bench = Bench::new(2, &deep(), 32, SERVICE_NS / 10);

@@ -1,42 +1,41 @@
-//! Whether a queue is looked at for a moment before it is waited for.
+//! Polling of a queue for a short time before waiting for its descriptor.
 //!
-//! A client that asks one thing at a time asks the next as soon as it has its answer. A
-//! processor that sleeps meanwhile has to be woken, and the client pays for that: on another
-//! CPU it costs both of them more than the request does. To look for nothing costs as much
-//! as the look lasts, and where the client needs this very CPU it costs him, too. So looks
-//! that were in vain are made ever more seldom.
+//! A client with one request at a time submits the next one as soon as it has the completion. If
+//! the worker sleeps meanwhile, waking it costs both sides more than the request, if the client
+//! runs on another CPU. A poll without result costs its duration, and if the client needs the same
+//! CPU, it delays the client as well. Polling is therefore tried less often after each failure.
 
 use std::time::Duration;
 
 use suimon_quantity::Time;
 
-/// How long a queue is looked at after its answers: about what a wake-up costs both sides.
+/// Duration of polling after the completions: about the cost of a wake-up on both sides.
 const LOOK: Duration = Duration::from_micros(50);
 
-/// A queue is looked at at least once in two to the power of this.
+/// Binary logarithm of the largest number of waits between two attempts.
 const PASSES_LOG_MAX: u32 = 10;
 
-/// What a queue's looks have brought.
+/// Results of polling a queue.
 #[derive(Debug, Default)]
 pub(crate) struct Looking {
-    /// When the present look ends; `None` if there is none.
+    /// End of the current poll; `None` if there is none.
     until: Option<Time>,
-    /// Looks in a row that brought nothing.
+    /// Consecutive polls without requests.
     misses: u32,
-    /// How often it is waited for before it is looked at again.
+    /// Number of waits until polling is tried again.
     passes: u32,
 }
 
 impl Looking {
-    /// The queue has brought something.
+    /// Records that the queue had requests.
     pub(crate) fn handle_found(&mut self) {
         if self.until.take().is_some() {
             self.misses = 0;
         }
     }
 
-    /// The queue has brought nothing, and all it asked was answered. Whether it is looked
-    /// at again.
+    /// Called when the queue is empty and all its requests have completed. Returns true if the
+    /// queue is polled again.
     pub(crate) fn is_worth(&mut self, now: Time) -> bool {
         match self.until {
             Some(until) if now < until => return true,
@@ -50,7 +49,7 @@ impl Looking {
         false
     }
 
-    /// The queue is waited for.
+    /// Records that the queue is waited for.
     pub(crate) fn handle_end(&mut self) {
         if self.until.take().is_some() {
             self.passes = 1 << self.misses.min(PASSES_LOG_MAX);

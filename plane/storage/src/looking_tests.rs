@@ -1,4 +1,4 @@
-//! When a queue is looked at, and when it is waited for.
+//! Conditions for polling a queue, and for waiting for its descriptor.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::fakes::FakeQueue;
 use crate::kinds::KINDS;
 use crate::work_tests::Bench;
 
-/// How often a queue is waited for before it is looked at again.
+/// Returns how often a queue is waited for before it is polled again.
 fn waits_until_a_look(looking: &mut Looking, now: Time) -> u32 {
     let mut waits = 0;
     while !looking.is_worth(now) {
@@ -38,7 +38,7 @@ fn looks_that_bring_something_go_on_and_those_in_vain_become_seldom() {
         assert!(!looking.is_worth(now), "a look ends");
     }
     assert_eq!(seldom, [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024, 1024]);
-    // One that brings something makes up for all of them.
+    // A poll that finds a request compensates for all earlier failures.
     assert_eq!(waits_until_a_look(&mut looking, now), 1024);
     looking.handle_found();
     assert_eq!(waits_until_a_look(&mut looking, now), 0);
@@ -54,7 +54,7 @@ fn what_comes_while_nobody_looks_says_nothing_of_looks() {
     assert_eq!(waits_until_a_look(&mut looking, Time::ZERO), 1);
 }
 
-/// A disk whose only queue costs a system call to look at.
+/// Creates a disk whose only queue costs a system call to poll.
 fn bench() -> Bench {
     let mut queue = FakeQueue::new(4);
     queue.is_polled_by_fd = true;
@@ -62,7 +62,7 @@ fn bench() -> Bench {
     Bench::with_queue(kind, (kind.create)(), 1, 8, queue)
 }
 
-/// What is answered without the files.
+/// Submits a request that completes without file I/O.
 fn ask_and_wait(bench: &mut Bench) {
     let range = ByteRange::new(0, 512).unwrap();
     bench.ask(0, DiskOp::Status { is_first_only: true }, range, Vec::new());
@@ -70,7 +70,7 @@ fn ask_and_wait(bench: &mut Bench) {
     assert_eq!(bench.wait(0), DiskOutcome::Done);
 }
 
-/// How long the queue is polled on.
+/// Returns how long the queue is polled.
 fn polled_for(bench: &mut Bench) -> Duration {
     let start = bench.now;
     while bench.work.expects() != Expects::Nothing {
@@ -87,7 +87,7 @@ fn polled_for(bench: &mut Bench) -> Duration {
 fn a_queue_is_polled_on_behind_its_answers_and_not_while_it_waits_for_them() {
     let mut bench = bench();
     assert!(polled_for(&mut bench) >= LOOK, "it may ask something as soon as it is there");
-    // That was in vain, so the next answer is not followed by a look.
+    // That poll found nothing, so the next completion is not followed by polling.
     ask_and_wait(&mut bench);
     assert!(polled_for(&mut bench) < LOOK / 2);
     for _ in 0..3 {
@@ -96,7 +96,7 @@ fn a_queue_is_polled_on_behind_its_answers_and_not_while_it_waits_for_them() {
         assert!(bench.work.expects() != Expects::Nothing, "the next request may come at once");
     }
     assert!(polled_for(&mut bench) >= LOOK / 2);
-    // What takes its time is waited for.
+    // With requests in flight, the queue is waited for.
     bench.trouble.lock().unwrap().is_stalled = true;
     bench.ask(0, DiskOp::Read, ByteRange::new(0, 512).unwrap(), vec![0; 512]);
     bench.work.wake_queue(bench.queue);

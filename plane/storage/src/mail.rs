@@ -1,4 +1,4 @@
-//! What processors that use one store tell each other.
+//! Messages between workers that use the same store.
 
 use std::collections::VecDeque;
 
@@ -9,41 +9,42 @@ use suimon_storage_qos::{Grant, Lent, Report, Return, StoreBudget};
 use crate::store::Mode;
 use crate::work::StorageWork;
 
-/// What one processor's disks tell another's. Whoever drives them carries it; between two
-/// processors nothing is lost and nothing overtakes.
+/// Message of one worker's engine to another. The caller carries messages; between two workers they
+/// are delivered in order and without loss.
 #[derive(Debug)]
 pub enum StorageMail {
-    /// What a processor tells the budget.
+    /// Report of a worker to the budget.
     Report {
-        /// Which store's.
+        /// Store that the message concerns.
         store: StoreId,
-        /// Whose report it is; it may come by way of the budget's former home.
+        /// Worker that made the report. The report may arrive by way of the former holder of the
+        /// budget.
         of: ProcessorId,
-        /// What it is.
+        /// Requests, completions and time of the worker.
         report: Report,
-        /// A list to use again.
+        /// Empty list for reuse of its memory.
         spent: Vec<Grant>,
     },
-    /// What the budget lends the processor.
+    /// Grants of the budget to the worker.
     Grants {
-        /// Which store's.
+        /// Store that the message concerns.
         store: StoreId,
-        /// What, in this order.
+        /// Grants in the order of their decision.
         grants: Vec<Grant>,
-        /// Lists to use again.
+        /// Empty lists for reuse of their memory.
         spent: Report,
     },
-    /// The budget itself, which has its home here from now on.
+    /// Budget of a store, which the receiving worker holds from now on.
     Budget {
-        /// Which store's.
+        /// Store that the message concerns.
         store: StoreId,
-        /// It.
+        /// Budget with its scheduler.
         budget: Box<Recorded<StoreBudget>>,
     },
 }
 
 impl StorageMail {
-    /// Which store it is about.
+    /// Returns the store that the message concerns.
     #[must_use]
     pub const fn store(&self) -> StoreId {
         match self {
@@ -54,10 +55,10 @@ impl StorageMail {
     }
 }
 
-/// Lists that are kept to be used again.
+/// Largest number of empty lists that are kept for reuse.
 const SPENT_MAX: usize = 64;
 
-/// Mail that was not fetched.
+/// Messages not yet fetched by the caller.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     mail: VecDeque<(ProcessorId, StorageMail)>,
@@ -70,7 +71,7 @@ impl Outbox {
         self.mail.push_back((to, mail));
     }
 
-    /// Sends a grant, with others to the same processor that were not fetched either.
+    /// Sends a grant. Grants to the same worker that were not fetched are merged into one message.
     pub(crate) fn grant(&mut self, store: StoreId, grant: Grant) {
         let last = self.mail.iter_mut().rev().find(|(to, _)| *to == grant.processor);
         if let Some((_, StorageMail::Grants { store: of, grants, .. })) = last {
@@ -84,7 +85,8 @@ impl Outbox {
         self.send(grant.processor, StorageMail::Grants { store, grants, spent });
     }
 
-    /// Sends a report, with another that was not fetched either.
+    /// Sends a report. Reports of the same worker that were not fetched are merged into one
+    /// message.
     pub(crate) fn report(
         &mut self,
         to: ProcessorId,
@@ -103,7 +105,7 @@ impl Outbox {
         self.send(to, StorageMail::Report { store, of: whose, report, spent });
     }
 
-    /// A report whose memory is used again.
+    /// Returns an empty report, with reused memory if there is any.
     pub(crate) fn spent_report(&mut self) -> Report {
         self.reports.pop().unwrap_or_default()
     }
@@ -127,17 +129,17 @@ impl Outbox {
 }
 
 impl StorageWork {
-    /// Mail for another processor. To be carried before this one sleeps.
+    /// Returns the next message for another worker. Called until `None` before the worker sleeps.
     pub fn poll_mail(&mut self) -> Option<(ProcessorId, StorageMail)> {
         self.outbox.mail.pop_front()
     }
 
-    /// Mail from another processor. It is read with the next poll.
+    /// Queues a message of another worker for the next poll.
     pub fn handle_mail(&mut self, from: ProcessorId, mail: StorageMail) {
         self.inbox.push_back((from, mail));
     }
 
-    /// Reads what has come; whether there was anything.
+    /// Processes received messages. Returns true if there were any.
     pub(crate) fn read_mail(&mut self) -> bool {
         let any = !self.inbox.is_empty();
         while let Some((from, mail)) = self.inbox.pop_front() {
@@ -159,8 +161,8 @@ impl StorageWork {
                         budget.handle_report(self.now, whose, &report);
                         self.outbox.keep_report(report);
                     }
-                    // The budget's home was here, or will be. In the second case the
-                    // report comes back behind the budget.
+                    // The budget was held by this worker, or will be. In the second case, the
+                    // report comes back after the budget.
                     Mode::Away { home, .. } => self.outbox.report(*home, store, whose, report),
                     Mode::Sole(_) | Mode::Between => {}
                 }
@@ -176,7 +178,7 @@ impl StorageWork {
         }
     }
 
-    /// The store is not here any more: what is lent to it is returned.
+    /// Returns the grants of a message for a store that is not on this worker any more.
     fn send_back(&mut self, from: ProcessorId, mail: StorageMail) {
         let StorageMail::Grants { store, grants, spent } = mail else { return };
         let mut report = spent;

@@ -1,4 +1,4 @@
-//! Storage QoS while disks are copied.
+//! Storage QoS during disk copies.
 
 use suimon_ports::DiskOp;
 use suimon_quantity::DiskId;
@@ -9,10 +9,10 @@ use crate::plane_mirror::{WEIGHT, copied};
 use crate::qos_bench::{Bench, Load, SECOND, STORE, deep, limits};
 use crate::{DiskPlace, copied_disk};
 
-/// What a mirror keeps outstanding.
+/// Load of a copy.
 const COPYING: Load = Load { op: DiskOp::Read, bytes: 256 << 10, depth: 8 };
 
-/// A disk is copied from now on, as a mirror would; the seat comes back.
+/// Begins the load of a copy; returns its seat.
 fn copy(bench: &mut Bench, disk: u32, load: Load) -> usize {
     let of = copied(DiskId(disk));
     let limits = Limits { weight: Weight::new(WEIGHT).unwrap(), ..Limits::default() };
@@ -30,7 +30,7 @@ fn a_disk_is_known_by_another_number_for_its_being_copied() {
     assert_eq!((copied_disk(disk), copied_disk(copied(disk))), (None, Some(disk)));
 }
 
-/// What the mirror reads is not the guest's, and it has all that the guest leaves.
+/// Reads of a copy are not counted for the guest, and use the capacity that the guest leaves.
 #[test]
 fn a_guest_keeps_its_maximum_while_its_disk_is_copied() {
     for processors in [1, 2] {
@@ -43,13 +43,13 @@ fn a_guest_keeps_its_maximum_while_its_disk_is_copied() {
         bench.run(2 * SECOND);
         let got = bench.seats[guest].answered;
         assert!((1960..=2100).contains(&got), "{got} of 2000 with {processors}");
-        // 8 at a time of 200 us, less what messages take.
+        // 8 at a time with 200 us each, less the latency of messages.
         let copied = bench.seats[mirror].answered;
         assert!(copied > 50_000, "{copied} with {processors}");
     }
 }
 
-/// The disk that comes may have any maximum; nobody uses it yet.
+/// The target disk may have any maximum; no client uses it yet.
 #[test]
 fn what_is_written_to_a_copy_is_not_held_by_its_maximum() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
@@ -62,7 +62,7 @@ fn what_is_written_to_a_copy_is_not_held_by_its_maximum() {
 
 #[test]
 fn a_minimum_is_met_beside_disks_that_are_copied() {
-    // 8 at a time of 200 us are 40 000 per second.
+    // 8 at a time with 200 us each are 40 000 per second.
     let mut bench = Bench::new(1, &StoreSpec::default(), 8, 200_000);
     bench.add_disk(0, 0, limits(10_000, 0));
     let guest = bench.add_seat(0, Load::reads(4096, 32));
@@ -71,7 +71,7 @@ fn a_minimum_is_met_beside_disks_that_are_copied() {
         bench.add_disk(0, disk, limits(0, 0));
         mirrors.push(copy(&mut bench, disk, COPYING));
     }
-    // Until the store has found how much the device takes.
+    // Until the store has determined the queue depth of the device.
     bench.run(SECOND);
     let before = bench.seats[guest].answered;
     bench.run(2 * SECOND);
@@ -81,7 +81,7 @@ fn a_minimum_is_met_beside_disks_that_are_copied() {
     assert!(copied.iter().all(|of| *of > 1000), "{copied:?}");
 }
 
-/// A mirror's connection ends while its requests wait, and then its place goes.
+/// The connection of a copy ends while its requests are queued, and its slot is removed afterwards.
 #[test]
 fn a_mirror_that_ends_leaves_nothing_behind() {
     let mut bench = Bench::new(1, &StoreSpec { depth_max: 2, ..StoreSpec::default() }, 2, 200_000);

@@ -1,4 +1,4 @@
-//! Disks that are copied, on their processor.
+//! Disk copies on the disk's worker.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use crate::disk::{DiskPlace, Place};
 use crate::work::StorageWork;
 
 impl StorageWork {
-    /// A disk is copied, or not any more: by a queue whose requests have this place in its
-    /// store, or no limits; what changes is marked in `dirty`. Such a queue is given back
-    /// before.
+    /// Sets or ends the copy of a disk. `place` is the slot in the disk's store of the copy's
+    /// requests, `None` without limits. Changes are marked in `dirty`. The queue of a copy must be
+    /// closed before the copy ends.
     pub(crate) fn set_mirror(
         &mut self,
         disk: usize,
@@ -31,7 +31,7 @@ impl StorageWork {
         }
     }
 
-    /// Requests of a disk that were taken and not answered, but those of its being copied.
+    /// Returns the number of a disk's requests that have not completed, except those of a copy.
     pub(crate) fn under_way(&self, disk: usize) -> usize {
         let requests = self.requests.numbers().filter_map(|number| self.requests.get(number));
         requests.filter(|request| request.disk == disk && !request.is_mirror).count()

@@ -1,4 +1,4 @@
-//! What a processor's disks have to tell, bounded.
+//! Notices of a worker's disks, bounded.
 
 use std::collections::VecDeque;
 
@@ -7,80 +7,79 @@ use suimon_ports::PortFault;
 use suimon_quantity::{StoreId, Time};
 use suimon_storage_qos::Event;
 
-/// What requests of a disk found about the space of its store.
+/// Observation of a disk's requests about the space of their store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullChange {
     /// A request or a commit found no space.
     Full,
-    /// A request that had found no space has succeeded.
+    /// A request that had found no space succeeded.
     HasSpace,
     /// No request has found the store full for 10 s, and none is queued. The store may still be full.
     NotNeeded,
 }
 
-/// Of one disk's faults, and of the I/O's, one is told in this time.
+/// Shortest interval between fault notices of one disk, or of the I/O.
 pub const FAULT_EVERY: Duration = Duration::from_secs(10);
 
-/// Notices that nobody has fetched, at most. What comes more is dropped: the oldest say
-/// how it began.
+/// Largest number of notices that were not fetched. Further notices are dropped: the oldest ones
+/// state the origin of a problem.
 pub const NOTICES_MAX: usize = 1024;
 
-/// What a processor's disks have to tell.
+/// Notice of a worker's disks.
 #[derive(Debug)]
 pub enum StorageNotice {
-    /// A queue is finished. It is given back when its requests have ended.
+    /// A queue is faulty. It is closed when its requests have ended.
     QueueFault {
-        /// The queue's number.
+        /// Number of the queue on this worker.
         queue: usize,
-        /// Why.
+        /// Fault because of which the queue is closed.
         fault: PortFault,
     },
-    /// A disk's image has something wrong with it, or its file cannot be read or written.
-    /// Told of a disk once in [`FAULT_EVERY`].
+    /// A disk's image is damaged, or its file cannot be read or written. Emitted once per
+    /// [`FAULT_EVERY`] for a disk.
     DiskFault {
-        /// The disk's number.
+        /// Number of the disk on this worker.
         disk: usize,
-        /// Where in the file, as far as that is known; to 4096 bytes if it is payload.
+        /// Offset in the file, if known; a multiple of 4096 bytes for payload.
         offset: Option<u64>,
-        /// What, with the field where it is known.
+        /// Description of the fault, with the field where it is known.
         detail: String,
-        /// Faults of the disk since the one that was told before.
+        /// Faults of the disk since the previous notice that were not reported.
         untold: u64,
     },
-    /// The store has not answered a disk for too long, or answers it again.
+    /// A disk's store has not completed an operation for too long, or completes operations again.
     DiskStall {
-        /// The disk's number.
+        /// Number of the disk on this worker.
         disk: usize,
-        /// Whether it stalls now.
+        /// True if the disk is stalled now.
         stalls: bool,
-        /// How long it waits, or has waited at least.
+        /// Time since the start of the oldest operation, or the least duration of the stall.
         waited: Duration,
     },
-    /// The store has no space for a disk's requests, or is not known to be full any more.
+    /// A disk's store has no space for its requests, or is no longer known to be full.
     DiskFull {
-        /// The disk's number.
+        /// Number of the disk on this worker.
         disk: usize,
-        /// What was found.
+        /// Observation of the disk's requests.
         change: FullChange,
-        /// Time since the first request that found it full.
+        /// Time since the first request for which there was no space.
         lasted: Duration,
     },
-    /// I/O of this processor cannot be handed to the system now. Told once in
-    /// [`FAULT_EVERY`].
+    /// I/O of this worker cannot be submitted to the system now. Emitted once per [`FAULT_EVERY`].
     IoFault {
-        /// Why.
+        /// Error that the system returned.
         detail: String,
     },
-    /// A disk's minimum is not met, or is met again.
+    /// A disk's minimum is unmet, or met again.
     Qos {
-        /// On which store.
+        /// Store that emitted the event.
         store: StoreId,
-        /// What.
+        /// Event of the store's scheduler.
         event: Event,
     },
 }
 
-/// How often something is told.
+/// Rate limit of notices.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FaultPace {
     last: Option<Time>,
@@ -88,8 +87,8 @@ pub(crate) struct FaultPace {
 }
 
 impl FaultPace {
-    /// Something is to be told: `None` if it is too soon for that, else how often it was
-    /// too soon since the last time.
+    /// Returns `None` if a notice is not due yet, and otherwise the number of faults without a
+    /// notice since the previous one.
     pub(crate) fn again(&mut self, now: Time) -> Option<u64> {
         if self.last.is_some_and(|last| now < last + FAULT_EVERY) {
             self.untold = self.untold.saturating_add(1);

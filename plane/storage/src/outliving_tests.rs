@@ -1,5 +1,5 @@
-//! Clients that go on when the process that served them was killed, with another one: to them
-//! everything that was answered has happened.
+//! Clients that continue with a new process after the serving process was killed: every completed
+//! request has taken effect.
 
 use suimon_image::testing::MemoryFile;
 use suimon_image::{ByteRange, Image, ImageFile, Located};
@@ -12,14 +12,15 @@ use crate::images::RecordedImage;
 use crate::kinds::{CHILDREN, KINDS, Kind, VHDX, new_vhdx};
 use crate::work_tests::{Bench, Model, TAGS, WRITE};
 
-/// The key of the disk's record.
+/// Key of the disk's record.
 const KEY: &str = "disk";
 
 fn all_kinds() -> impl Iterator<Item = Kind> {
     KINDS.into_iter().chain(CHILDREN)
 }
 
-/// A disk whose changes are kept in a record with so much room; none is there without room.
+/// Creates a disk whose changes are recorded in a record with this much room; without a record if
+/// there is no room.
 fn bench(kind: Kind, seed: u64, capacity: usize, room: usize) -> (Bench, MemoryRecords) {
     let records = MemoryRecords::with_room(room);
     let memory = (kind.create)();
@@ -31,8 +32,8 @@ fn bench(kind: Kind, seed: u64, capacity: usize, room: usize) -> (Bench, MemoryR
     (Bench::with_image(kind, image, memory, seed, capacity, FakeQueue::new(TAGS)), records)
 }
 
-/// Runs a client, and after each turn looks what the next process would find. Returns how many
-/// commits that took.
+/// Runs a client, and checks after each turn what a new process would find. Returns the number of
+/// commits.
 fn run(kind: Kind, seed: u64, capacity: usize, room: usize) -> u64 {
     let (bench, records) = bench(kind, seed, capacity, room);
     run_on(kind, seed, bench, &records)
@@ -57,12 +58,12 @@ fn run_on(kind: Kind, seed: u64, mut bench: Bench, records: &MemoryRecords) -> u
         if records.is_abandoned(KEY) {
             let first = *commits_when_abandoned.get_or_insert(commits);
             if commits == first {
-                // The commit that comes after a record has failed is under way.
+                // The commit after the failure of a record is in flight.
                 continue;
             }
         }
-        // Also in the middle of a commit. What a killed process has handed to the kernel stays, synced or
-        // not.
+        // Also during a commit. Data that a killed process has passed to the kernel persists,
+        // whether synchronized or not.
         let file = MemoryFile::new(bench.file.memory().bytes());
         (kind.redo)(&file, &records.load(KEY).unwrap().unwrap_or_default());
         model.check_crash(kind, file.bytes());
@@ -87,7 +88,8 @@ fn what_was_answered_is_there_for_the_next_process() {
     }
 }
 
-/// How many commits a disk takes with room for one request in its record, for few, and for all.
+/// Returns the numbers of commits of a disk with room for one request in its record, for few, and
+/// for all.
 fn run_with_room(kind: Kind, seed: u64) -> [u64; 3] {
     [24, 40, 1024].map(|room| run(kind, seed, 64, room))
 }
@@ -97,7 +99,8 @@ fn what_was_answered_is_there_for_the_next_process_with_a_record_of_any_room() {
     for kind in all_kinds().filter(|kind| kind.name != "raw") {
         let without = run(kind, 1, 64, 0);
         let [.., with] = run_with_room(kind, 1);
-        // With room for all, only the client's flushes and much that has changed cost a commit.
+        // With room for all requests, only the client's flushes and large amounts of changes cause
+        // commits.
         assert!(with < without, "{}: {with} of {without}", kind.name);
     }
 }
@@ -136,7 +139,7 @@ fn zeros_over_many_parts_need_room_for_one_write_only() {
 
 #[test]
 fn an_image_that_frees_nothing_keeps_what_is_discarded() {
-    // A fixed VHDX whose first two blocks have changed places.
+    // A fixed VHDX whose first two blocks are exchanged.
     let memory = MemoryFile::default();
     let new = NewImage { is_fixed: true, ..new_vhdx(None) };
     new.create(&memory).unwrap();

@@ -1,4 +1,4 @@
-//! Phases of requests in flight, as their store accounts for them.
+//! Accounting of request phases by the requests' store.
 
 use suimon_storage_qos::Phase;
 
@@ -6,7 +6,7 @@ use crate::disk::{Alone, Disk};
 use crate::work::StorageWork;
 
 impl StorageWork {
-    /// A request enters another phase.
+    /// Moves a request to another phase, and reports the change to its store.
     #[inline]
     pub(crate) fn enter_phase(&mut self, number: usize, phase: Phase) {
         let is_other = self.requests.get(number).is_some_and(|request| request.phase != phase);

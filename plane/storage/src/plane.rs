@@ -1,5 +1,4 @@
-//! The control plane's handle on all disks: which processor has which disk, and the way
-//! there.
+//! Control handle of all disks: which worker has which disk, and the channels to the workers.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,70 +25,71 @@ use crate::queue_key::{QueueKey, Which};
 use crate::resident::Resident;
 use crate::told::{NoticeQueue, PlaneNotice};
 
-/// How often it is looked whether a processor that ends has returned what it was lent,
-/// and how long between two looks.
+/// Number of checks whether a retiring worker has returned its grants, and the time between two
+/// checks.
 const SETTLES_MAX: usize = 100;
 const SETTLES_EVERY: Duration = Duration::from_millis(10);
 
-/// Longest time for which a client's connection waits for a disk that is moved, suspended or closed,
-/// and the time between two attempts.
+/// Longest time for which the attachment of a client waits while its disk is moved, suspended or
+/// closed, and the time between two attempts.
 pub(crate) const ATTACH_MAX: Duration = Duration::from_secs(10);
 const ATTACH_EVERY: Duration = Duration::from_millis(5);
 
-/// Why something could not be done with a disk.
+/// Reason why an operation on a disk failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlaneError {
-    /// There is none with this number.
+    /// No disk with this identifier is in service.
     #[error("there is no such disk in service")]
     NoSuchDisk,
-    /// One with this number is in service.
+    /// A disk with this identifier is in service.
     #[error("the disk is in service already")]
     InService,
-    /// There is no store with this number, or it does not know the disk.
+    /// The store does not exist, or has no limits for the disk.
     #[error("there is no such store, or it has no limits for the disk")]
     NoSuchStore,
-    /// There is nobody to serve it.
+    /// No worker runs that could serve the disk.
     #[error("no processor runs that could serve the disk")]
     NoProcessor,
-    /// The system has no I/O for a processor.
+    /// The system refused to create the I/O of a worker.
     #[error("a processor has no io_uring: {0}; see `kernel.io_uring_disabled` and RLIMIT_NOFILE")]
     Io(io::Error),
-    /// The processor's I/O does not take a file.
+    /// The worker's I/O refused a file of the disk.
     #[error("a processor cannot use the disk's file: {0}")]
     File(io::Error),
-    /// Somebody has it suspended.
+    /// Another operation has suspended the disk.
     #[error("the disk is suspended: something is being done to its files")]
     Suspended,
-    /// Somebody copies it.
+    /// Another operation is copying the disk.
     #[error("the disk is being copied; wait until that has ended, or end it")]
     Mirrored,
-    /// There is no room in its store for its being copied.
+    /// The disk's store has no free slot for a copy of the disk.
     #[error("the disk's store has no room for its being copied: {0}")]
     NoRoom(Refusal),
-    /// What its image changed could not be written; it is in service, and a notice says why.
+    /// Changes of the image could not be written. The disk remains in service, and a notice states
+    /// the reason.
     #[error("the disk's file could not be written, so that it stays in service as it is")]
     NotDurable,
-    /// Its store does not answer; what was to be done with the disk is done when it does.
+    /// The store does not complete the disk's requests. The operation is carried out when it does.
     #[error("the store does not answer the disk's requests; its file is in use until it does")]
     Stalled,
-    /// The disk could not be given to another processor, nor back; it is out of service.
+    /// The disk could be given neither to another worker nor back. It is out of service.
     #[error("the disk could not be moved and is out of service: {0}")]
     Lost(io::Error),
 }
 
-/// All disks of a host in service. Clones are handles on the same.
+/// Handle of all disks of a host that are in service. Clones are handles of the same disks.
 ///
-/// Processors come and go by [`ProcessorWorks`], queues of disks by [`DiskQueueHost`] and
+/// Workers are added and removed by [`ProcessorWorks`], queues of disks by [`DiskQueueHost`] and
 /// [`StoragePlane::attach_client`].
 #[derive(Clone)]
 pub struct StoragePlane(pub(crate) Arc<Inner>);
 
-/// Locks are taken in this order: a disk's, that of stores, the others. Processors take
-/// none. Whoever waits for a processor holds a disk's or that of stores.
+/// Lock order: a disk's lock, the lock of the stores, then the others. Workers take no lock. A
+/// thread that waits for a worker holds the lock of a disk or of the stores.
 pub(crate) struct Inner {
     io: Arc<dyn FileIoSource>,
-    /// Where what stores' schedulers decide is recorded, if it is.
+    /// Sink for the recording of scheduler decisions, if they are recorded.
     recording: Option<Arc<dyn Sink>>,
     pub(crate) stores: Mutex<BTreeMap<StoreId, PlaneStore>>,
     pub(crate) ways: Mutex<BTreeMap<ProcessorId, Arc<Way>>>,
@@ -98,7 +98,7 @@ pub(crate) struct Inner {
     clients: AtomicU64,
 }
 
-/// The way to one processor.
+/// Channel for commands to one worker.
 pub(crate) struct Way {
     commands: Sender<Command>,
     waker: Arc<dyn Waker>,
@@ -106,22 +106,23 @@ pub(crate) struct Way {
     has_io: AtomicBool,
 }
 
-/// A disk and who has it; `None`: nobody any more.
+/// Disk with its worker; `owner` is `None` after the disk was taken out of service.
 pub(crate) struct Record {
     pub(crate) owner: Mutex<Option<ProcessorId>>,
-    /// The store that it has limits on.
+    /// Store on which the disk has limits.
     pub(crate) store: Option<StoreId>,
-    /// True while the disk is suspended: its worker has none of its files. Changed only with `owner` locked.
+    /// True while the disk is suspended: its worker has none of its files. Changed only with
+    /// `owner` locked.
     pub(crate) is_suspended: AtomicBool,
-    /// Whether it is copied, and how. Changed by who holds `owner`.
+    /// State of a copy of the disk. Changed only with `owner` locked.
     pub(crate) mirror: Mutex<MirrorRecord>,
-    /// Its queues are no longer waited for if it stalls.
+    /// True if detaching queues does not wait for a stalled disk any more.
     pub(crate) is_ending: AtomicBool,
 }
 
 impl Way {
     pub(crate) fn tell(&self, command: Command) {
-        // Who is gone is found out by the next who asks.
+        // An ended worker is detected by the next command with a reply.
         let _ = self.commands.send(command);
         self.waker.wake();
     }
@@ -137,7 +138,7 @@ impl Way {
 }
 
 impl Record {
-    /// Locks `owner`, unless others hold it for as long as `limit`.
+    /// Locks `owner`; returns `None` if another thread holds it for longer than `limit`.
     fn owner_within(&self, limit: Duration) -> Option<MutexGuard<'_, Option<ProcessorId>>> {
         let deadline = Instant::now() + limit;
         loop {
@@ -152,13 +153,13 @@ impl Record {
 }
 
 impl StoragePlane {
-    /// Without disks and processors.
+    /// Creates a plane without disks and workers.
     #[must_use]
     pub fn new(io: Arc<dyn FileIoSource>) -> Self {
         Self::recorded(io, None)
     }
 
-    /// The same, with somewhere to record what stores' schedulers are told and decide.
+    /// Creates a plane that records inputs and decisions of the stores' schedulers.
     #[must_use]
     pub fn recorded(io: Arc<dyn FileIoSource>, recording: Option<Arc<dyn Sink>>) -> Self {
         Self(Arc::new(Inner {
@@ -172,13 +173,13 @@ impl StoragePlane {
         }))
     }
 
-    /// Takes a disk into service, on the processor with the fewest disks. It has the limits
-    /// that were proposed for it on its store, or none if it is on none. One without images is
-    /// suspended: requests wait until [`StoragePlane::resume_disk`] gives it some.
+    /// Takes a disk into service on the worker with the fewest disks. The disk has the limits
+    /// proposed for it on its store, or none without a store. A disk without images is suspended:
+    /// its requests wait until [`StoragePlane::resume_disk`] provides images.
     ///
     /// # Errors
-    /// It is in service, nobody can serve it, its files cannot be used, or its store does
-    /// not know it.
+    /// The disk is in service already, no worker runs, its files cannot be used, or its store has
+    /// no limits for it.
     pub fn add_disk(
         &self,
         disk: DiskId,
@@ -225,12 +226,13 @@ impl StoragePlane {
         }
     }
 
-    /// Takes a disk out of service: its queues are closed when what was taken from them is
-    /// answered, and everything is durable. Its own image, the first, is to be closed
-    /// ([`Image::close`](suimon_image::Image::close)). One that is suspended has no images.
+    /// Takes a disk out of service: its queues are closed when the requests taken from them have
+    /// completed, and its changes are committed. The caller must close its own image, the first one
+    /// ([`Image::close`](suimon_image::Image::close)). A suspended disk has no images.
     ///
     /// # Errors
-    /// It is not in service, or its store does not answer: then it is closed when it does.
+    /// The disk is not in service, or its store does not complete requests; then the disk is closed
+    /// when it does.
     pub fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let mut owner = lock(&record.owner);
@@ -239,19 +241,19 @@ impl StoragePlane {
         self.take(from, disk).map(|taken| taken.spec)
     }
 
-    /// The disk is about to be taken out of service: whoever takes its queues back meanwhile
-    /// does not wait for a store that does not answer.
+    /// Announces that the disk will be taken out of service. From now on, detaching its queues does
+    /// not wait for a stalled store.
     pub fn begin_end(&self, disk: DiskId) {
         if let Ok(record) = self.record(disk) {
             record.is_ending.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Hands a disk with all its queues to another processor. Clients find a pause.
+    /// Moves a disk with all its queues to another worker. Clients see a pause.
     ///
     /// # Errors
-    /// There is no such disk or processor, the disk is suspended, or its files cannot be
-    /// used there; then it stays where it was.
+    /// The disk or the worker does not exist, the disk is suspended, or its files cannot be used
+    /// there. The disk then remains on its worker.
     pub fn move_disk(&self, disk: DiskId, to: ProcessorId) -> Result<(), PlaneError> {
         let record = self.record(disk)?;
         let mut owner = lock(&record.owner);
@@ -280,12 +282,12 @@ impl StoragePlane {
         Err(error)
     }
 
-    /// Gives a disk a client's connection, which ends by itself. Its number among the
-    /// disk's clients comes back.
+    /// Attaches a client's connection to a disk. The connection ends by itself. Returns its number
+    /// among the disk's clients.
     ///
     /// # Errors
-    /// There is no such disk, or something else has been done to it for [`ATTACH_MAX`], because
-    /// its store does not answer.
+    /// The disk does not exist, or another operation has held it for [`ATTACH_MAX`], because its
+    /// store does not complete requests.
     pub fn attach_client(
         &self,
         disk: DiskId,
@@ -296,11 +298,11 @@ impl StoragePlane {
         Ok(number)
     }
 
-    /// Gives a disk the connection of a VM's QEMU that emulates the disk's controller. If the store is
-    /// full its requests fail at once, and QEMU stops the VM.
+    /// Attaches the connection of a VM's QEMU that emulates the disk's controller. If the store is
+    /// full, its requests fail at once, and QEMU pauses the VM.
     ///
     /// # Errors
-    /// There is no such disk.
+    /// The disk does not exist.
     pub fn attach_vm_client(
         &self,
         disk: DiskId,
@@ -310,7 +312,8 @@ impl StoragePlane {
         self.attach_queue(disk, QueueKey::VmClient(number), queue)
     }
 
-    /// Sets what requests of a disk do if its store is full. Requests that are queued are held to it too.
+    /// Sets the waiting times of a disk's requests while its store is full. They apply to queued
+    /// requests, too.
     ///
     /// # Errors
     /// The disk is not in service.
@@ -320,18 +323,18 @@ impl StoragePlane {
         let way = owner.and_then(|owner| self.way(owner)).ok_or(PlaneError::NoSuchDisk)?;
         let (reply, answer) = channel();
         way.tell(Command::Full(disk, policy, reply));
-        // The sender is dropped when it is done.
+        // The sender is dropped when the policy applies.
         let _ = answer.recv();
         Ok(())
     }
 
-    /// Ends the connections of a disk's clients, as [`DiskQueueHost::detach_disk`] ends its
+    /// Closes the connections of a disk's clients, as [`DiskQueueHost::detach_disk`] closes its
     /// rings.
     pub fn detach_clients(&self, disk: DiskId) {
         self.detach_queues(disk, Which::Clients);
     }
 
-    /// The next notice, oldest first.
+    /// Returns the next notice, oldest first.
     #[must_use]
     pub fn poll_notice(&self) -> Option<PlaneNotice> {
         self.0.told.poll()
@@ -345,14 +348,14 @@ impl StoragePlane {
         lock(&self.0.disks).get(&disk).map(Arc::clone).ok_or(PlaneError::NoSuchDisk)
     }
 
-    /// The processor with the fewest disks that is none of these.
+    /// Returns the worker with the fewest disks, except for the workers in `besides`.
     fn calmest(&self, besides: &[ProcessorId]) -> Option<ProcessorId> {
         let mut disks: BTreeMap<ProcessorId, usize> =
             lock(&self.0.ways).keys().map(|id| (*id, 0)).collect();
         disks.retain(|id, _| !besides.contains(id));
         let records: Vec<Arc<Record>> = lock(&self.0.disks).values().map(Arc::clone).collect();
         for record in records {
-            // Who is being moved just now is not counted.
+            // A disk that is being moved is not counted.
             let Ok(owner) = record.owner.try_lock() else { continue };
             if let Some(count) = owner.and_then(|owner| disks.get_mut(&owner)) {
                 *count += 1;
@@ -361,7 +364,7 @@ impl StoragePlane {
         disks.into_iter().min_by_key(|(id, count)| (*count, *id)).map(|(id, _)| id)
     }
 
-    /// Gives a processor a disk. What it cannot take comes back if it can.
+    /// Gives a disk to a worker. Returns the disk with the error if possible.
     fn give(
         &self,
         to: ProcessorId,
@@ -387,7 +390,7 @@ impl StoragePlane {
         given
     }
 
-    /// Sees to it that a processor has I/O.
+    /// Creates the I/O of a worker unless it has one.
     fn equip(&self, way: &Way) -> Result<(), PlaneError> {
         if way.has_io.load(Ordering::Relaxed) {
             return Ok(());
@@ -398,7 +401,7 @@ impl StoragePlane {
         Ok(())
     }
 
-    /// Takes a disk with its queues from a processor.
+    /// Takes a disk with its queues from a worker.
     fn take(&self, from: ProcessorId, disk: DiskId) -> Result<Taken, PlaneError> {
         let way = self.way(from).ok_or(PlaneError::NoProcessor)?;
         let (reply, answer) = channel();
@@ -416,7 +419,7 @@ impl StoragePlane {
         Ok(taken)
     }
 
-    /// Tells all processors who there is.
+    /// Sends the current set of workers to each worker.
     fn introduce(&self) {
         let ways = lock(&self.0.ways);
         let peers = ways.iter().map(|(id, way)| (*id, Arc::clone(&way.mailbox))).collect();
@@ -437,7 +440,7 @@ impl StoragePlane {
             QueueKey::Client(_) | QueueKey::VmClient(_) => {
                 record.owner_within(ATTACH_MAX).ok_or(PlaneError::Stalled)?
             }
-            // Its VM cannot use the disk without it.
+            // A VM cannot use the disk without its ring.
             QueueKey::Ring(_) | QueueKey::Mirror => lock(&record.owner),
         };
         let way = owner.and_then(|owner| self.way(owner)).ok_or(PlaneError::NoSuchDisk)?;
@@ -445,7 +448,7 @@ impl StoragePlane {
         Ok(())
     }
 
-    /// Waits until a processor has returned what stores have lent it.
+    /// Blocks until a worker has returned the grants of all stores, for a bounded time.
     fn wait_for_settled(&self, processor: ProcessorId) {
         for _ in 0..SETTLES_MAX {
             let stores = self.stores();
@@ -458,8 +461,8 @@ impl StoragePlane {
         tracing::warn!(%processor, "a processor ends before it has returned what it was lent");
     }
 
-    /// Takes a disk out of service that could not be moved off a processor that ends, so that
-    /// it can be opened again elsewhere, and says so.
+    /// Takes a disk out of service that could not be moved off a retiring worker, so that it can be
+    /// opened again, and emits a notice.
     fn give_up(&self, disk: DiskId, reason: &PlaneError) {
         match self.take_disk(disk) {
             Ok(spec) => {
@@ -467,7 +470,7 @@ impl StoragePlane {
                     tracing::warn!(?disk, %error, "a disk was not closed; it is as after a crash");
                 }
             }
-            // It was lost on its way.
+            // The disk was lost during the move.
             Err(PlaneError::NoSuchDisk) => {}
             Err(error) => tracing::warn!(?disk, %error, "a disk is as after a crash"),
         }

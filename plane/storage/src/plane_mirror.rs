@@ -1,4 +1,4 @@
-//! Disks that are copied, from here or to here, as the control plane has them.
+//! Disk copies in the control plane, for the source and the target of a copy.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,15 +13,14 @@ use crate::dirty::DirtyMap;
 use crate::plane::{PlaneError, StoragePlane, Way, lock};
 use crate::queue_key::{QueueKey, Which};
 
-/// The weight in its store of a disk's being copied: a quarter of that of a disk of which
-/// nothing is said. It has all that nobody else wants.
+/// Weight of a disk copy in the disk's store: a quarter of the default weight. A copy gets all
+/// capacity without other demand.
 pub(crate) const WEIGHT: u16 = 25;
 
-/// The number by which Storage QoS knows a disk's being copied has this bit; a disk's own has
-/// not.
+/// Bit in the disk identifier by which Storage QoS distinguishes a copy from the disk itself.
 const COPIED: u32 = 1 << 31;
 
-/// Whether a disk is copied, and how.
+/// State of a disk copy.
 #[derive(Default)]
 pub(crate) struct MirrorRecord {
     is_on: bool,
@@ -33,24 +32,25 @@ impl MirrorRecord {
     }
 }
 
-/// By which number Storage QoS knows a disk's being copied.
+/// Returns the identifier of a disk's copy in Storage QoS.
 pub(crate) const fn copied(disk: DiskId) -> DiskId {
     DiskId(disk.0 | COPIED)
 }
 
-/// The disk whose being copied Storage QoS knows by this number; `None`: it is a disk's own.
+/// Returns the disk of a copy's identifier in Storage QoS; `None` if it is the identifier of a disk
+/// itself.
 #[must_use]
 pub const fn copied_disk(number: DiskId) -> Option<DiskId> {
     if number.0 & COPIED == 0 { None } else { Some(DiskId(number.0 & !COPIED)) }
 }
 
 impl StoragePlane {
-    /// A disk is going to be copied: to here, or from here, for which every change that ends
-    /// from now on is marked in `dirty` before its client hears of it. Until
-    /// [`StoragePlane::end_mirror`] it is not suspended.
+    /// Begins a copy with this disk as source or target. For a source, each change that completes
+    /// from now on is marked in `dirty` before its completion. The disk cannot be suspended until
+    /// [`StoragePlane::end_mirror`].
     ///
     /// # Errors
-    /// It is copied already, suspended, or not in service, or its store has no room.
+    /// The disk is copied already, suspended, or not in service, or its store has no free slot.
     pub fn begin_mirror(
         &self,
         disk: DiskId,
@@ -73,11 +73,11 @@ impl StoragePlane {
         Ok(())
     }
 
-    /// Gives a disk that is copied the connection by which it is; its requests are held to no
-    /// limits of the disk, and have a weight of their own in its store.
+    /// Attaches the connection of a copy. Its requests are not subject to the disk's limits, and
+    /// have a weight of their own in its store.
     ///
     /// # Errors
-    /// It is not copied, has such a connection, or is not in service.
+    /// The disk is not copied, has such a connection, or is not in service.
     pub fn attach_mirror(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<(), PlaneError> {
         let record = self.record(disk)?;
         if !lock(&record.mirror).is_on {
@@ -86,10 +86,10 @@ impl StoragePlane {
         self.attach_queue(disk, QueueKey::Mirror, queue)
     }
 
-    /// Requests of a disk that its clients have asked and that are not answered.
+    /// Returns the number of requests of a disk's clients that have not completed.
     ///
     /// # Errors
-    /// It is not in service.
+    /// The disk is not in service.
     pub fn under_way(&self, disk: DiskId) -> Result<usize, PlaneError> {
         let record = self.record(disk)?;
         let owner = lock(&record.owner);
@@ -97,12 +97,12 @@ impl StoragePlane {
         way.ask(|reply| Command::UnderWay(disk, reply))
     }
 
-    /// A disk is copied no more: its connection for that is gone, nothing of it is under way,
-    /// and nothing is marked.
+    /// Ends the copy of a disk: closes its connection, waits for its requests, and ends the marking
+    /// of changes.
     ///
     /// # Errors
-    /// Its store does not answer: something that came by the connection may still be written.
-    /// It may be asked again.
+    /// The disk's store does not complete requests, so that requests of the copy may still be
+    /// written. The call may be repeated.
     pub fn end_mirror(&self, disk: DiskId) -> Result<(), PlaneError> {
         let Ok(record) = self.record(disk) else {
             self.remove_flow(disk);
@@ -130,7 +130,7 @@ impl StoragePlane {
         }
     }
 
-    /// Gives a disk's being copied a place in its store.
+    /// Adds a slot for a disk's copy to the disk's store.
     fn add_flow(&self, store: StoreId, disk: DiskId) -> Result<Option<DiskSlot>, PlaneError> {
         let limits =
             Limits { weight: Weight::new(WEIGHT).unwrap_or_default(), ..Limits::default() };
@@ -143,7 +143,7 @@ impl StoragePlane {
         let stores: Vec<StoreId> = lock(&self.0.stores).keys().copied().collect();
         for store in stores {
             if self.slot(store, copied(disk)).is_some() {
-                // It is there.
+                // The slot exists.
                 let _ = self.propose(store, &[Proposal::RemoveDisk(copied(disk))], false);
             }
         }

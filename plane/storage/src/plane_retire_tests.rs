@@ -1,4 +1,4 @@
-//! Disks of processors that end.
+//! Disks of retiring workers.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::kinds::KINDS;
 use crate::plane_suspend_tests::{DISK, Processors, close};
 use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, StoragePlane};
 
-/// A system that has I/O for so many processors.
+/// System with I/O for a limited number of workers.
 struct Scarce(AtomicUsize);
 
 impl FileIoSource for Scarce {
@@ -45,7 +45,7 @@ fn a_disk_that_cannot_be_moved_is_let_go_and_told_of() {
     assert!(lost == DISK && reason.contains("no io_uring"), "{reason}");
     assert_eq!(Arc::strong_count(&file), 1, "nobody has its file open");
     assert!(matches!(plane.take_disk(DISK), Err(PlaneError::NoSuchDisk)));
-    // It can be opened again where there is I/O.
+    // The disk can be opened again where there is I/O.
     source.0.store(1, Ordering::Relaxed);
     plane.add_disk(DISK, disk().0, None).unwrap();
     assert_eq!(plane.disks()[0].processor, ProcessorId(1));

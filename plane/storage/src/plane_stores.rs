@@ -1,4 +1,4 @@
-//! Stores, as the control plane has them: their limits, and which processors take part.
+//! Stores in the control plane: their limits, and the workers that use them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
@@ -16,13 +16,13 @@ use crate::mail::StorageMail;
 use crate::plane::{PlaneError, StoragePlane, lock};
 use crate::store::StoreRole;
 
-/// Mail that a processor has not read, at most. What is beyond waits with its sender.
+/// Largest number of unread messages of a worker. Further messages remain with their sender.
 const MAIL_MAX: usize = 1024;
 
-/// The ways of mail to other processors.
+/// Mailboxes of the other workers.
 pub(crate) type Peers = Arc<BTreeMap<ProcessorId, Arc<Mailbox>>>;
 
-/// Mail for one processor.
+/// Mailbox of one worker.
 pub(crate) struct Mailbox {
     mail: ArrayQueue<(ProcessorId, StorageMail)>,
     waker: Arc<dyn Waker>,
@@ -37,7 +37,7 @@ impl Mailbox {
         clippy::result_large_err,
         reason = "the mail itself goes back, and is not copied often"
     )]
-    /// Puts mail in, or gives it back if there is no room.
+    /// Adds a message, or returns it if there is no room.
     pub(crate) fn send(&self, from: ProcessorId, mail: StorageMail) -> Result<(), StorageMail> {
         self.mail.push((from, mail)).map_err(|(_, mail)| mail)?;
         self.waker.wake();
@@ -53,18 +53,18 @@ impl Mailbox {
     }
 }
 
-/// A store and who takes part in it.
+/// Store with the workers that use it.
 pub(crate) struct PlaneStore {
     spec: StoreSpec,
     limits: Store,
-    /// What all its disks may do together.
+    /// Limit of all disks of the store on this node together.
     cap: Option<Cap>,
     latency: Option<MeasuredLatency>,
-    /// What is here of policies that span nodes.
+    /// This node's parts of policies that span nodes.
     parts: BTreeMap<PolicyId, PolicyPart>,
-    /// Who has the budget; nobody while no disk is in service.
+    /// Worker that holds the budget; `None` while no disk is in service.
     home: Option<ProcessorId>,
-    /// Disks in service, by processor.
+    /// Number of disks in service by worker.
     disks: BTreeMap<ProcessorId, usize>,
 }
 
@@ -75,11 +75,11 @@ impl PlaneStore {
 }
 
 impl StoragePlane {
-    /// Has a store, without disks yet; one that is there without disks in service gets
-    /// this specification.
+    /// Adds a store without disks. A store that exists and has no disks in service gets this
+    /// specification.
     ///
     /// # Errors
-    /// It has disks in service.
+    /// The store has disks in service.
     pub fn add_store(&self, store: StoreId, spec: StoreSpec) -> Result<(), PlaneError> {
         let mut stores = lock(&self.0.stores);
         if let Some(of) = stores.get_mut(&store) {
@@ -96,10 +96,10 @@ impl StoragePlane {
         Ok(())
     }
 
-    /// Has a store no more.
+    /// Removes a store.
     ///
     /// # Errors
-    /// It has disks in service.
+    /// The store has disks in service.
     pub fn remove_store(&self, store: StoreId) -> Result<(), PlaneError> {
         let mut stores = lock(&self.0.stores);
         if stores.get(&store).is_some_and(|of| !of.disks.is_empty()) {
@@ -109,7 +109,7 @@ impl StoragePlane {
         Ok(())
     }
 
-    /// What a store can do is known, or known better.
+    /// Sets the capacity of a store.
     pub fn set_capability(&self, store: StoreId, capability: Capability) {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store) else { return };
@@ -117,7 +117,7 @@ impl StoragePlane {
         self.tell_all(store, of, &[change]);
     }
 
-    /// Sets the latency of a store's device that a measurement found; `None`: it was not measured.
+    /// Sets the latency of a store's device from a measurement; `None` if it was not measured.
     pub fn set_latency(&self, store: StoreId, latency: Option<MeasuredLatency>) {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store) else { return };
@@ -125,9 +125,9 @@ impl StoragePlane {
         self.tell_all(store, of, &[Change::Latency(latency)]);
     }
 
-    /// What all disks of a store may do together from now on, in normalised operations per second by
-    /// the processors' clock; `None`: what they can. It holds for disks that come later, too. It is in
-    /// effect when this returns.
+    /// Sets the limit of all disks of a store together, in normalised operations per second by the
+    /// workers' clock; `None` removes it. The limit applies to disks added later, too. It is in
+    /// effect when this function returns.
     pub fn set_cap(&self, store: StoreId, cap: Option<Cap>) {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store).filter(|of| of.cap != cap) else { return };
@@ -136,9 +136,9 @@ impl StoragePlane {
         self.wait_for(stores, store);
     }
 
-    /// What disks of a policy may do together here from now on, of one that spans nodes; `None`: what
-    /// the policy says. It holds for disks that get the policy later, too. It is in effect when this
-    /// returns.
+    /// Sets this node's part of a policy that spans nodes; `None`: the policy's limits apply to
+    /// this node alone. The part applies to disks that get the policy later, too. It is in effect
+    /// when this function returns.
     pub fn set_part(&self, store: StoreId, policy: PolicyId, part: Option<PolicyPart>) {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store) else { return };
@@ -152,8 +152,8 @@ impl StoragePlane {
         }
     }
 
-    /// Disks of a policy may do nothing until it is [said](StoragePlane::set_part) what, unless it
-    /// was.
+    /// Holds all requests of a policy's disks until the policy's part is
+    /// [set](StoragePlane::set_part), unless it is set already.
     pub fn hold_policy(&self, store: StoreId, policy: PolicyId) {
         let of_it = |of: &PlaneStore| of.parts.contains_key(&policy);
         let is_known = lock(&self.0.stores).get(&store).is_none_or(of_it);
@@ -163,22 +163,23 @@ impl StoragePlane {
         }
     }
 
-    /// Returns when all processors that have the store know what they were told.
+    /// Blocks until all workers with disks of the store have applied earlier commands.
     fn wait_for(&self, stores: MutexGuard<'_, BTreeMap<StoreId, PlaneStore>>, store: StoreId) {
         let processors = stores.get(&store).into_iter().flat_map(|of| of.disks.keys());
         let ways: Vec<_> = processors.filter_map(|processor| self.way(*processor)).collect();
         drop(stores);
         for way in ways {
-            // Who is gone dispatches nothing any more.
+            // An ended worker dispatches no requests.
             let _ = way.ask(Command::Sync);
         }
     }
 
-    /// Changes limits of a store's disks, all or none of these; in effect at once. `force`:
-    /// although more is promised than the store can keep.
+    /// Changes limits of a store's disks, all or none; effective at once. `force` permits a sum of
+    /// minimums above the permitted share of the capacity.
     ///
     /// # Errors
-    /// What is wrong with them, or that too much would be promised. Nothing was changed.
+    /// The reason why a change is invalid, or that the sum of minimums is too high. Nothing was
+    /// changed.
     pub fn propose(
         &self,
         store: StoreId,
@@ -192,13 +193,13 @@ impl StoragePlane {
         Ok(())
     }
 
-    /// What a store promises.
+    /// Returns the sum of a store's minimums and its capacity.
     #[must_use]
     pub fn promises(&self, store: StoreId) -> Option<Promises> {
         lock(&self.0.stores).get(&store).map(|of| of.limits.promises())
     }
 
-    /// A disk's place in its store, once it has limits there.
+    /// Returns a disk's slot in its store; `None` without limits there.
     #[must_use]
     pub fn slot(&self, store: StoreId, disk: suimon_quantity::DiskId) -> Option<DiskSlot> {
         lock(&self.0.stores).get(&store)?.limits.slot(disk)
@@ -210,7 +211,7 @@ impl StoragePlane {
         }
     }
 
-    /// A processor is about to take a disk of a store.
+    /// Prepares a worker for a disk of a store.
     pub(crate) fn join(&self, store: StoreId, to: ProcessorId) -> Result<(), PlaneError> {
         let mut stores = lock(&self.0.stores);
         let of = stores.get_mut(&store).ok_or(PlaneError::NoSuchStore)?;
@@ -221,7 +222,7 @@ impl StoragePlane {
         let role = match of.home {
             None => StoreRole::Sole,
             Some(home) => {
-                // Before anybody borrows.
+                // Sharing begins before another worker borrows.
                 self.set_role(store, home, StoreRole::Home);
                 StoreRole::Away(home)
             }
@@ -237,7 +238,7 @@ impl StoragePlane {
         Ok(())
     }
 
-    /// A processor has given a disk of a store away.
+    /// Accounts for a disk of a store that a worker has given away.
     pub(crate) fn leave(&self, store: StoreId, from: ProcessorId) {
         let mut stores = lock(&self.0.stores);
         let Some(of) = stores.get_mut(&store) else { return };
@@ -251,7 +252,7 @@ impl StoragePlane {
         if of.home == Some(from) {
             of.home = others.first().copied();
             if let Some(home) = of.home {
-                // The budget goes there, and the others borrow from it there.
+                // The budget moves there, and the other workers borrow from it there.
                 self.set_role(store, from, StoreRole::Away(home));
                 for other in others.iter().filter(|other| **other != home) {
                     self.set_role(store, *other, StoreRole::Away(home));
@@ -268,7 +269,7 @@ impl StoragePlane {
         }
     }
 
-    /// Returns when the processor knows.
+    /// Sets a worker's role and blocks until the worker has applied it.
     fn set_role(&self, store: StoreId, processor: ProcessorId, role: StoreRole) {
         if let Some(way) = self.way(processor) {
             let _ = way.ask(|reply| Command::Role(store, role, reply));

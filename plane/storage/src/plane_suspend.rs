@@ -1,4 +1,4 @@
-//! Disks that pause while something is done to their files.
+//! Suspension of disks while an operation uses their files.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::command::Command;
 use crate::disk::{DiskSpec, NotAdded};
 use crate::plane::{PlaneError, StoragePlane, Way, lock};
 
-/// A disk does not go on; it stays suspended.
+/// Disk that could not be resumed and remains suspended.
 pub struct NotResumed {
-    /// Why.
+    /// Error because of which the disk remains suspended.
     pub error: PlaneError,
-    /// What it was to go on with, as far as that can be given back.
+    /// Images that the disk was to use, as far as they can be returned.
     pub spec: Option<DiskSpec>,
 }
 
@@ -32,14 +32,15 @@ impl fmt::Display for NotResumed {
 }
 
 impl StoragePlane {
-    /// Takes a disk's images and files, when what was taken from its queues is answered and
-    /// everything is durable. Its queues stay, also those that come meanwhile: clients find
-    /// a pause. Its own image, the first, is to be closed
-    /// ([`Image::close`](suimon_image::Image::close)) before its file is opened again.
+    /// Suspends a disk: releases its images and files when the requests taken from its queues have
+    /// completed and everything is durable. Its queues remain, including new ones; clients see a
+    /// pause. The caller must close its own image, the first one
+    /// ([`Image::close`](suimon_image::Image::close)), before opening its file again.
     ///
     /// # Errors
-    /// It is not in service, or is suspended already; or not all of it could be made
-    /// durable, and it goes on; or its store does not answer, and it goes on when that does.
+    /// The disk is not in service or suspended already. Or its changes could not be committed; then
+    /// it remains in service. Or its store does not complete requests; then it is resumed when the
+    /// store does.
     pub fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let owner = lock(&record.owner);
@@ -63,12 +64,12 @@ impl StoragePlane {
         Ok(spec)
     }
 
-    /// Goes on with a suspended disk, which may have become larger or have other images.
-    /// Requests are held to its new size by whoever offers it, who is told afterwards.
+    /// Resumes a suspended disk, which may have a larger size or other images. The queues' front
+    /// ends bound requests by the new size and are notified afterwards.
     ///
     /// # Errors
-    /// It is not suspended, or the files cannot be used. Then it stays suspended: it may be
-    /// tried again, or the disk be taken out of service.
+    /// The disk is not suspended, or the files cannot be used. The disk then remains suspended; the
+    /// caller may retry, or take it out of service.
     pub fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed> {
         let Ok(record) = self.record(disk) else {
             return Err(NotResumed { error: PlaneError::NoSuchDisk, spec: Some(spec) });
@@ -90,8 +91,7 @@ impl StoragePlane {
     }
 }
 
-/// Nobody waits any more for a disk that was to be suspended: it goes on when its store
-/// answers.
+/// Resumes a disk whose suspension timed out, when its store completes requests again.
 fn resume_later(disk: DiskId, way: Arc<Way>, answer: Receiver<Result<DiskSpec, PlaneError>>) {
     let name = format!("late-disk-{}", disk.0);
     let waiting = std::thread::Builder::new().name(name).spawn(move || {

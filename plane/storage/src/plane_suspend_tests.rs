@@ -1,4 +1,4 @@
-//! Disks that pause, by way of the plane, on a thread of their own.
+//! Suspended disks in the storage plane, with workers on their own threads.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -25,8 +25,7 @@ impl FileIoSource for Source {
     }
 }
 
-/// A processor that never sleeps needs to wait for nothing; on a system that watches so many
-/// descriptors more.
+/// Worker that never sleeps, on a system with a limited number of watched descriptors.
 pub(crate) struct Sleepless {
     left: Arc<AtomicUsize>,
     pub(crate) now: Time,
@@ -42,7 +41,7 @@ impl Wait for Sleepless {
     fn watch(&mut self, _: BorrowedFd<'_>, _: u64) -> io::Result<()> {
         let ordering = Ordering::Relaxed;
         let taken = self.left.fetch_update(ordering, ordering, |left| left.checked_sub(1));
-        // ENOSPC, as `fs.epoll.max_user_watches` has it.
+        // ENOSPC, as returned for `fs.epoll.max_user_watches`.
         taken.map(|_| ()).map_err(|_| io::Error::from_raw_os_error(28))
     }
     fn unwatch(&mut self, _: BorrowedFd<'_>) {}
@@ -64,7 +63,7 @@ impl Waker for NoWaker {
     fn wake(&self) {}
 }
 
-/// Processors that run until it ends.
+/// Workers that run until the value is dropped.
 pub(crate) struct Processors {
     ended: Arc<AtomicBool>,
     threads: Vec<std::thread::JoinHandle<()>>,
@@ -75,7 +74,7 @@ impl Processors {
         Self::start_with(plane, count, &Arc::new(AtomicUsize::new(usize::MAX)))
     }
 
-    /// The same on a system that watches so many descriptors more.
+    /// Starts workers on a system with a limited number of watched descriptors.
     pub(crate) fn start_with(plane: &StoragePlane, count: u16, left: &Arc<AtomicUsize>) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let threads = (0..count).map(|number| {
@@ -86,7 +85,7 @@ impl Processors {
                 while !ended.load(Ordering::Relaxed) {
                     let now = wait.now + Duration::from_micros(20);
                     wait.now = now;
-                    // As if whoever asks told it, each time.
+                    // Simulates a wake-up of each queue in each turn.
                     (0..4).for_each(|queue| work.wake(queue));
                     work.poll(now, false, &mut Watches::new(&mut wait));
                 }
@@ -150,7 +149,7 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
     let spec = plane.suspend_disk(DISK).unwrap();
     assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::Suspended)));
     for other in [ProcessorId(0), ProcessorId(1)] {
-        // One of them has it, which is no move.
+        // One of the workers has the disk already, which is not a move.
         assert!(!matches!(plane.move_disk(DISK, other), Err(PlaneError::Lost(_))));
     }
     let late = FakeQueue::new(4);
@@ -177,7 +176,8 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
 
 /// Returns when each worker has polled its queues since the call.
 fn take_turns(plane: &StoragePlane) {
-    // A worker answers between two turns: between the first and the last answer is a whole one.
+    // A worker replies between two turns, so there is a complete turn between the first and the
+    // last reply.
     for _ in 0..3 {
         drop(plane.disks());
     }
@@ -203,7 +203,7 @@ fn what_cannot_go_on_stays_suspended_until_it_is_taken_out_of_service() {
     drop(processors);
 }
 
-/// As where another node still has its files.
+/// As if another node still had the disk's files.
 #[test]
 fn a_disk_that_comes_without_images_waits_for_them_and_asks_nothing_of_its_store() {
     let plane = StoragePlane::new(Arc::new(Source));
@@ -229,7 +229,7 @@ fn a_disk_that_comes_without_images_waits_for_them_and_asks_nothing_of_its_store
     assert_eq!(file.memory().bytes()[..512], [9; 512]);
     close(plane.take_disk(DISK).unwrap());
 
-    // One that its images never come to goes as any other.
+    // A disk that never gets images is taken out of service like any other.
     plane.add_disk(DISK, DiskSpec { layers: Vec::new() }, None).unwrap();
     assert!(plane.take_disk(DISK).unwrap().layers.is_empty());
     assert!(plane.disks().is_empty());

@@ -1,4 +1,4 @@
-//! What disks and stores show, of all processors.
+//! State of the disks and stores of all workers.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -12,42 +12,42 @@ use crate::plane::{StoragePlane, lock};
 use crate::store::StoreStatus;
 use crate::tally::DiskTally;
 
-/// What a disk has done, and where.
+/// State of a disk on its worker.
 #[derive(Clone, Debug)]
 pub struct DiskView {
-    /// Which.
+    /// Identifier of the disk.
     pub disk: DiskId,
-    /// The processor that serves it.
+    /// Worker that serves the disk.
     pub processor: ProcessorId,
-    /// Clients of other protocols than a VM's ring.
+    /// Number of clients other than rings of a VM.
     pub clients: usize,
-    /// Its counters.
+    /// Counters of the disk.
     pub tally: DiskTally,
-    /// For how long its store has not answered, if that is longer than
+    /// Time for which the store has not completed an operation, if it exceeds
     /// [`STALLED_AFTER`](crate::STALLED_AFTER).
     pub stalled: Option<Duration>,
-    /// Bytes of its image's metadata that are not durable: what a crash would take.
+    /// Bytes of image metadata that are not durable and would be lost in a crash.
     pub uncommitted_bytes: u64,
-    /// Requests that its store has no space for; `None` if there is space.
+    /// Requests for which the store has no space; `None` if there is space.
     pub full: Option<FullView>,
 }
 
-/// What a processor does for a store.
+/// State of a store on a worker.
 #[derive(Clone, Debug)]
 pub struct StoreView {
-    /// Which.
+    /// Identifier of the store.
     pub store: StoreId,
-    /// The processor.
+    /// Worker of this state.
     pub processor: ProcessorId,
-    /// What it does.
+    /// Role and counters of the worker.
     pub status: StoreStatus,
-    /// When this was looked at, by the processor's clock.
+    /// Time of the reading, by the worker's clock.
     pub at: Time,
-    /// What the store's disks get, where its budget is.
+    /// State of the store's disks, if this worker holds the budget.
     pub flows: Vec<suimon_storage_qos::DiskFlow>,
 }
 
-/// What a processor has to show.
+/// State of one worker's disks and stores.
 #[derive(Default)]
 pub(crate) struct Looked {
     pub(crate) disks: Vec<DiskView>,
@@ -55,7 +55,7 @@ pub(crate) struct Looked {
 }
 
 impl StoragePlane {
-    /// What all disks have done, ascending.
+    /// Returns the state of all disks, in ascending order.
     #[must_use]
     pub fn disks(&self) -> Vec<DiskView> {
         let mut views: Vec<DiskView> = self.look().into_iter().flat_map(|of| of.disks).collect();
@@ -63,7 +63,7 @@ impl StoragePlane {
         views
     }
 
-    /// What all processors do for stores, ascending by store and processor.
+    /// Returns the state of stores on all workers, in ascending order of store and worker.
     #[must_use]
     pub fn stores(&self) -> Vec<StoreView> {
         let mut views: Vec<StoreView> = self.look().into_iter().flat_map(|of| of.stores).collect();

@@ -1,5 +1,5 @@
-//! Processors with disks on one modelled device, in virtual time: nothing happens but at
-//! moments that a client, the device, a message or a deadline asks for.
+//! Workers with disks on one modelled device, in virtual time. Events occur only at times requested
+//! by a client, the device, a message or a deadline.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -23,33 +23,33 @@ use crate::{DiskLayer, DiskPlace, DiskSpec, StorageMail, StorageWork, StoreRole}
 
 pub(crate) const STORE: StoreId = StoreId(7);
 pub(crate) const SECOND: u64 = 1_000_000_000;
-/// A message takes at most so long.
+/// Largest delay of a message.
 pub(crate) const DELAY_MAX_NS: u64 = 50_000;
 const DISK_BYTES: u64 = 1 << 30;
 
-/// A device that serves so many requests at a time, and the others in turn.
+/// Device that serves a number of requests at a time, and the others in turn.
 pub(crate) struct Device {
     pub(crate) now: u64,
     pub(crate) service_ns: u64,
-    /// Time of a write, where it differs from that of other requests.
+    /// Time of a write, if it differs from that of other requests.
     pub(crate) write_ns: Option<u64>,
-    /// When each of its servers is free.
+    /// Time at which each server becomes free.
     servers: BinaryHeap<Reverse<u64>>,
-    /// When what was begun, by disk: operations.
+    /// Times and operations of the requests begun, by disk.
     pub(crate) begun: BTreeMap<u32, Vec<(u64, u64)>>,
-    /// Of which queue what was begun, by the address of its payloads.
+    /// Queues of the requests begun, by the address of their payloads.
     order: Vec<(usize, u32)>,
 }
 
 impl Device {
-    /// Operations of a disk that were begun in a window.
+    /// Returns the operations of a disk begun in a window.
     pub(crate) fn count(&self, disk: u32, from: u64, until: u64) -> u64 {
         let within = |(at, _): &&(u64, u64)| (from..until).contains(at);
         self.begun.get(&disk).map_or(0, |of| of.iter().filter(within).map(|of| of.1).sum())
     }
 
-    /// By how much, over any window, more was begun by these disks together than the rate
-    /// carries.
+    /// Returns the largest excess over any window of the operations begun by these disks together
+    /// over the rate.
     pub(crate) fn excess(&self, disks: &[u32], rate: u64, since: u64) -> f64 {
         let mut all: Vec<(u64, u64)> =
             disks.iter().filter_map(|disk| self.begun.get(disk)).flatten().copied().collect();
@@ -128,7 +128,7 @@ impl FileIo for DeviceIo {
     }
 }
 
-/// What a disk's client does: keeps so many requests of this kind outstanding.
+/// Load of a disk's client: the number of outstanding requests of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) op: DiskOp,
@@ -142,23 +142,23 @@ impl Load {
     }
 }
 
-/// A queue with its client.
+/// Queue with its client.
 pub(crate) struct Seat {
     pub(crate) at: usize,
     pub(crate) queue: usize,
     pub(crate) client: Arc<Mutex<Client>>,
     pub(crate) load: Option<Load>,
     free: Vec<u32>,
-    /// Requests that were asked and not answered.
+    /// Requests submitted and not completed.
     asked: Vec<u32>,
-    /// The address of its payloads.
+    /// Address of the queue's payloads.
     payloads: usize,
-    /// Reads and writes that were asked and not begun, in order.
+    /// Reads and writes submitted and not begun, in order.
     to_begin: VecDeque<u32>,
     pub(crate) answered: u64,
 }
 
-/// Processors on one device.
+/// Workers on one device.
 pub(crate) struct Bench {
     pub(crate) works: Vec<StorageWork>,
     pub(crate) device: Arc<Mutex<Device>>,
@@ -176,7 +176,7 @@ pub(crate) fn limits(min: u64, max: u64) -> Limits {
 }
 
 impl Bench {
-    /// With so many processors; the first is the store's home if there are more than one.
+    /// Creates `processors` workers. The first holds the store's budget if there are several.
     pub(crate) fn new(
         processors: usize,
         spec: &StoreSpec,
@@ -245,12 +245,12 @@ impl Bench {
         self.propose(&[Proposal::Disk(DiskId(disk), Assignment::Own(limits))]);
     }
 
-    /// Adds a disk that the store knows.
+    /// Adds a disk that has a slot in the store.
     pub(crate) fn add_known(&mut self, at: usize, disk: u32) {
         self.add_of_spec(at, disk, spec(disk));
     }
 
-    /// The same, with these images.
+    /// Adds such a disk with these images.
     pub(crate) fn add_of_spec(&mut self, at: usize, disk: u32, spec: DiskSpec) {
         let place = DiskPlace { store: STORE, slot: self.slot(disk) };
         let number = self.works[at].add_disk(spec, Some(place)).unwrap();
@@ -262,12 +262,12 @@ impl Bench {
         self.add_known(at, disk);
     }
 
-    /// Gives a disk a queue and it a client.
+    /// Adds a queue with a client to a disk.
     pub(crate) fn add_seat(&mut self, disk: u32, load: Load) -> usize {
         self.seat(disk, load, FakeQueue::new(load.depth as usize), false)
     }
 
-    /// The same with this queue, by which the disk may be copied.
+    /// Adds this queue to a disk; it may be the queue of a copy.
     pub(crate) fn seat(
         &mut self,
         disk: u32,
@@ -289,7 +289,7 @@ impl Bench {
         self.seats.len() - 1
     }
 
-    /// Lets time pass.
+    /// Advances time.
     pub(crate) fn run(&mut self, span_ns: u64) {
         let until = self.device().now + span_ns;
         loop {
@@ -304,7 +304,7 @@ impl Bench {
         }
     }
 
-    /// Lets time pass in which processors run once in `gap_ns`, although they are runnable.
+    /// Advances time while the workers run only once per `gap_ns`, although they are runnable.
     pub(crate) fn run_starved(&mut self, span_ns: u64, gap_ns: u64) {
         let until = self.device().now + span_ns;
         while self.device().now < until {
@@ -321,13 +321,13 @@ impl Bench {
         let deadlines = deadlines.map(|time| time.as_ns());
         let mail = self.mail.iter().map(|mail| mail.0);
         let now = self.device().now;
-        // Completions: whenever a server is free, or soon if that is now.
+        // Completions: when a server becomes free, or soon if that is now.
         let device = self.device();
         let servers = device.servers.iter().map(|free| free.0).filter(|free| *free > now);
         deadlines.chain(mail).chain(servers).min().unwrap_or(u64::MAX)
     }
 
-    /// Everybody does what there is to do now.
+    /// Runs all clients and workers until there is nothing to do now.
     fn turn(&mut self) {
         let now = self.device().now;
         while self.mail.front().is_some_and(|mail| mail.0 <= now) {
@@ -343,7 +343,7 @@ impl Bench {
                 while let Some((to, mail)) = work.poll_mail() {
                     self.mails += 1;
                     let due = now + self.dice.below(DELAY_MAX_NS);
-                    // Nothing overtakes.
+                    // Messages are delivered in order.
                     let due = self.mail.back().map_or(due, |last| last.0.max(due));
                     self.mail.push_back((due, usize::from(to.0), ProcessorId(at as u16), mail));
                 }
@@ -358,7 +358,7 @@ impl Bench {
     fn clients(&mut self) {
         let begun = std::mem::take(&mut self.device().order);
         for (payloads, tag) in begun {
-            // Of a queue that is gone nobody knows the order any more.
+            // The order is not known for a queue that was removed.
             let of = self.seats.iter_mut().find(|seat| seat.payloads == payloads);
             if let Some(seat) = of {
                 assert_eq!(seat.to_begin.pop_front(), Some(tag), "out of order");
@@ -391,12 +391,12 @@ impl Bench {
         }
     }
 
-    /// Requests of all clients that were asked and not answered.
+    /// Returns the number of submitted requests of all clients that have not completed.
     pub(crate) fn open(&self) -> usize {
         self.seats.iter().map(|seat| seat.asked.len()).sum()
     }
 
-    /// What one request and what may be made up for come to, at this rate.
+    /// Returns the tolerance at this rate: the catch-up amount and one request.
     pub(crate) fn tolerance(rate: u64, largest: u64) -> f64 {
         (rate as f64 * CATCH_UP.as_secs_f64()) + largest as f64 + 1.0
     }
@@ -410,7 +410,7 @@ pub(crate) fn spec(disk: u32) -> DiskSpec {
     DiskSpec { layers: vec![DiskLayer { image, file }] }
 }
 
-/// A store that is never the bottleneck.
+/// Returns the specification of a store that is never the bottleneck.
 pub(crate) fn deep() -> StoreSpec {
     StoreSpec { depth_min: 256, depth_max: 256, ..StoreSpec::default() }
 }

@@ -1,4 +1,4 @@
-//! Storage QoS where several processors use a store.
+//! Storage QoS with several workers on a store.
 
 use proptest::prelude::*;
 use suimon_quantity::{DiskId, ProcessorId};
@@ -9,7 +9,7 @@ use suimon_storage_qos::{
 use crate::StoreRole;
 use crate::qos_bench::{Bench, DELAY_MAX_NS, Load, MILLISECOND, SECOND, STORE, deep, limits};
 
-/// Processors with two disks each, which all share one maximum.
+/// Creates workers with two disks each that share one maximum.
 fn shared(processors: usize, max: u64, bytes: u64) -> (Bench, Vec<u32>) {
     let mut bench = Bench::new(processors, &deep(), 32, 200_000);
     let policy = PolicyId(1);
@@ -24,8 +24,8 @@ fn shared(processors: usize, max: u64, bytes: u64) -> (Bench, Vec<u32>) {
     (bench, disks)
 }
 
-/// What several processors may exceed a maximum by: one scheduler's tolerance, and what the
-/// maximum carries while something is held and messages travel.
+/// Returns the amount by which several workers may exceed a maximum: the tolerance of one
+/// scheduler, and the maximum's operations while loans are held and messages are in transit.
 fn late(rate: u64, largest: u64) -> f64 {
     let ns = CATCH_UP.as_nanos() as u64 + HELD_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
     (rate * ns) as f64 / SECOND as f64 + largest as f64 + 1.0
@@ -52,7 +52,7 @@ fn a_minimum_is_met_whichever_processor_the_disk_is_on() {
     for processors in [2, 4] {
         let mut bench = Bench::new(processors, &Default::default(), 8, 200_000);
         for disk in 0..4 * processors as u32 {
-            // The one with the minimum is not at home.
+            // The disk with the minimum is not on the worker with the budget.
             let min = if disk == 1 { 8000 } else { 0 };
             bench.add_disk(disk as usize % processors, disk, limits(min, 0));
             bench.add_seat(disk, Load::reads(4096, 32));
@@ -67,7 +67,7 @@ fn a_minimum_is_met_whichever_processor_the_disk_is_on() {
     }
 }
 
-/// Makes a processor the home, as the control plane does.
+/// Moves the budget to a worker, as the control plane does.
 fn move_home(bench: &mut Bench, to: usize) {
     let (now, home) = (bench.time(), StoreRole::Away(ProcessorId(to as u16)));
     for (at, work) in bench.works.iter_mut().enumerate() {
@@ -80,8 +80,8 @@ fn move_home(bench: &mut Bench, to: usize) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The budget moves again and again, under load: the maximum holds over all of it, as
-    /// if it had stayed, and nothing is lost or stuck.
+    /// The budget moves repeatedly under load: the maximum holds over the whole time, and no
+    /// request is lost or stuck.
     #[test]
     fn a_budget_that_moves_forgets_nothing(
         processors in 2usize..5,
@@ -117,8 +117,7 @@ proptest! {
         prop_assert_eq!(lent, 0, "lent and never returned");
     }
 
-    /// A processor that has a store for itself shares it and has it for itself again, under
-    /// load.
+    /// A worker that has a store alone shares it and has it alone again, under load.
     #[test]
     fn sharing_and_no_longer_sharing_forgets_nothing(
         max in prop::sample::select(vec![300u64, 3000, 15_000]),
@@ -160,7 +159,8 @@ proptest! {
 fn a_processor_whose_disks_have_gone_lets_go_of_the_store() {
     let (mut bench, disks) = shared(2, 2000, 4096);
     bench.run(100 * MILLISECOND);
-    // The first processor's disks go; its budget goes to the other, which is alone then.
+    // The first worker's disks are removed; the budget moves to the other worker, which is then
+    // alone.
     for disk in disks.iter().filter(|disk| *disk % 2 == 0) {
         bench.seats[*disk as usize].load = None;
         let (at, number) = bench.disks[disk];
@@ -188,7 +188,7 @@ fn a_disk_of_another_processor_that_is_closed_pays_too() {
     bench.run(500 * MILLISECOND);
     let from = bench.device().now;
     let before: u64 = bench.seats.iter().map(|seat| seat.answered).sum();
-    // A queue that is not at home, with 16 waiting.
+    // A queue on another worker than the budget's, with 16 queued requests.
     bench.seats[1].load = None;
     let queue = bench.seats[1].queue;
     bench.works[1].close_queue(queue);
@@ -198,7 +198,7 @@ fn a_disk_of_another_processor_that_is_closed_pays_too() {
     let after: u64 = bench.seats.iter().map(|seat| seat.answered).sum();
     assert!((200..=218).contains(&(after - before)), "{} in 10 s of 20", after - before);
     assert!(bench.device().count(1, from, u64::MAX) <= 18, "it went ahead of the others once");
-    // The store is removed there only when that is paid.
+    // The store is removed from that worker only when its requests are charged.
     bench.seats.iter_mut().for_each(|seat| seat.load = None);
     bench.run(10 * SECOND);
     assert_eq!(bench.open(), 0);

@@ -1,4 +1,4 @@
-//! Storage QoS on one processor.
+//! Storage QoS on one worker.
 
 use proptest::prelude::*;
 use suimon_ports::DiskOp;
@@ -11,8 +11,8 @@ use crate::{DiskPlace, StorageNotice, StoreRole};
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the disks ask for: no maximum is exceeded in any window, and each is
-    /// reached; who has none is not held up by those who have.
+    /// For any load: no maximum is exceeded in any window, each one is reached, and disks without a
+    /// maximum are not delayed by those with one.
     #[test]
     fn maximums_hold_in_every_window_and_are_reached(
         maximums in prop::collection::vec((100u64..5000, 1u64..40, 8u32..65), 1..6),
@@ -36,11 +36,11 @@ proptest! {
             let got = bench.device().count(disk, began, began + 2 * SECOND);
             prop_assert!(got * 100 >= 2 * max * 98 - 100 * cost, "{disk}: {got} of {max}");
         }
-        // It alone would have 4 of 200 us.
+        // Alone, the disk would have 4 at a time with 200 us each.
         prop_assert!(bench.seats[seat].answered > 38_000, "{}", bench.seats[seat].answered);
     }
 
-    /// Little room for what waits: nothing is lost, no queue starves.
+    /// With little room for queued requests, none is lost and no queue starves.
     #[test]
     fn queues_for_which_there_is_no_room_are_read_later(
         waiting_max in 1u32..12,
@@ -69,8 +69,8 @@ proptest! {
     }
 }
 
-/// What a queue may have waiting is as much as its store has room for in all, divided, however many
-/// queues come and go.
+/// The limit of queued requests per queue is the store's limit divided by the number of queues,
+/// regardless of how often queues come and go.
 #[test]
 fn each_queue_has_its_part_of_the_room() {
     let store = StoreSpec { waiting_max: 6400, ..deep() };
@@ -96,7 +96,7 @@ fn each_queue_has_its_part_of_the_room() {
     assert_eq!(has(&bench, 64).0, 50);
 }
 
-/// Also what had room when the turn began.
+/// Also for requests for which there was room at the begin of the turn.
 #[test]
 fn nothing_is_taken_from_a_disk_that_owes_from_the_moment_on() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
@@ -115,7 +115,7 @@ fn nothing_is_taken_from_a_disk_that_owes_from_the_moment_on() {
 
 #[test]
 fn a_minimum_is_met_beside_disks_that_take_all_they_can_get() {
-    // 8 at a time of 200 us are 40 000 per second.
+    // 8 at a time with 200 us each are 40 000 per second.
     let mut bench = Bench::new(1, &StoreSpec::default(), 8, 200_000);
     bench.add_disk(0, 0, limits(10_000, 0));
     bench.add_seat(0, Load::reads(4096, 32));
@@ -143,7 +143,7 @@ fn a_minimum_is_met_beside_disks_that_take_all_they_can_get() {
 fn nothing_bypasses_a_maximum_by_moving_no_payload() {
     let zeros =
         |may_unmap| DiskOp::WriteZeroes { may_unmap, is_durable: false, only_if_fast: false };
-    // What is done, and what it counts as.
+    // Operations and their cost.
     let all = [(DiskOp::Flush, 1), (DiskOp::Discard, 1), (zeros(true), 1), (zeros(false), 16)];
     for (op, cost) in all {
         let mut bench = Bench::new(1, &deep(), 32, 200_000);
@@ -168,7 +168,7 @@ fn a_change_is_in_effect_at_once() {
         let tolerance = Bench::tolerance(max, 2) as u64;
         assert!((most * 97 / 100 - 2..=most + tolerance).contains(&got), "{got} of {max}");
     }
-    // What waits for a maximum that is none any more goes.
+    // Requests queued for a removed maximum are dispatched.
     bench.set_limits(0, limits(0, 0));
     let from = bench.device().now;
     bench.run(MILLISECOND);
@@ -183,7 +183,7 @@ fn who_waits_for_a_maximum_costs_nothing_meanwhile() {
     bench.run(SECOND);
     bench.polls = 0;
     bench.run(SECOND);
-    // Ten go, ten come back, and it is looked at twice.
+    // Ten requests are dispatched, ten complete, and there are two observations.
     assert!(bench.polls < 100, "{}", bench.polls);
     assert!(bench.works[0].arm(), "it may sleep");
     let queue = bench.seats[0].queue;
@@ -202,7 +202,7 @@ fn what_is_closed_does_not_wait_for_its_maximum_but_pays_for_it() {
     bench.run(SECOND);
     let from = bench.device().now;
     for _ in 0..20 {
-        // Again and again somebody comes, asks for much, and leaves.
+        // Repeatedly, a client connects, submits many requests, and disconnects.
         let (at, queue) = (bench.seats[first].at, bench.seats[first].queue);
         bench.seats[first].load = None;
         bench.works[at].close_queue(queue);
@@ -214,11 +214,11 @@ fn what_is_closed_does_not_wait_for_its_maximum_but_pays_for_it() {
     }
     let through = bench.device().count(0, from, u64::MAX);
     assert!((128..=130).contains(&through), "{through}: what waited once, and no more");
-    // It pays: what it has in sum is what it may have.
+    // The excess is charged: the total keeps to the maximum.
     bench.run(30 * SECOND);
     let got = bench.device().count(0, from, u64::MAX);
     assert!((300..=304).contains(&got), "{got} of 10 per second");
-    // The same of the disk.
+    // The same for the disk.
     let (at, number) = bench.disks[&0];
     bench.seats.iter_mut().for_each(|seat| seat.load = None);
     bench.works[at].close_disk(number);
@@ -249,7 +249,7 @@ fn a_disk_that_its_store_gives_up_waits_for_nothing() {
 
 #[test]
 fn an_unmet_minimum_is_told() {
-    // 1000 per second are promised twice over.
+    // The minimums are twice the capacity of 1000 per second.
     let mut bench = Bench::new(1, &StoreSpec::default(), 1, 1_000_000);
     for disk in 0..2 {
         bench.add_disk(0, disk, limits(1000, 0));
@@ -257,7 +257,7 @@ fn an_unmet_minimum_is_told() {
     }
     bench.run(70 * SECOND);
     let told: Vec<StorageNotice> = std::iter::from_fn(|| bench.works[0].poll_notice()).collect();
-    // Of the store as a whole, and of both disks.
+    // One event for the store, and one for each disk.
     let is_of_store = |notice: &StorageNotice| {
         matches!(notice, StorageNotice::Qos { event: Event::CapabilityLow(_), .. })
     };
@@ -269,7 +269,7 @@ fn an_unmet_minimum_is_told() {
         };
         assert!(unmet.delivered_iops < 600 && unmet.entitled_iops > 900, "{unmet:?}");
     }
-    // Nobody looks at a store that is not used.
+    // An unused store is not observed.
     bench.seats.iter_mut().for_each(|seat| seat.load = None);
     bench.run(2 * SECOND);
     assert_eq!(bench.works[0].next_deadline(), None);

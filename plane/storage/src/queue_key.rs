@@ -1,19 +1,19 @@
-//! Queues of a disk, as whoever attaches them calls them.
+//! Queues of a disk as identified by the control plane.
 
-/// What a queue of a disk is told apart by.
+/// Identifier of a queue of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QueueKey {
-    /// A VM's ring, by its index.
+    /// Ring of a VM, by its index.
     Ring(u16),
-    /// A client's connection, by its number.
+    /// Connection of a client, by its number.
     Client(u64),
-    /// The connection of a VM's QEMU that emulates the disk's controller, by its number.
+    /// Connection of a VM's QEMU that emulates the disk's controller, by its number.
     VmClient(u64),
-    /// The connection by which the disk is copied, from here or to here.
+    /// Connection of a disk copy, for its source or target.
     Mirror,
 }
 
-/// Queues of a disk.
+/// Set of queues of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     One(QueueKey),

@@ -1,53 +1,53 @@
-//! A request that is under way.
+//! Request that a worker has taken from a queue.
 
 use suimon_image::ByteRange;
 use suimon_ports::{DiskOp, DiskOutcome, FileSlot};
 use suimon_quantity::Time;
 use suimon_storage_qos::{Operation, Phase};
 
-/// A request that is under way.
+/// Request that a worker has taken from a queue and not completed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
-    /// The disk's number.
+    /// Number of the disk on this worker.
     pub(crate) disk: usize,
-    /// The queue's number.
+    /// Number of the queue on this worker.
     pub(crate) queue: usize,
-    /// Whether the disk is copied by it.
+    /// True if the request belongs to a copy of the disk.
     pub(crate) is_mirror: bool,
     pub(crate) tag: u32,
     pub(crate) op: DiskOp,
     pub(crate) range: ByteRange,
-    /// When it was taken.
+    /// Time of receipt from the queue.
     pub(crate) taken: Time,
-    /// When its parts were handed to the I/O, and when all had ended; the same for those
-    /// of which nothing is read or written there.
+    /// Times at which the parts were submitted to the I/O and at which all had completed; equal for
+    /// requests without payload I/O.
     pub(crate) sent: Time,
     pub(crate) moved: Time,
-    /// Whether its store let it go, and is to hear that it was answered.
+    /// True if the store dispatched the request and must receive its completion.
     pub(crate) is_charged: bool,
-    /// Phase since its dispatch.
+    /// Phase of the request since its dispatch.
     pub(crate) phase: Phase,
-    /// What its store is told of its size.
+    /// Bytes that the request is charged.
     pub(crate) bytes: u32,
-    /// Who waits for their store right behind it, if it does.
+    /// Number of the next request queued for the store, while this request is queued.
     pub(crate) behind: u32,
-    /// Parts that have not ended.
+    /// Parts that have not completed.
     pub(crate) parts: u32,
-    /// What became of it so far.
+    /// Outcome of the parts that have ended.
     pub(crate) outcome: DiskOutcome,
-    /// Whether its store had no space for it.
+    /// State of a request for which the store had no space.
     pub(crate) full: Full,
 }
 
-/// Whether a request found its store full.
+/// State of a request with respect to space on its store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// It did not.
+    /// The request has not been without space.
     #[default]
     No,
-    /// It is queued until it is repeated. It found the store full first at this time.
+    /// Queued for a repetition. There was no space first at this time.
     Queued(Time),
-    /// It is being repeated. It found the store full first at this time.
+    /// Being repeated. There was no space first at this time.
     Repeated(Time),
 }
 
@@ -65,13 +65,13 @@ impl Full {
 }
 
 impl Request {
-    /// Whether bytes of the disk may be others for it.
+    /// Returns true if the request may change the disk.
     #[inline]
     pub(crate) const fn changes(&self) -> bool {
         matches!(self.op, DiskOp::Write { .. } | DiskOp::WriteZeroes { .. } | DiskOp::Discard)
     }
 
-    /// Returns its operation, as its store is told of it.
+    /// Returns the operation as the store's scheduler counts it.
     #[inline]
     pub(crate) const fn operation(&self) -> Operation {
         match self.op {
@@ -84,7 +84,7 @@ impl Request {
         }
     }
 
-    /// Whether its answer says that it is durable.
+    /// Returns true if the completion promises durability.
     pub(crate) fn is_durable(&self) -> bool {
         matches!(
             self.op,
@@ -93,10 +93,10 @@ impl Request {
     }
 }
 
-/// What is to be done with a range of a file for a request.
+/// I/O on a range of a file for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// The request's number.
+    /// Number of the request on this worker.
     pub(crate) request: usize,
     pub(crate) file: FileSlot,
     pub(crate) offset: u64,
@@ -104,13 +104,13 @@ pub(crate) struct Part {
     pub(crate) action: PartAction,
 }
 
-/// What is done.
+/// Operation of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartAction {
-    /// Bytes go to the payload, from this byte of it on.
+    /// Read into the payload, starting at this byte of the payload.
     Read { to: u64 },
-    /// Bytes come from the payload, from this byte of it on.
+    /// Write from the payload, starting at this byte of the payload.
     Write { from: u64, is_durable: bool },
-    /// They become zeros.
+    /// Write of zeros.
     Zero { may_unmap: bool },
 }

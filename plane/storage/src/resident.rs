@@ -1,5 +1,5 @@
-//! One processor's disks on its thread: carries out what the control plane says, and gives
-//! the engine its turns.
+//! Engine of one worker on the worker's thread: execution of control commands, and turns of the
+//! engine.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -25,43 +25,45 @@ use crate::tally::DiskTally;
 use crate::told::{NoticeQueue, PlaneNotice};
 use crate::work::StorageWork;
 
-/// What the I/O's descriptor is watched by; queues are by their numbers.
+/// Token for the descriptor of the I/O; queues have their numbers as tokens.
 const IO_TOKEN: u32 = u32::MAX;
 
-/// Requests for one queue that are waited for. A further one ends the wait of the oldest; only repeated
-/// requests for clients of a disk that stalls, which are not waited for, are so many.
+/// Largest number of pending detach commands for one queue. A further command ends the wait of the
+/// oldest one. Only repeated commands for clients of a stalled disk, which are not waited for,
+/// become so many.
 pub(crate) const WAITERS_MAX: usize = 8;
 
-/// Request for a disk of this processor, and those of its queues that the engine has given back.
+/// Command that takes a disk from this worker, and the disk's queues that the engine has closed so
+/// far.
 struct Taker {
     reply: Sender<Result<Taken, PlaneError>>,
     queues: Vec<TakenQueue>,
 }
 
-/// A disk here.
+/// Disk on this worker.
 struct Served {
     id: DiskId,
     place: Option<DiskPlace>,
     full: FullPolicy,
     mirror: Mirrored,
-    /// Numbers of its queues.
+    /// Numbers of the disk's queues.
     queues: BTreeMap<QueueKey, usize>,
     taker: Option<Taker>,
-    /// Who waits for its files.
+    /// Channel for the disk's files when it is suspended.
     suspender: Option<Sender<Result<DiskSpec, PlaneError>>>,
 }
 
-/// A queue here.
+/// Queue on this worker.
 struct Held {
-    /// Number of its disk.
+    /// Number of the queue's disk.
     disk: usize,
     key: QueueKey,
-    /// Those that have requested it back, oldest first. It is dropped when it is closed, also if its
-    /// disk goes to another processor meanwhile.
+    /// Pending detach commands, oldest first. With any, the queue is dropped when closed, also if
+    /// its disk moves to another worker meanwhile.
     waiters: VecDeque<Sender<()>>,
 }
 
-/// See the module.
+/// Engine of one worker with its control state.
 pub(crate) struct Resident {
     processor: ProcessorId,
     commands: Receiver<Command>,
@@ -69,14 +71,14 @@ pub(crate) struct Resident {
     work: Option<StorageWork>,
     disks: BTreeMap<usize, Served>,
     queues: BTreeMap<usize, Held>,
-    /// Stores that it takes part in, or took part in.
+    /// Stores on this worker, including former ones.
     stores: BTreeSet<StoreId>,
     mailbox: Arc<Mailbox>,
     recording: Option<Arc<dyn Sink>>,
     peers: Peers,
-    /// Mail that a peer had no room for.
+    /// Messages that a peer had no room for.
     unsent: VecDeque<(ProcessorId, StorageMail)>,
-    /// Queues that are readable, and of which nothing may be taken now.
+    /// Readable queues from which no requests may be taken now.
     to_unwatch: Vec<usize>,
     now: Time,
 }
@@ -172,7 +174,8 @@ impl Resident {
         }
     }
 
-    /// Answered when the engine has let go of the disk and its queues.
+    /// Takes a disk from this worker. The reply is sent when the engine has closed the disk and its
+    /// queues.
     fn take(&mut self, disk: DiskId, reply: Sender<Result<Taken, PlaneError>>) {
         let Some(number) = self.number(disk) else {
             let _ = reply.send(Err(PlaneError::NoSuchDisk));
@@ -186,7 +189,7 @@ impl Resident {
         }
     }
 
-    /// Answered when the engine has let go of the disk's files.
+    /// Suspends a disk. The reply is sent when the engine has released the disk's files.
     fn suspend(&mut self, disk: DiskId, reply: Sender<Result<DiskSpec, PlaneError>>) {
         let number = self.number(disk);
         let served = number.and_then(|number| Some((number, self.disks.get_mut(&number)?)));
@@ -252,7 +255,7 @@ impl Resident {
             if let Some((queue, work)) = added.zip(self.work.as_mut()) {
                 work.set_found_full(queue, found_full);
             }
-            // One that cannot be watched was closed.
+            // A queue whose descriptor cannot be watched was closed.
             self.tell();
             self.give_back(watches);
         }
@@ -267,7 +270,7 @@ impl Resident {
         }
     }
 
-    /// Notes whether a disk is copied, and how.
+    /// Records whether a disk is copied, and by which slot.
     fn set_mirror(&mut self, number: usize, mirror: Mirrored) {
         let served = self.disks.get_mut(&number);
         if let Some((served, work)) = served.zip(self.work.as_mut()) {
@@ -295,7 +298,7 @@ impl Resident {
         Some(number)
     }
 
-    /// Has the processor woken when a queue has something; gives the queue up if it cannot be.
+    /// Watches the descriptor of a queue; closes the queue if that fails.
     fn watch(&mut self, number: usize, watches: &mut Watches<'_>) {
         let Some(work) = &mut self.work else { return };
         let token = u32::try_from(number).unwrap_or(IO_TOKEN);
@@ -313,7 +316,7 @@ impl Resident {
         let Some((served, work)) = served.zip(self.work.as_mut()) else { return };
         let of_it = served.queues.iter().filter(|(key, _)| which.has(**key));
         for number in of_it.map(|(_, number)| *number).collect::<Vec<_>>() {
-            // The request is complete when the last of these is dropped.
+            // The command is complete when the last clone of `reply` is dropped.
             if let Some(held) = self.queues.get_mut(&number) {
                 if held.waiters.len() >= WAITERS_MAX {
                     held.waiters.pop_front();
@@ -350,7 +353,7 @@ impl Resident {
         Looked { disks: views.collect(), stores: stores.collect() }
     }
 
-    /// Mail of stores goes to other processors, and comes from them. Whether any did.
+    /// Exchanges messages of stores with other workers. Returns true if any were received.
     fn exchange(&mut self) -> bool {
         let Some(work) = &mut self.work else { return false };
         let mut has_worked = false;
@@ -362,7 +365,7 @@ impl Resident {
             self.unsent.push_back(mail);
         }
         while let Some((to, mail)) = self.unsent.pop_front() {
-            // What is for a processor that has ended is for nobody.
+            // Messages to a worker that has ended are discarded.
             let Some(peer) = self.peers.get(&to) else { continue };
             if let Err(mail) = peer.send(self.processor, mail) {
                 self.unsent.push_front((to, mail));
@@ -372,7 +375,7 @@ impl Resident {
         has_worked
     }
 
-    /// What the engine has finished with goes to whoever waits for it.
+    /// Passes on what the engine has closed or suspended.
     fn give_back(&mut self, watches: &mut Watches<'_>) {
         let Some(work) = &mut self.work else { return };
         while let Some((number, queue)) = work.poll_closed_queue() {
@@ -380,7 +383,7 @@ impl Resident {
             watches.unwatch(queue.wake_fd());
             let Some(held) = self.queues.remove(&number) else { continue };
             let Some(served) = self.disks.get_mut(&held.disk) else { continue };
-            // A queue that was added under the same key meanwhile stays.
+            // A queue that was added under the same key meanwhile is kept.
             if served.queues.get(&held.key) == Some(&number) {
                 served.queues.remove(&held.key);
             }
@@ -445,7 +448,7 @@ fn kind_of(key: QueueKey) -> QueueKind {
     }
 }
 
-/// A queue is closed because the system does not say when it has something.
+/// Returns the notice for a queue that is closed because its descriptor cannot be watched.
 fn unwatched(disk: DiskId, queue: QueueKey, error: &io::Error) -> PlaneNotice {
     let detail = format!("its descriptor cannot be waited for: {error}");
     PlaneNotice::QueueFault { disk, queue, fault: PortFault { kind: FaultKind::Host, detail } }
@@ -454,7 +457,7 @@ fn unwatched(disk: DiskId, queue: QueueKey, error: &io::Error) -> PlaneNotice {
 impl ProcessorWork for Resident {
     fn poll(&mut self, now: Time, is_busy: bool, watches: &mut Watches<'_>) -> bool {
         self.now = now;
-        // Before the engine may name one of them to be watched again.
+        // Before the engine may return one of these queues to be watched again.
         for queue in self.to_unwatch.drain(..) {
             if let Some(fd) = self.work.as_ref().and_then(|work| work.queue_fd(queue)) {
                 watches.unwatch(fd);
@@ -462,7 +465,7 @@ impl ProcessorWork for Resident {
         }
         let mut has_worked = false;
         while let Ok(command) = self.commands.try_recv() {
-            // The number of what the engine has closed is free for what a command adds.
+            // A command may reuse the number of a disk or queue that the engine has closed.
             self.tell();
             self.give_back(watches);
             self.handle_command(command, watches);
@@ -480,7 +483,7 @@ impl ProcessorWork for Resident {
             self.watch(queue, watches);
         }
         self.exchange();
-        // A queue may break although it brings nothing.
+        // A queue may fail without bringing requests.
         self.tell();
         self.give_back(watches);
         has_worked

@@ -1,4 +1,4 @@
-//! Commands that a processor receives together.
+//! Commands that a worker receives together.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -16,9 +16,9 @@ use crate::queue_key::{QueueKey, Which};
 use crate::resident::WAITERS_MAX;
 use crate::{DiskLayer, DiskSpec};
 
-/// The engine gives the number of a queue that is closed to the next one. A queue that is added in
-/// the same turn must not be taken for the closed one: it could not be taken back any more, and the
-/// processor would go on with a ring of a VM that has stopped it.
+/// The engine reuses the number of a closed queue. A queue added in the same turn must not be
+/// confused with the closed one: it could not be detached, and the worker would continue to use a
+/// ring that its VM has stopped.
 #[test]
 fn a_queue_that_is_added_when_another_one_goes_can_be_taken_back() {
     let mut processor = Processor::new();
@@ -42,7 +42,7 @@ fn a_queue_that_is_added_when_another_one_goes_can_be_taken_back() {
     assert_eq!(Arc::strong_count(&client), 1, "it was given back");
 }
 
-/// The same of disks.
+/// The engine reuses the number of a closed disk.
 #[test]
 fn a_disk_that_is_added_when_another_one_goes_is_there() {
     const OTHER: DiskId = DiskId(77);
@@ -71,8 +71,8 @@ fn a_disk_that_is_added_when_another_one_goes_is_there() {
     assert_eq!(disks, [OTHER]);
 }
 
-/// A front-end may repeat the request that a ring be given back as often as it likes, while a stalled
-/// store holds one of the ring's requests.
+/// A front end may repeat the detach request for a ring any number of times while a stalled store
+/// holds one of the ring's requests.
 #[test]
 fn of_requests_to_give_a_stalled_queue_back_the_newest_are_kept() {
     let mut processor = Processor::new();

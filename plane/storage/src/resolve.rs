@@ -1,26 +1,26 @@
-//! Where a read's bytes are, through the layers of a disk.
+//! Translation of requests to file ranges through the layers of a disk.
 
 use suimon_image::{ByteRange, Extent, ImageError, ImageFault, Located, Place};
 
 use crate::disk::{Disk, Obstacle};
 use crate::request::{Part, PartAction};
 
-/// What translating gave.
+/// Result of a translation.
 pub(crate) enum Resolved {
-    /// Everything has a place.
+    /// The whole range is translated.
     Ready,
-    /// Something must happen first.
+    /// This operation must end first.
     Not(Obstacle),
 }
 
-/// Lists and a stack that are used for every translation.
+/// Lists and a stack that each translation reuses.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) extents: Vec<Extent>,
     pub(crate) parts: Vec<Part>,
-    /// Parts of the payload that are zeros: from where, and how many bytes.
+    /// Ranges of the payload that are zeros: offset and length in bytes.
     pub(crate) zeros: Vec<(u64, u64)>,
-    /// What is still to be looked up: in which layer, what, and where in the payload.
+    /// Ranges still to be looked up: layer, range, and offset in the payload.
     open: Vec<(usize, ByteRange, u64)>,
 }
 
@@ -33,7 +33,7 @@ impl Scratch {
     }
 }
 
-/// What an image needs before it can answer.
+/// Returns the operation that must end before an image can translate a range.
 pub(crate) fn obstacle(layer: usize, located: Located) -> Option<Obstacle> {
     match located {
         Located::Ready => None,
@@ -42,7 +42,7 @@ pub(crate) fn obstacle(layer: usize, located: Located) -> Option<Obstacle> {
     }
 }
 
-/// Where the bytes of a read are: parts of files, and zeros.
+/// Translates a read to parts of files and to zeros.
 #[inline]
 pub(crate) fn resolve_read(
     disk: &mut Disk,
@@ -63,7 +63,7 @@ pub(crate) fn resolve_read(
         let Some(layer) = disk.layers.get_mut(number) else {
             return Err(ImageError::new("parent", range.offset(), ImageFault::Missing));
         };
-        // What is behind a parent's end is zeros.
+        // A parent reads as zeros beyond its end.
         let size = layer.image.shape().size.max(range.offset());
         let (range, behind) = range.split_at(size - range.offset());
         if !behind.is_empty() {
@@ -98,7 +98,7 @@ pub(crate) fn resolve_read(
     Ok(Resolved::Ready)
 }
 
-/// Where a write's bytes go.
+/// Translates a write to parts of the disk's own file.
 pub(crate) fn resolve_write(
     disk: &mut Disk,
     request: usize,

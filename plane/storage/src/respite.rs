@@ -1,41 +1,42 @@
-//! When a queue is left alone for a moment although it is known to have more.
+//! Pauses between polls of a queue that probably has more requests.
 //!
-//! A client with many requests under way has answers to take while it asks for more. To look
-//! at its queue as soon as it has asked one thing costs a look for each, and client and
-//! processor get in each other's way at the socket. As long as the client has answers at
-//! hand it does not miss the next ones, and many requests come with one look. A processor
-//! with nothing else to do sleeps meanwhile, and the client wakes nobody.
+//! A client with many requests in flight processes completions while it submits requests. Polling
+//! its queue after each request costs a poll per request, and client and worker contend for the
+//! socket. While the client has completions to process, later ones are not missed, and one poll
+//! returns many requests. A worker without other work sleeps meanwhile, and the client wakes no
+//! thread.
 
 use std::time::Duration;
 
 use suimon_quantity::Time;
 
-/// The shortest respite: some times what it costs to sleep and be woken by a timer.
+/// Shortest pause: a small multiple of the cost of sleeping and of a timer wake-up.
 const SHORTEST: Duration = Duration::from_micros(32);
 
-/// The longest one. So late may a request be taken, once, of a client that changes its ways.
+/// Longest pause. A request of a client that changes its behaviour may be delayed by this time
+/// once.
 const LONGEST: Duration = Duration::from_micros(128);
 
-/// By so much it becomes longer when the client did not miss anything.
+/// Increase of the pause after a pause that did not delay the client.
 const STEP: Duration = Duration::from_micros(8);
 
-/// Turns that bring fewer requests are of clients with few under way, which soon have
-/// taken all their answers. They are not asked whether they have.
+/// Smallest number of requests per poll for a pause. Clients with fewer requests in flight soon
+/// have processed all completions, so their state is not queried.
 const REQUESTS_MIN: usize = 2;
 
-/// A respite is tried at least once in two to the power of this.
+/// Binary logarithm of the largest number of polls between two attempts.
 const PASSES_LOG_MAX: u32 = 10;
 
-/// What a queue's respites have cost its client.
+/// Effect of the pauses on a queue's client.
 #[derive(Debug)]
 pub(crate) struct Respite {
-    /// How long the next one is.
+    /// Length of the next pause.
     length: Duration,
-    /// Whether one has ended, and nothing was seen of the client since.
+    /// True if a pause has ended and the queue was not polled since.
     is_over: bool,
-    /// The shortest ones in a row that were too long.
+    /// Consecutive shortest pauses that delayed the client.
     misses: u32,
-    /// Turns that may begin one before one is tried again.
+    /// Number of polls without a pause until one is tried again.
     passes: u32,
 }
 
@@ -46,9 +47,9 @@ impl Default for Respite {
 }
 
 impl Respite {
-    /// A look has brought so many requests, and `is_all` that was there.
-    /// `has_answers` tells whether the client still has answers to take. Until when the
-    /// queue is left alone; `None` if it is looked at on.
+    /// Accounts for a poll that returned `requests` requests. `is_all`: the queue is empty now.
+    /// `has_answers` returns true if the client has unprocessed completions. Returns the end of the
+    /// pause; `None` if the queue is polled without a pause.
     pub(crate) fn handle_found(
         &mut self,
         now: Time,
@@ -75,12 +76,12 @@ impl Respite {
         Some(now + self.length)
     }
 
-    /// A look has brought nothing: the client is not waiting for anything.
+    /// Accounts for a poll without requests: the client waits for nothing.
     pub(crate) fn handle_nothing(&mut self) {
         self.is_over = false;
     }
 
-    /// What became of the last one.
+    /// Adjusts the length after a pause.
     fn judge(&mut self, has_answers: bool) {
         if has_answers {
             self.misses = 0;

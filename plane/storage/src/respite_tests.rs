@@ -1,4 +1,4 @@
-//! When a queue is left alone, and for how long.
+//! Pauses between polls of a queue, and their length.
 
 use suimon_image::ByteRange;
 use suimon_ports::{DiskOp, DiskOutcome, Expects};
@@ -8,13 +8,13 @@ use crate::fakes::FakeQueue;
 use crate::kinds::KINDS;
 use crate::work_tests::Bench;
 
-/// A client that takes its answers one after another, and asks one thing for each.
+/// Client that processes completions one after another, and submits one request for each.
 struct Client {
     respite: Respite,
     now: Time,
-    /// Requests under way.
+    /// Requests in flight.
     depth: u32,
-    /// What an answer and a request take of it.
+    /// Time of the client for a completion and a request.
     pace: Duration,
 }
 
@@ -23,7 +23,7 @@ impl Client {
         Self { respite: Respite::default(), now: Time::ZERO, depth, pace }
     }
 
-    /// How long it is left alone after a look, and how long of that it has nothing to do.
+    /// Returns the length of the pause after a poll, and how long the client is idle in it.
     fn turn(&mut self, asked: u32) -> [Duration; 2] {
         let has_answers = asked < self.depth;
         let until = self.respite.handle_found(self.now, asked as usize, true, || has_answers);
@@ -32,7 +32,7 @@ impl Client {
         [left_alone, left_alone.saturating_sub(self.pace * self.depth)]
     }
 
-    /// The same of so many turns, each with what was asked since the one before.
+    /// Sums up the given number of turns, each with the requests submitted since the previous one.
     fn turns(&mut self, turns: u32) -> [Duration; 2] {
         let mut sums = [Duration::ZERO; 2];
         let mut asked = self.depth.min(REQUESTS_MIN as u32);
@@ -64,14 +64,14 @@ fn one_with_few_is_left_alone_for_about_as_long_as_they_last() {
 
 #[test]
 fn one_that_waits_for_all_its_answers_is_hardly_ever_left_alone() {
-    // Each look finds all its requests: it had nothing to take.
+    // Each poll finds all requests: the client had no completions to process.
     for depth in [1, 2, 32] {
         let mut client = Client::new(depth, Duration::from_micros(1));
         for _ in 0..1000 {
             assert_eq!(client.turn(depth)[0], Duration::ZERO);
         }
     }
-    // It asks again at once, so that looks find only part of it, and then waits.
+    // The client submits at once, so that polls find only a part of its requests, and then waits.
     let mut client = Client::new(4, Duration::from_micros(1));
     let [left_alone, _] = client.turns(100_000);
     assert!(left_alone < SHORTEST * 150, "{left_alone:?}");
@@ -84,10 +84,10 @@ fn where_one_request_comes_at_a_time_nobody_is_asked() {
         let now = Time::ZERO + LONGEST * turn;
         assert_eq!(respite.handle_found(now, 1, true, || panic!("it was asked")), None);
     }
-    // Behind a respite it matters even then.
+    // After a pause, a single request is evaluated, too.
     let until = respite.handle_found(Time::ZERO, 2, true, || true).unwrap();
     assert!(respite.handle_found(until, 1, true, || true).is_some());
-    // What was not asked in one says nothing of it.
+    // A turn without requests is not evaluated.
     respite.handle_nothing();
     assert_eq!(respite.handle_found(until, 1, true, || panic!("it was asked")), None);
 }
@@ -99,8 +99,8 @@ fn a_queue_that_may_have_more_is_looked_at_on() {
     assert!(respite.handle_found(Time::ZERO, 8, true, || true).is_some());
 }
 
-/// A disk whose only queue costs a system call to look at, and whose client has always
-/// answers to take.
+/// Creates a disk whose only queue costs a system call to poll, and whose client always has
+/// completions to process.
 fn bench() -> Bench {
     let mut queue = FakeQueue::new(8);
     queue.is_polled_by_fd = true;
@@ -109,7 +109,7 @@ fn bench() -> Bench {
     Bench::with_queue(kind, (kind.create)(), 1, 8, queue)
 }
 
-/// Two that are answered without the files.
+/// Submits two requests that complete without file I/O.
 fn ask_two(bench: &mut Bench) {
     let range = ByteRange::new(0, 512).unwrap();
     for tag in [0, 1] {

@@ -1,20 +1,20 @@
-//! Which queues are polled, and whose turn it is.
+//! Polled queues and the order of their polls.
 
-/// Queues that are looked at in a turn, at most. A turn that looked at all of a thousand
-/// would cost more than what it finds. While `n` are polled each of them is looked at at
-/// least once in `2 * (n / QUEUES_PER_TURN + 1)` turns.
+/// Largest number of queues polled per turn. Polling a thousand queues in one turn would cost more
+/// than the requests found. With `n` polled queues, each is polled at least once in `2 * (n /
+/// QUEUES_PER_TURN + 1)` turns.
 pub(crate) const QUEUES_PER_TURN: usize = 64;
 
-/// Queues that are polled, by their numbers, one after another.
+/// Polled queues in their order.
 ///
-/// The turn goes down the list. So what takes the place of a queue that rests is one that
-/// was looked at before it, and is passed over once at most.
+/// The order runs from the end of the list to its start. A queue that replaces a removed one has
+/// been polled before it, and is passed over at most once.
 #[derive(Debug, Default)]
 pub(crate) struct Rotation {
     queues: Vec<usize>,
-    /// Where it was looked last: all before it are to come.
+    /// Position of the last poll: all queues before it follow.
     at: usize,
-    /// How many were looked at in a row that brought nothing.
+    /// Number of consecutive polls without requests.
     fruitless: usize,
 }
 
@@ -27,23 +27,23 @@ impl Rotation {
         self.queues.is_empty()
     }
 
-    /// How many are looked at in a turn.
+    /// Returns the number of queues to poll in a turn.
     pub(crate) fn per_turn(&self) -> usize {
         self.queues.len().min(QUEUES_PER_TURN)
     }
 
-    /// A queue is polled from now on, and was not before.
+    /// Adds a queue that was not polled before.
     pub(crate) fn add(&mut self, queue: usize) {
         self.queues.push(queue);
         self.fruitless = 0;
     }
 
-    /// Only these are polled any more.
+    /// Removes the queues for which `is_polled` returns false.
     pub(crate) fn retain(&mut self, mut is_polled: impl FnMut(usize) -> bool) {
         self.queues.retain(|queue| is_polled(*queue));
     }
 
-    /// Whose turn it is.
+    /// Returns the next queue to poll.
     pub(crate) fn next(&mut self) -> Option<usize> {
         let all = self.queues.len();
         let end = if self.at == 0 { all } else { self.at.min(all) };
@@ -51,21 +51,20 @@ impl Rotation {
         self.queues.get(self.at).copied()
     }
 
-    /// Whether the queue whose turn it was brought something.
+    /// Records whether the last polled queue had requests.
     pub(crate) fn note(&mut self, has_brought: bool) {
         self.fruitless = if has_brought { 0 } else { self.fruitless.saturating_add(1) };
     }
 
-    /// The queue whose turn it was is not polled any more.
+    /// Removes the last polled queue.
     pub(crate) fn rest(&mut self, queue: usize) {
-        // It may have been closed meanwhile.
+        // The queue may have been closed meanwhile.
         if self.queues.get(self.at) == Some(&queue) {
             self.queues.swap_remove(self.at);
         }
     }
 
-    /// Whether something may be in a queue, as far as it was looked: not if each has had its
-    /// turn and brought nothing.
+    /// Returns true if a queue may have requests: false if each was polled and was empty.
     pub(crate) fn may_have_more(&self) -> bool {
         self.fruitless < self.queues.len()
     }
@@ -78,13 +77,13 @@ mod tests {
     use super::*;
     use crate::fakes::Dice;
 
-    /// Whatever comes, rests and is closed, nobody waits for longer than it says.
+    /// For any sequence of additions and removals, no queue waits longer than the bound.
     #[test]
     fn each_has_its_turn_in_time() {
         for seed in 1..200 {
             let mut dice = Dice(seed);
             let mut rotation = Rotation::default();
-            // When each that is polled was looked at last.
+            // Turn of the last poll of each queue.
             let mut polled = BTreeMap::new();
             let (count, rests) = (1 + dice.below(400) as usize, dice.below(4));
             for turn in 0..200 {

@@ -1,4 +1,4 @@
-//! Takes disks out of service and puts them back, while their queues stay.
+//! Suspension and resumption of disks whose queues remain.
 
 use std::io;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use crate::disk::{Disk, DiskLayer, DiskSpec, Layer, NotAdded, Service};
 use crate::work::StorageWork;
 
 impl StorageWork {
-    /// Takes nothing more from a disk's queues, lets what was taken end, and makes durable
-    /// what is not; then [`StorageWork::poll_suspended_disk`] has its images and files. Its
-    /// queues stay. Requests that wait for their store are let through at once, as when a
-    /// disk is closed.
+    /// Suspends a disk: no further requests are taken from its queues, the requests taken end, and
+    /// changes are committed. [`StorageWork::poll_suspended_disk`] then returns the disk's images
+    /// and files. The queues remain. Requests queued for their store begin at once, as when a disk
+    /// is closed.
     pub fn suspend_disk(&mut self, disk: usize) {
         let is_on = |of: &&mut Disk| of.service == Service::On && !of.is_closing;
         let Some(of) = self.disks.get_mut(disk).filter(is_on) else { return };
@@ -22,18 +22,17 @@ impl StorageWork {
         self.end_disk(disk);
     }
 
-    /// A disk that was suspended, by its number. `None`: its metadata could not be made
-    /// durable; it is in service again, and a notice says why.
+    /// Returns a suspended disk by its number. `None` instead of its images: a commit failed; the
+    /// disk is in service again, and a notice states the reason.
     pub fn poll_suspended_disk(&mut self) -> Option<(usize, Option<DiskSpec>)> {
         self.suspended_disks.pop_front()
     }
 
-    /// Goes on with a suspended disk, which may have another size or other images now. Its
-    /// queues must know the size before.
+    /// Resumes a suspended disk, which may have another size or other images now. Its queues must
+    /// have been notified of the size before.
     ///
     /// # Errors
-    /// Its files cannot be used here, there is no such disk, or it is in service; nothing
-    /// was taken.
+    /// The files cannot be used, the disk does not exist, or it is in service. Nothing was changed.
     pub fn resume_disk(&mut self, disk: usize, spec: DiskSpec) -> Result<(), NotAdded> {
         let is_suspended = |of: &Disk| of.service == Service::Suspended && !of.is_closing;
         if !self.disks.get(disk).is_some_and(is_suspended) {
@@ -53,7 +52,7 @@ impl StorageWork {
         self.update_queues(disk);
     }
 
-    /// Reads the disk's queues, or does not, as its state asks.
+    /// Starts or stops reading the disk's queues according to its state.
     pub(crate) fn update_queues(&mut self, disk: usize) {
         let is_stopped = self.disks.get(disk).is_none_or(Disk::is_stopped);
         for queue in self.queues.numbers() {
@@ -67,7 +66,7 @@ impl StorageWork {
         self.look_at_full();
     }
 
-    /// Makes files known to the I/O, all or none.
+    /// Registers files with the I/O, all or none.
     pub(crate) fn take_files(&mut self, spec: DiskSpec) -> Result<Vec<Layer>, NotAdded> {
         if spec.layers.is_empty() {
             return Err(NotAdded { error: io::ErrorKind::InvalidInput.into(), spec });
@@ -82,7 +81,7 @@ impl StorageWork {
                 }
             }
         }
-        // It may come from another processor with what is not committed.
+        // A disk of another worker may have uncommitted changes.
         self.idle_look.is_wanted = true;
         let layers = spec.layers.into_iter().zip(slots).map(|(layer, file)| {
             let can_punch = layer.file.facts().can_punch;
@@ -99,9 +98,8 @@ impl StorageWork {
         DiskSpec { layers: layers.collect() }
     }
 
-    /// Lets go of a disk that is closing or to be suspended, if nothing of it is under way
-    /// and everything is durable. What cannot be made durable is given up after one
-    /// failure if it is closing; if it is to be suspended, it is not.
+    /// Releases a closing or suspending disk if no request is in flight and everything is durable.
+    /// A closing disk is released after one failed commit; a suspending one then stays in service.
     pub(crate) fn end_disk(&mut self, disk_number: usize) {
         let Some(disk) = self.disks.get(disk_number) else { return };
         let is_suspending = disk.service == Service::Suspending && !disk.is_closing;

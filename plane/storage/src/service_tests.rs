@@ -1,4 +1,4 @@
-//! Disks that go out of service and come back, and faults that are told.
+//! Suspension and resumption of disks, and fault notices.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::qos_bench::{Bench as QosBench, Load, MILLISECOND, SECOND as NS, deep,
 use crate::work_tests::{Bench, Model, SECTOR, SIZE, WRITE, close, range};
 use crate::{DiskLayer, DiskSpec, FAULT_EVERY, NOTICES_MAX, StorageNotice};
 
-/// Polls until the disk is out of service; its queue goes on being asked.
+/// Polls until the disk is suspended, while requests are submitted to its queue.
 fn suspend(bench: &mut Bench, model: &mut Model) -> DiskSpec {
     bench.work.suspend_disk(bench.disk);
     for turn in 0..10_000 {
@@ -46,7 +46,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
             continue;
         }
         let spec = suspend(&mut bench, &mut model);
-        // What was taken was answered; what is open was never taken.
+        // Requests taken from the queue have completed; open requests were never taken.
         let open = model.under_way.len() + usize::from(model.flush.is_some());
         assert_eq!(bench.client.lock().unwrap().asks.len(), open);
         for DiskLayer { image, file } in spec.layers {
@@ -56,7 +56,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
             assert!(bench.poll().is_empty(), "it is not in service");
         }
         assert!(bench.work.arm(), "nothing is under way");
-        // Everything that was answered is in the file, which somebody else may open.
+        // All completed writes are in the file, which another process may open.
         let image = (kind.open)(&bench.file.memory());
         let file = Arc::clone(&bench.file) as _;
         let spec = DiskSpec { layers: vec![DiskLayer { image, file }] };
@@ -128,7 +128,7 @@ fn a_disk_that_cannot_be_made_durable_stays_in_service() {
         assert_eq!(bench.notices().len(), 1);
         bench.trouble.lock().unwrap().kind = None;
         assert_eq!(bench.read(range(0, 4096)), [3; 4096]);
-        // Now it can; and what is out of service can be closed.
+        // The commit succeeds now, and a suspended disk can be closed.
         bench.work.suspend_disk(bench.disk);
         let given = (0..1000).find_map(|_| {
             bench.poll();
@@ -187,7 +187,7 @@ fn faults_are_told_now_and_then_and_say_where() {
     let [StorageNotice::DiskFault { offset: Some(12_288), untold: 49, .. }] = &told[..] else {
         panic!("{told:?}");
     };
-    // Nobody fetches them for a year.
+    // The notices are not fetched for a year.
     for _ in 0..2 * NOTICES_MAX {
         bench.now = bench.now + FAULT_EVERY;
         bench.run(DiskOp::Read, range(0, 512), vec![0; 512]);
@@ -195,7 +195,7 @@ fn faults_are_told_now_and_then_and_say_where() {
     assert_eq!(bench.notices().len(), NOTICES_MAX);
 }
 
-/// The file's length when some blocks were written where the writes of others had failed.
+/// Returns the file's length after writes of blocks, with failed writes of other blocks before.
 fn len_after_failures(kind: Kind, failures: u64) -> u64 {
     let mut bench = Bench::new(kind, 1, 64);
     let block = if kind.name == "dynamic VHDX" { 1 << 20 } else { 64 << 10 };
@@ -203,7 +203,7 @@ fn len_after_failures(kind: Kind, failures: u64) -> u64 {
         |bench: &mut Bench, at: u64| bench.run(WRITE, range(at * block, 4096), vec![1; 4096]);
     let flush = |bench: &mut Bench| {
         let outcome = bench.run(DiskOp::Flush, range(0, 0), Vec::new());
-        // What is freed becomes zeros when the flush has been answered.
+        // Freed space reads as zeros after the completion of the flush.
         (0..100).for_each(|_| drop(bench.poll()));
         outcome
     };
@@ -220,7 +220,7 @@ fn len_after_failures(kind: Kind, failures: u64) -> u64 {
     }
     assert_eq!(write(&mut bench, failures), DiskOutcome::Done);
     assert_eq!(flush(&mut bench), DiskOutcome::Done);
-    // What failed is not there.
+    // Failed writes have no effect.
     assert_eq!(bench.read(range(0, 4096)), vec![u8::from(failures == 0); 4096]);
     close(&mut bench);
     bench.file.memory().bytes().len() as u64

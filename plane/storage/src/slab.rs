@@ -1,6 +1,6 @@
-//! Values by small numbers that are used again.
+//! Table of values by small reusable numbers.
 
-/// Values by number. Numbers of values that were taken out are given again.
+/// Table of values by number. Numbers of removed values are reused.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     places: Vec<Option<T>>,
@@ -43,7 +43,7 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// Gives a value up.
+    /// Removes and drops a value.
     #[inline]
     pub(crate) fn free(&mut self, at: usize) {
         if let Some(place) = self.places.get_mut(at).filter(|place| place.is_some()) {
@@ -52,12 +52,12 @@ impl<T> Slab<T> {
         }
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    /// Numbers of places, used and free.
+    /// Returns the numbers of all places, used and free.
     pub(crate) fn numbers(&self) -> core::ops::Range<usize> {
         0..self.places.len()
     }

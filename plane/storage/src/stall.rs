@@ -1,8 +1,8 @@
-//! Stores that do not answer: told of after a while, and not waited for for ever.
+//! Detection of stalled stores, and bounds on waiting for them.
 //!
-//! An operation that a device has not answered cannot be taken back: its memory is the
-//! device's until then. So a disk that stalls keeps its queues and files for as long as it
-//! takes; whoever wants them goes on without them.
+//! An operation that the device has not completed cannot be cancelled: its buffers belong to the
+//! device until then. A stalled disk therefore keeps its queues and files until the operation
+//! completes, and callers continue without them.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -16,20 +16,20 @@ use crate::notices::StorageNotice;
 use crate::plane::{PlaneError, StoragePlane};
 use crate::work::StorageWork;
 
-/// A disk stalls when its store has not answered an operation for so long.
+/// Time without a completion after which a disk counts as stalled.
 pub const STALLED_AFTER: Duration = Duration::from_secs(5);
 
-/// How often it is looked which disks stall, where anything is under way.
+/// Interval of the check for stalled disks while operations are in flight.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How often whoever waits for a disk asks whether it stalls.
+/// Interval at which a caller that waits for a disk checks whether it is stalled.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
-/// How long operations that are under way when a processor ends are waited for.
+/// Longest time to wait for operations in flight when a worker ends.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
 impl StorageWork {
-    /// Since when the oldest operation of each disk has been under way.
+    /// Returns the start of the oldest operation in flight of each disk.
     fn oldest(&self) -> BTreeMap<usize, Time> {
         let moving = self.requests.numbers().filter_map(|number| self.requests.get(number));
         let moving = moving.filter(|request| request.parts > 0);
@@ -49,7 +49,7 @@ impl StorageWork {
         oldest
     }
 
-    /// Tells of disks that stall, and of those that do so no more.
+    /// Emits notices for begins and ends of stalls.
     pub(crate) fn look_for_stalls(&mut self) {
         if self.now < self.stalls_looked + LOOK_EVERY {
             return;
@@ -68,7 +68,7 @@ impl StorageWork {
         }
     }
 
-    /// When stalls are to be looked for although nothing comes and nothing ends.
+    /// Returns the time of the next check for stalled disks.
     pub(crate) fn stalls_deadline(&self) -> Option<Time> {
         let is_due = self.io.under_way() > 0
             || self
@@ -78,7 +78,7 @@ impl StorageWork {
         is_due.then(|| self.stalls_looked + LOOK_EVERY)
     }
 
-    /// For how long a disk has stalled, when that was looked at last.
+    /// Returns how long a disk has stalled, as of the last check.
     pub(crate) fn stalled(&self, disk: usize) -> Option<Duration> {
         self.disks.get(disk)?.stalled
     }
@@ -87,14 +87,14 @@ impl StorageWork {
 impl Drop for StorageWork {
     fn drop(&mut self) {
         if self.io.under_way() > 0 && !self.io.drain(LAST_PATIENCE) {
-            // The system may still use the memory of their requests.
+            // The kernel may still access the buffers of these requests.
             std::mem::forget(std::mem::take(&mut self.queues));
         }
     }
 }
 
 impl StoragePlane {
-    /// Waits for what a processor answers of a disk, unless the disk stalls.
+    /// Blocks until a worker replies to a command for a disk, unless the disk stalls.
     pub(crate) fn wait_for_disk<T>(
         &self,
         disk: DiskId,
@@ -113,13 +113,13 @@ impl StoragePlane {
         }
     }
 
-    /// Returns true if the store of a disk does not answer.
+    /// Returns true if a disk is stalled.
     pub(crate) fn is_stalled(&self, disk: DiskId) -> bool {
         self.disks().iter().any(|view| view.disk == disk && view.stalled.is_some())
     }
 
-    /// Nobody waits any more for a disk that was to be taken from a processor: it is closed
-    /// when its store answers, and its file is free then.
+    /// Closes a disk whose removal from a worker timed out, when its store completes requests. Its
+    /// file is released then.
     pub(crate) fn close_later(
         &self,
         disk: DiskId,

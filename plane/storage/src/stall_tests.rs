@@ -1,4 +1,4 @@
-//! Stores that do not answer, by way of the plane.
+//! Stalled stores in the storage plane.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -13,10 +13,10 @@ use crate::plane_suspend_tests::{DISK, Processors, answer, ask, close};
 use crate::work_tests::WRITE;
 use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, STALLED_AFTER, StoragePlane};
 
-/// The other disk of the same processor, whose store answers.
+/// Other disk of the same worker, whose store works.
 const OTHER: DiskId = DiskId(4);
 
-/// I/O that goes wrong as it is told.
+/// I/O with controllable faults.
 #[derive(Default)]
 struct Source(Arc<Mutex<Trouble>>);
 
@@ -29,7 +29,7 @@ impl FileIoSource for Source {
 }
 
 impl Source {
-    /// The file that was opened first answers no more, or does again.
+    /// Stalls or resumes the file that was opened first.
     fn stall(&self, stalls: bool) {
         self.0.lock().unwrap().stalled_file = stalls.then_some(FileSlot(0));
     }
@@ -48,7 +48,7 @@ fn add(plane: &StoragePlane, disk: DiskId) -> (Arc<FakeFile>, Arc<Mutex<Client>>
     (file, client)
 }
 
-/// What is told of stalls next.
+/// Returns the next stall notice.
 fn stall(plane: &StoragePlane) -> (DiskId, bool, Duration) {
     let deadline = Instant::now() + Duration::from_secs(90);
     loop {
@@ -114,7 +114,7 @@ fn a_disk_that_stalls_is_not_waited_for_and_is_closed_when_its_store_answers() {
     drop(processors);
 }
 
-/// A ring of a disk that stalls, which was requested back and is not back.
+/// Creates a ring of a stalled disk that is being detached.
 fn with_ring_requested_back(
     plane: &StoragePlane,
     client: &Mutex<Client>,
@@ -126,7 +126,7 @@ fn with_ring_requested_back(
     detaching
 }
 
-/// A connection of a client, and its other side.
+/// Creates a client's connection, and the client's side of it.
 fn connection() -> (FakeQueue, Arc<Mutex<Client>>) {
     let queue = FakeQueue::new(4);
     queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
@@ -142,7 +142,7 @@ fn a_ring_that_a_stalled_disk_has_not_given_back_keeps_nobody_from_the_disk() {
     let (_, client) = add(&plane, DISK);
     source.stall(true);
     let mut detaching = with_ring_requested_back(&plane, &client);
-    // Another thread waits for it for as long as the store stalls.
+    // Another thread waits for the disk while the store stalls.
     let waiting = {
         let plane = plane.clone();
         std::thread::spawn(move || plane.detach(DISK, 0))
@@ -176,8 +176,8 @@ fn a_ring_of_a_disk_that_ends_while_it_stalls_is_not_waited_for() {
     drop(processors);
 }
 
-/// What the request of the ring that goes back has left behind is completed on the disk's old
-/// processor; the new one gets the disk without the ring.
+/// A request of the detached ring completes on the disk's old worker; the new worker gets the disk
+/// without the ring.
 #[test]
 fn a_ring_that_was_requested_back_does_not_move_with_its_disk() {
     let source = Arc::new(Source::default());
@@ -198,7 +198,7 @@ fn a_ring_that_was_requested_back_does_not_move_with_its_disk() {
         let plane = plane.clone();
         std::thread::spawn(move || plane.move_disk(DISK, to))
     };
-    // Until the disk is on its way.
+    // Until the move has begun.
     while plane.record(DISK).unwrap().owner.try_lock().is_ok() {
         assert!(Instant::now() < deadline, "it is not moved");
         std::thread::yield_now();

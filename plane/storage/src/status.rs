@@ -1,4 +1,4 @@
-//! Tells how a disk's bytes are allocated, through its layers.
+//! Block status queries: allocation of a disk's bytes through its layers.
 
 use suimon_image::{ByteRange, Extent, ImageError, Place};
 use suimon_ports::{AllocatedExtent, Allocation, DiskOutcome};
@@ -8,19 +8,19 @@ use crate::request::Request;
 use crate::resolve::obstacle;
 use crate::work::StorageWork;
 
-/// Extents that are told at once at most; who wants to know more asks again.
+/// Largest number of extents in a reply; clients query the rest separately.
 pub(crate) const EXTENTS_MAX: usize = 256;
 
-/// What an image is asked for at once, in bytes: it tells every extent of it.
+/// Bytes of one query to an image, which returns every extent of the range.
 const STEP_BYTES: u64 = 16 << 20;
 
-/// How often it is asked for one request at most.
+/// Largest number of queries to images for one request.
 const STEPS_MAX: usize = 1024;
 
 impl StorageWork {
-    /// Tells a request's queue how its range is allocated, from its beginning on and as far
-    /// as that was found out, and answers it. `false`: something must happen first, and it
-    /// was put back in front of those that wait.
+    /// Reports the allocation of a request's range to its queue, from the beginning of the range as
+    /// far as known, and completes the request. Returns false if the request must wait for metadata
+    /// or a commit; it is then the first of the disk's parked requests.
     pub(crate) fn tell_status(&mut self, number: usize, is_first_only: bool) -> bool {
         let Some(&Request { disk: disk_number, queue, tag, range, .. }) = self.requests.get(number)
         else {
@@ -34,8 +34,8 @@ impl StorageWork {
         } else {
             ask_images(disk, range, &mut found)
         };
-        // What was found is an answer, so that whoever asks gets on even where an image
-        // keeps less of its metadata in memory than the range has.
+        // A partial result is a valid reply, so that a client makes progress even if an image keeps
+        // less metadata in memory than the range has.
         match met {
             Err(error) if found.extents.is_empty() => {
                 self.answer_refused(number, &error);
@@ -56,14 +56,14 @@ impl StorageWork {
     }
 }
 
-/// What was found out, in the order of the disk.
+/// Extents found so far, in the order of the disk.
 pub(crate) struct Found {
     pub(crate) extents: Vec<AllocatedExtent>,
     pub(crate) max: usize,
 }
 
 impl Found {
-    /// Adds bytes behind the others. `false`: it has enough, and they were left out.
+    /// Appends bytes. Returns false if the limit is reached and the bytes were not appended.
     fn push(&mut self, allocation: Allocation, len: u64) -> bool {
         let count = self.extents.len();
         match self.extents.last_mut() {
@@ -76,14 +76,14 @@ impl Found {
     }
 }
 
-/// Asks the file of a disk that is linear.
+/// Queries the file of a linear disk.
 pub(crate) fn ask_file(
     disk: &mut Disk,
     range: ByteRange,
     found: &mut Found,
 ) -> Result<(), ImageError> {
     let layer = disk.own();
-    // Whether it is one of the disk is for the image to say.
+    // The image checks the range.
     layer.image.locate(range, &mut Vec::new())?;
     let start = layer.image.linear_offset().unwrap_or(0);
     let mut rest = range;
@@ -91,7 +91,7 @@ pub(crate) fn ask_file(
         let Some(of_file) = ByteRange::new(start.saturating_add(rest.offset()), rest.len()) else {
             break;
         };
-        // What cannot be found out is data, which is always true enough.
+        // Unknown allocation is reported as data, which is always permitted.
         let all = AllocatedExtent { allocation: Allocation::Data, len: rest.len() };
         let AllocatedExtent { allocation, len } = layer.source.allocation(of_file).unwrap_or(all);
         let len = len.clamp(1, rest.len());
@@ -106,7 +106,7 @@ pub(crate) fn ask_file(
     Ok(())
 }
 
-/// Asks the images, from the disk's own on; what is in any of them is data.
+/// Queries the images, starting with the disk's own. Bytes present in any of them are data.
 pub(crate) fn ask_images(
     disk: &mut Disk,
     range: ByteRange,
@@ -135,14 +135,14 @@ pub(crate) fn ask_images(
     Ok(None)
 }
 
-/// What is still to be told.
+/// Range still to be reported.
 enum Open {
     Known(Allocation, u64),
-    /// What this layer has.
+    /// Range to query from this layer.
     Ask(usize, ByteRange),
 }
 
-/// Puts what a layer has of a range on the stack, the first on top.
+/// Pushes the extents of a range in a layer onto the stack, the first extent on top.
 fn ask_image(
     disk: &mut Disk,
     number: usize,
@@ -150,11 +150,11 @@ fn ask_image(
     open: &mut Vec<Open>,
 ) -> Result<Option<Obstacle>, ImageError> {
     let Some(layer) = disk.layers.get_mut(number) else {
-        // Reading it fails; that is told when it is read.
+        // Reading the range fails; the error is reported then.
         open.push(Open::Known(Allocation::Data, range.len()));
         return Ok(None);
     };
-    // What is behind a parent's end is zeros.
+    // A parent reads as zeros beyond its end.
     let size = layer.image.shape().size.max(range.offset());
     let (range, behind) = range.split_at(size - range.offset());
     let mut extents: Vec<Extent> = Vec::new();

@@ -1,4 +1,4 @@
-//! How a disk is allocated, against what each of its bytes is.
+//! Allocation of a disk, compared with the state of each of its sectors.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::status::{EXTENTS_MAX, Found, ask_file, ask_images};
 
 const SECTOR: u64 = 512;
 
-/// An image that says where each sector is, and knows only some of its metadata.
+/// Image with a state per sector that has only a part of its metadata in memory.
 struct Sectors {
     places: Vec<Place>,
-    /// From this sector on it wants to read metadata.
+    /// First sector for which metadata must be read.
     known: usize,
 }
 
@@ -81,7 +81,7 @@ fn found(max: usize) -> Found {
     Found { extents: Vec::new(), max }
 }
 
-/// What each sector is that was told of.
+/// Returns the reported state of each sector.
 fn told(found: &Found) -> Vec<Allocation> {
     let each = |of: &suimon_ports::AllocatedExtent| {
         vec![of.allocation; usize::try_from(of.len / SECTOR).unwrap()]
@@ -115,7 +115,7 @@ fn what_any_layer_has_is_data_and_what_is_behind_a_parent_is_none() {
                     Some(Place::Zero) | None => return Allocation::Hole,
                 }
             }
-            // A parent that is missing.
+            // A missing parent.
             Allocation::Data
         };
         let images = layers.iter().map(|places| {

@@ -1,4 +1,4 @@
-//! A store on a processor: who decides when its requests go, and what waits for that.
+//! A store on a worker: the worker's role in its scheduling, and its queued requests.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,44 +14,44 @@ use suimon_storage_qos::{
 
 use crate::ended::Ended;
 
-/// Requests of a queue that wait for their store at most, if all queues of the store can
-/// have so many. What comes more stays in the queue.
+/// Largest number of queued requests per disk queue, if the store's limit permits as many for each
+/// queue. Further requests stay in the disk queue.
 const WAITING_PER_QUEUE_MAX: u32 = 64;
 
-/// How a processor takes part in a store.
+/// Role of a worker in the scheduling of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreRole {
-    /// No other processor has disks of it.
+    /// Only worker with disks of the store. It has the scheduler to itself.
     Sole,
-    /// Its budget is here, and others borrow from it.
+    /// Worker that holds the budget of the store; other workers borrow from the budget.
     Home,
-    /// Its budget is on this processor.
+    /// Borrows from the budget, which this worker holds.
     Away(ProcessorId),
 }
 
-/// What a store does on a processor.
+/// Status of a store on a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreStatus {
-    /// How the processor takes part. Until it has been settled what other processors
-    /// have, one that is to be alone is [`StoreRole::Home`].
+    /// Role of the worker. While grants of other workers are outstanding, a worker that is to
+    /// become the only one is [`StoreRole::Home`].
     pub role: StoreRole,
-    /// This processor's requests that wait.
+    /// Requests of this worker that are queued for the store.
     pub waiting: u32,
-    /// This processor's requests that were let go and not answered.
+    /// Requests of this worker that were dispatched and have not completed.
     pub under_way: u32,
-    /// Requests of all workers in the device, as far as they were reported; 0 where the budget is
-    /// elsewhere, as the next two.
+    /// Requests of all workers in the device, as reported by the workers. 0 if another worker holds
+    /// the budget, like the next two fields.
     pub in_flight: u32,
-    /// Requests that the device may have.
+    /// Largest number of requests in the device.
     pub depth: u32,
-    /// What the device takes for a request, in nanoseconds.
+    /// Mean device latency of a request in nanoseconds.
     pub latency_ns: u64,
-    /// What the store did when requests last waited for it; `None` where the budget is
-    /// elsewhere.
+    /// Capacity estimate from the last time when requests were queued for the store; `None` if
+    /// another worker holds the budget.
     pub estimate: Option<CapabilityEstimate>,
 }
 
-/// Who decides.
+/// Scheduling of a store on this worker.
 pub(crate) enum Mode {
     Sole(Box<Recorded<StoreScheduler>>),
     Home {
@@ -62,12 +62,12 @@ pub(crate) enum Mode {
         home: ProcessorId,
         own: Box<Borrower>,
     },
-    /// Only while one becomes another.
+    /// Placeholder during a change of the mode.
     Between,
 }
 
 impl Mode {
-    /// What borrows for this processor, where several use the store.
+    /// Returns the borrower of this worker; `None` if no other worker uses the store.
     #[inline(never)]
     fn borrower(&mut self) -> Option<&mut Borrower> {
         match self {
@@ -77,40 +77,41 @@ impl Mode {
     }
 }
 
-/// A store on a processor.
+/// Store on a worker.
 pub(crate) struct StoreUse {
     pub(crate) id: StoreId,
     pub(crate) spec: StoreSpec,
     pub(crate) mode: Mode,
-    /// No other processor uses it any more, or is to.
+    /// True if this worker is to become the only one that uses the store.
     pub(crate) is_to_be_sole: bool,
-    /// It is removed when nothing of it is left here.
+    /// True if the store is to be removed from this worker when nothing of it is left.
     pub(crate) is_leaving: bool,
-    /// Disks and queues of it on this processor.
+    /// Disks and queues of the store on this worker.
     pub(crate) disks: u32,
     queues: u32,
-    /// Requests of each queue that may wait.
+    /// Largest number of queued requests per disk queue.
     pub(crate) each: u32,
-    /// Requests that wait here, and what is [`StoreUse::owed`].
+    /// Queued requests of this worker, including those in [`StoreUse::owed`].
     pub(crate) waiting: u32,
-    /// Requests that were let go and not answered.
+    /// Requests that were dispatched and have not completed.
     pub(crate) under_way: u32,
-    /// What the scheduler has yet to hear of, where this processor has the store to itself: it does
-    /// before it is asked what goes next.
+    /// Completions not yet passed to the scheduler, in [`Mode::Sole`]. Passed before the next poll
+    /// of the scheduler.
     ended: Ended,
-    /// Bytes of requests that were let through out of turn, and are paid for when their
-    /// turn comes; oldest first. As long as there are any, they are all that waits, or
-    /// before all that waits, of the disk in this slot.
+    /// Bytes of requests that began without waiting for the scheduler. Each is charged when the
+    /// scheduler dispatches its placeholder; oldest first. Placeholders are the first of the slot's
+    /// requests in the scheduler's queue, or all of them.
     pub(crate) owed: BTreeMap<DiskSlot, VecDeque<u32>>,
-    /// Queues that are not read because as many requests wait as may wait.
+    /// Disk queues not read because the store has no room for further queued requests.
     pub(crate) starved: VecDeque<usize>,
-    /// Something came since it was looked at.
+    /// True if a request arrived since the last observation.
     is_used: bool,
     observed: Time,
 }
 
 impl StoreUse {
-    /// Recorded where there is somewhere to.
+    /// Creates a store in the given role. Decisions of its scheduler are recorded if there is a
+    /// sink.
     pub(crate) fn new(
         now: Time,
         id: StoreId,
@@ -148,8 +149,8 @@ impl StoreUse {
         Box::new(borrower(&self.spec))
     }
 
-    /// A disk's request came; `tag` is the disk's number. In line, as is what is told of an answer: each
-    /// is called in one place, for every request.
+    /// Submits a disk's request; `tag` identifies the disk. Inlined, as is the completion: each has
+    /// a single call that all requests pass.
     #[inline(always)]
     pub(crate) fn submit(
         &mut self,
@@ -174,8 +175,7 @@ impl StoreUse {
         submitted
     }
 
-    /// Requests of a disk came at once, of so many bytes each. `None`: each is to be submitted by
-    /// itself.
+    /// Submits several requests of a disk. Returns `None` if each must be submitted separately.
     #[inline]
     pub(crate) fn submit_together(
         &mut self,
@@ -192,7 +192,7 @@ impl StoreUse {
         Some(of)
     }
 
-    /// What goes next.
+    /// Returns the next action of the scheduler or borrower.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time) -> Next {
         match &mut self.mode {
@@ -201,8 +201,8 @@ impl StoreUse {
         }
     }
 
-    /// A request that was let go was answered. `is_alone`: nothing else of its queue is under way that
-    /// could end in this turn, so it need not be collected.
+    /// Accounts for the completion of a dispatched request. `is_alone`: no other request of its
+    /// queue is in flight, so the completion need not be collected with others of this turn.
     #[inline(always)]
     pub(crate) fn handle_answered(
         &mut self,
@@ -221,7 +221,7 @@ impl StoreUse {
         }
     }
 
-    /// The scheduler hears of all that ended.
+    /// Passes all collected completions to the scheduler.
     #[inline]
     pub(crate) fn tell_ended(&mut self, now: Time) {
         if let Mode::Sole(scheduler) = &mut self.mode {
@@ -229,7 +229,7 @@ impl StoreUse {
         }
     }
 
-    /// This processor's worker was runnable and not running while a disk had requests.
+    /// Adds time in which this worker was runnable and not running while a disk had requests.
     pub(crate) fn handle_unscheduled(&mut self, now: Time, of: Unscheduled) {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.handle_unscheduled(of),
@@ -241,7 +241,7 @@ impl StoreUse {
         }
     }
 
-    /// A request in flight of a disk enters another phase.
+    /// Moves one request in flight of a disk to another phase.
     pub(crate) fn handle_phase(&mut self, now: Time, slot: DiskSlot, from: Phase, to: Phase) {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.handle_phase(now, slot, from, to),
@@ -265,7 +265,8 @@ impl StoreUse {
         }
     }
 
-    /// Something that waits was let go: whether it was only owed.
+    /// Accounts for a dispatch. Returns true if it was the placeholder of a request that has
+    /// already begun.
     #[inline]
     pub(crate) fn handle_let_go(&mut self, now: Time, slot: DiskSlot) -> bool {
         self.waiting = self.waiting.saturating_sub(1);
@@ -283,34 +284,34 @@ impl StoreUse {
         true
     }
 
-    /// So many queues came, or went.
+    /// Adjusts the number of disk queues by `count`.
     pub(crate) fn add_queues(&mut self, count: i32) {
         self.queues = self.queues.saturating_add_signed(count);
         let each = self.spec.waiting_max / self.queues.max(1);
         self.each = each.clamp(1, WAITING_PER_QUEUE_MAX);
     }
 
-    /// Whether a slot's disk owes for what was let through out of turn.
+    /// Returns true if the slot's disk has requests that began without being charged.
     #[inline]
     pub(crate) fn is_owed(&self, slot: DiskSlot) -> bool {
         !self.owed.is_empty() && self.owed.contains_key(&slot)
     }
 
-    /// Requests that may come, from all queues together.
+    /// Returns the number of requests that can be queued, from all disk queues together.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         self.spec.waiting_max.saturating_sub(self.waiting) as usize
     }
 
-    /// Whether so many may come, of whichever disks.
+    /// Returns true if this number of requests can be queued, regardless of their disks.
     pub(crate) fn has_room(&self, requests: usize) -> bool {
         self.owed.is_empty() && requests <= self.room()
     }
 
-    /// When something may go, or must be told, although nothing comes and nothing ends.
+    /// Returns the time of the next dispatch or report that is due without another event.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let lets_go = match &self.mode {
-            // What waits may go for what ended.
+            // Queued requests may be dispatched after the collected completions.
             Mode::Sole(_) if self.waiting > 0 && !self.ended.is_empty() => Some(Time::ZERO),
             Mode::Sole(scheduler) if self.waiting > 0 => scheduler.next_deadline(),
             Mode::Sole(_) | Mode::Between => None,
@@ -332,7 +333,7 @@ impl StoreUse {
         self.is_used || in_flight > 0 || self.waiting > 0
     }
 
-    /// Looks at what was delivered, if it is time to.
+    /// Samples delivered operations if due, and returns events.
     pub(crate) fn observe(&mut self, now: Time) -> Vec<Event> {
         if now < self.observed + SAMPLE || !self.is_busy() {
             return Vec::new();
@@ -346,7 +347,7 @@ impl StoreUse {
         }
     }
 
-    /// What a disk gets, where the budget is.
+    /// Returns the state of a disk; `None` if another worker holds the budget.
     pub(crate) fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
         match &self.mode {
             Mode::Sole(scheduler) => scheduler.view(now, slot),
@@ -373,8 +374,8 @@ impl StoreUse {
         StoreStatus { role, waiting, under_way, in_flight, depth, latency_ns, estimate }
     }
 
-    /// Carries out a step of a change. Whether requests of a slot that wait here will not
-    /// be let go any more; they are not counted as waiting.
+    /// Applies a step of a change. Returns true if queued requests of a slot will not be dispatched
+    /// any more; the caller removes them from `waiting`.
     pub(crate) fn apply(&mut self, now: Time, change: Change) -> bool {
         self.tell_ended(now);
         match &mut self.mode {
@@ -394,17 +395,17 @@ impl StoreUse {
         true
     }
 
-    /// Whether a disk's place is known.
+    /// Returns true if the slot has a disk.
     pub(crate) fn has(&self, slot: DiskSlot) -> bool {
         match &self.mode {
             Mode::Sole(scheduler) => scheduler.disk(slot).is_some(),
             Mode::Home { budget, .. } => budget.disk(slot).is_some(),
-            // Its home knows.
+            // Only the worker that holds the budget can check.
             Mode::Away { .. } | Mode::Between => true,
         }
     }
 
-    /// Requests of a disk will come here.
+    /// Prepares for requests of a disk on this worker.
     pub(crate) fn expect(&mut self, slot: DiskSlot) {
         if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
             own.add(slot);
@@ -412,7 +413,7 @@ impl StoreUse {
     }
 }
 
-/// What was recorded is handed on.
+/// Flushes the recording of the scheduler.
 impl Drop for StoreUse {
     fn drop(&mut self) {
         match &mut self.mode {
@@ -427,7 +428,7 @@ fn borrower(spec: &StoreSpec) -> Borrower {
     Borrower::new(spec.normalization, spec.waiting_max)
 }
 
-/// What a change means to a processor that borrows.
+/// Applies a change to the borrower.
 fn follow(own: &mut Borrower, change: Change) {
     match change {
         Change::Disk { slot, .. } => own.add(slot),

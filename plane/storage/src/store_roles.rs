@@ -1,5 +1,5 @@
-//! Roles of a worker in a store: how the store's budget is shared, moves between workers, and is taken
-//! back.
+//! Roles of a worker in a store: sharing of the store's budget, moves of the budget between
+//! workers, and return to a single worker.
 
 use suimon_quantity::{ProcessorId, Time};
 use suimon_recording::Recorded;
@@ -10,7 +10,7 @@ use crate::mail::{Outbox, StorageMail};
 use crate::store::{Mode, StoreUse};
 
 impl StoreUse {
-    /// Tells the budget what happened here, and hears what it lends.
+    /// Reports this worker's requests to the budget, and applies the budget's grants.
     pub(crate) fn exchange(&mut self, now: Time, me: ProcessorId, outbox: &mut Outbox) {
         match &mut self.mode {
             Mode::Sole(_) | Mode::Between => return,
@@ -45,7 +45,7 @@ impl StoreUse {
         self.settle(now);
     }
 
-    /// Becomes the only one, if nobody else has anything any more.
+    /// Ends sharing if no other worker has requests or grants.
     fn settle(&mut self, now: Time) {
         if !self.is_to_be_sole {
             return;
@@ -59,7 +59,7 @@ impl StoreUse {
         }
     }
 
-    /// Takes part in another way from now on.
+    /// Sets the worker's role.
     pub(crate) fn set_role(
         &mut self,
         now: Time,
@@ -80,7 +80,7 @@ impl StoreUse {
         }
         self.share(now, me);
         let StoreRole::Away(to) = role else { return };
-        // What happened here is told to the budget before it goes.
+        // Reports what happened on this worker before the budget moves.
         self.exchange(now, me, outbox);
         self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Home { budget, own } => {
@@ -92,16 +92,16 @@ impl StoreUse {
         };
     }
 
-    /// The budget has its home here from now on.
+    /// Takes over the budget.
     pub(crate) fn take_budget(&mut self, budget: Box<Recorded<StoreBudget>>) {
         self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Away { own, .. } => Mode::Home { budget, own },
-            // A store has one budget: what is here stays.
+            // A store has one budget, so the present one is kept.
             other => other,
         };
     }
 
-    /// Others may borrow from what was one processor's.
+    /// Converts the worker's own scheduler to a budget from which other workers can borrow.
     fn share(&mut self, now: Time, me: ProcessorId) {
         self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Sole(scheduler) => {
@@ -113,7 +113,7 @@ impl StoreUse {
         };
     }
 
-    /// It is to go.
+    /// Prepares the removal of the store from this worker.
     pub(crate) fn leave(&mut self) {
         self.is_leaving = true;
         if let Mode::Home { own, .. } | Mode::Away { own, .. } = &mut self.mode {
@@ -121,7 +121,7 @@ impl StoreUse {
         }
     }
 
-    /// Whether nothing of it is left here.
+    /// Returns true if nothing of the store is left on this worker.
     pub(crate) fn is_over(&self) -> bool {
         let is_settled = match &self.mode {
             Mode::Away { own, .. } => own.is_settled(),

@@ -1,4 +1,4 @@
-//! The stores of a processor, as the control plane sees them.
+//! Stores of a worker, as controlled by the control plane.
 
 use std::sync::Arc;
 
@@ -11,18 +11,19 @@ use crate::store::{StoreRole, StoreStatus, StoreUse};
 use crate::work::StorageWork;
 
 impl StorageWork {
-    /// Says which processor this is; 0 until then. To be said before there are stores.
+    /// Sets the worker's identifier; initially 0. Called before stores are added.
     pub fn set_processor(&mut self, processor: ProcessorId) {
         self.processor = processor;
     }
 
-    /// Where what stores' schedulers decide is recorded. To be said before there are stores.
+    /// Sets the sink for the recording of scheduler decisions. Called before stores are added.
     pub fn set_recording(&mut self, sink: Option<Arc<dyn Sink>>) {
         self.recording = sink;
     }
 
-    /// Takes a store, or takes it again while it is being let go of. With [`StoreRole::Sole`] or [`StoreRole::Home`] its budget is new and
-    /// here; there must be no other. All processors say the same of it. `false`: it is here
+    /// Adds a store, or keeps one that is being removed. With [`StoreRole::Sole`] or
+    /// [`StoreRole::Home`], a new budget is created on this worker; there must be no other. The
+    /// caller gives consistent roles to all workers. Returns false if the store is on this worker
     /// already.
     pub fn add_store(
         &mut self,
@@ -44,17 +45,17 @@ impl StorageWork {
         true
     }
 
-    /// Changes how the processor takes part in a store; nothing that was charged is
-    /// forgotten, and what waits goes on waiting.
+    /// Changes the worker's role in a store. All charges are kept, and queued requests remain
+    /// queued.
     ///
-    /// - To [`StoreRole::Home`] before another processor takes its first disk of the
-    ///   store, with [`StoreRole::Away`].
-    /// - To [`StoreRole::Sole`] when no other processor has the store any more. It takes
-    ///   effect when everything that was lent has come back.
-    /// - From the home to [`StoreRole::Away`]: the budget goes to the processor that is
-    ///   named, which becomes its home by receiving it. The others are told likewise.
+    /// - To [`StoreRole::Home`] before another worker adds its first disk of the store with
+    ///   [`StoreRole::Away`].
+    /// - To [`StoreRole::Sole`] when no other worker has the store any more. Takes effect when all
+    ///   grants have been returned.
+    /// - From the holder of the budget to [`StoreRole::Away`]: the budget is sent to the given
+    ///   worker, which holds it from its receipt on. The other workers get the same role.
     ///
-    /// `false`: there is no such store here.
+    /// Returns false if the store is not on this worker.
     pub fn set_store_role(&mut self, now: Time, store: StoreId, role: StoreRole) -> bool {
         let Some(number) = self.store_number(store) else { return false };
         let Some(of) = self.stores.get_mut(number) else { return false };
@@ -62,9 +63,10 @@ impl StorageWork {
         true
     }
 
-    /// Lets go of a store: at once, or when what it lent has been returned and what its
-    /// disks owe is paid; [`StorageWork::store_status`] tells. Not from its home while other
-    /// processors have it. `false`: it has disks here, or is not here.
+    /// Removes a store: at once, or when its grants were returned and its disks' requests are
+    /// charged; see [`StorageWork::store_status`]. Must not be called for the holder of the budget
+    /// while other workers have the store. Returns false if the store has disks on this worker, or
+    /// is not on it.
     pub fn remove_store(&mut self, store: StoreId) -> bool {
         let number = self.store_number(store);
         let Some(of) = number.and_then(|number| self.stores.get_mut(number)) else { return false };
@@ -76,8 +78,8 @@ impl StorageWork {
         true
     }
 
-    /// Carries out a step of a change of a store, on each processor that has the store. A
-    /// disk that is removed while it has requests has no limits any more.
+    /// Applies a step of a change of a store. Called on each worker that has the store. A disk that
+    /// is removed while it has requests has no limits any more.
     pub fn apply(&mut self, now: Time, store: StoreId, change: Change) {
         self.now = self.now.max(now);
         let Some(number) = self.store_number(store) else { return };
@@ -96,15 +98,15 @@ impl StorageWork {
         self.resume_place(place);
     }
 
-    /// What a store does here.
+    /// Returns the status of a store on this worker.
     #[must_use]
     pub fn store_status(&self, store: StoreId) -> Option<StoreStatus> {
         let number = self.store_number(store)?;
         self.stores.get(number).map(StoreUse::status)
     }
 
-    /// What a disk gets of a store, whichever processor has it; `None` where the store's
-    /// budget is not.
+    /// Returns the state of a store's disk on any worker; `None` if another worker holds the
+    /// budget.
     #[must_use]
     pub fn disk_view(&self, now: Time, store: StoreId, slot: DiskSlot) -> Option<DiskFlow> {
         self.stores.get(self.store_number(store)?)?.view(now, slot)
@@ -115,7 +117,7 @@ impl StorageWork {
         self.stores.numbers().find(is_it)
     }
 
-    /// Lets go of stores that are to be, and of which nothing is left here.
+    /// Removes leaving stores of which nothing is left on this worker.
     pub(crate) fn end_stores(&mut self) {
         for number in self.stores.numbers() {
             if self.stores.get(number).is_some_and(|of| of.is_leaving && of.is_over()) {

@@ -1,52 +1,52 @@
-//! What a disk has done.
+//! Counters of a disk's requests.
 
 use suimon_ports::{DiskOp, DiskOutcome};
 use suimon_quantity::Time;
 
 use crate::latency::{Latencies, LatencyCounts};
 
-/// Requests of one kind that were answered.
+/// Counters of completed requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpTally {
-    /// How many.
+    /// Number of completed requests.
     pub requests: u64,
-    /// Bytes of their ranges.
+    /// Bytes of the requests' ranges.
     pub bytes: u64,
-    /// How many of them were not carried out.
+    /// Number of requests that failed.
     pub failed: u64,
-    /// Time from when each was taken until it was answered, in nanoseconds, in sum.
+    /// Sum of the times from receipt to completion, in nanoseconds.
     pub latency_ns: u64,
-    /// The same of most of them.
+    /// Percentiles of these times.
     pub latencies: Latencies,
 }
 
-/// What a disk has done since it was added.
+/// Counters of a disk since it was added to its worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskTally {
-    /// Reads.
+    /// Read requests.
     pub reads: OpTally,
-    /// Writes.
+    /// Write requests.
     pub writes: OpTally,
-    /// Flushes; their bytes are 0.
+    /// Flush requests; their bytes are 0.
     pub flushes: OpTally,
-    /// Discards and zeros.
+    /// Discards and writes of zeros.
     pub discards: OpTally,
-    /// Questions of how bytes are allocated; their bytes are those asked about.
+    /// Queries of the allocation; their bytes are the bytes queried.
     pub statuses: OpTally,
     /// Commits of the image's metadata.
     pub commits: u64,
 }
 
 impl DiskTally {
-    /// Time from when each read, write, flush and discard was taken until it was answered,
-    /// in nanoseconds, in sum.
+    /// Returns the sum of the times from receipt to completion of reads, writes, flushes and
+    /// discards, in nanoseconds.
     #[must_use]
     pub const fn latency_ns(&self) -> u64 {
         let own = self.reads.latency_ns.saturating_add(self.writes.latency_ns);
         own.saturating_add(self.flushes.latency_ns).saturating_add(self.discards.latency_ns)
     }
 
-    /// Requests of any kind that were not carried out.
+    /// Returns the number of failed requests of any kind.
     #[must_use]
     pub const fn failed(&self) -> u64 {
         self.reads.failed
@@ -57,7 +57,7 @@ impl DiskTally {
     }
 }
 
-/// Counts of one kind.
+/// Counters and latencies of one kind of request.
 #[derive(Debug, Default)]
 struct OpCounts {
     tally: OpTally,
@@ -70,7 +70,7 @@ impl OpCounts {
     }
 }
 
-/// What a disk has done, as it is counted: 16 KB.
+/// Counters and latencies of a disk: 16 KB.
 #[derive(Debug, Default)]
 pub(crate) struct DiskCounts {
     reads: OpCounts,
@@ -82,7 +82,7 @@ pub(crate) struct DiskCounts {
 }
 
 impl DiskCounts {
-    /// Requests that may have changed the disk.
+    /// Returns the number of requests that may have changed the disk.
     pub(crate) const fn changes(&self) -> u64 {
         self.writes.tally.requests + self.discards.tally.requests
     }

@@ -1,27 +1,27 @@
-//! What an operation on a file was for.
+//! Tokens of I/O operations.
 
-/// What an operation on a file was for.
+/// Purpose of an I/O operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Part of the request with this number, at this page of the file; the last page
-    /// stands for all behind it.
+    /// Part of the request with this number, at this page of the file. The last page represents all
+    /// pages from it on.
     Part(usize, u64),
-    /// Metadata that the disk with this number asked for.
+    /// Metadata read of the disk with this number.
     Metadata(usize),
-    /// A step of that disk's commit.
+    /// Commit step of the disk with this number.
     Commit(usize),
 }
 
-/// Bytes of a page, as a power of two.
+/// Binary logarithm of the bytes of a page.
 pub(crate) const PAGE_SHIFT: u32 = 12;
 
 impl Purpose {
     const KIND_SHIFT: u32 = 62;
     const PAGE: u32 = 24;
-    /// The last page that can be told: files of a petabyte.
+    /// Largest page number: files of a petabyte.
     pub(crate) const PAGE_MAX: u64 = (1 << (Self::KIND_SHIFT - Self::PAGE)) - 1;
 
-    /// Part of a request, at this offset of the file.
+    /// Returns the purpose for a part of a request at this file offset.
     pub(crate) fn part(request: usize, offset: u64) -> Self {
         Self::Part(request, (offset >> PAGE_SHIFT).min(Self::PAGE_MAX))
     }
@@ -37,7 +37,7 @@ impl Purpose {
     }
 
     pub(crate) fn of(token: u64) -> Self {
-        // It has 24 bits.
+        // The number has 24 bits.
         let number = (token & ((1 << Self::PAGE) - 1)) as usize;
         match token >> Self::KIND_SHIFT {
             0 => Self::Part(number, token >> Self::PAGE & Self::PAGE_MAX),

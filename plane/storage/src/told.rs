@@ -1,4 +1,4 @@
-//! What the storage plane has to tell: rare, bounded, never waited for.
+//! Notices of the storage plane: rare, bounded, and non-blocking.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -11,76 +11,76 @@ use suimon_storage_qos::Event;
 use crate::notices::FullChange;
 use crate::queue_key::QueueKey;
 
-/// Notices that wait for the control plane; more than this are not kept.
+/// Largest number of pending notices for the control plane; further ones are dropped.
 const NOTICES_MAX: usize = 1024;
 
-/// News for the control plane.
+/// Notice for the control plane.
 #[derive(Debug)]
 pub enum PlaneNotice {
-    /// A queue is finished and was given up.
+    /// A queue is faulty and was closed.
     QueueFault {
-        /// Whose.
+        /// Disk that the queue belongs to.
         disk: DiskId,
-        /// Which.
+        /// Key of the queue.
         queue: QueueKey,
-        /// Why.
+        /// Fault because of which the queue is closed.
         fault: PortFault,
     },
-    /// A disk's image has something wrong with it, or its file cannot be read or written.
+    /// A disk's image is damaged, or its file cannot be read or written.
     DiskFault {
-        /// Which.
+        /// Disk with the fault.
         disk: DiskId,
-        /// Where in the file, as far as that is known.
+        /// Offset in the file, if known.
         offset: Option<u64>,
-        /// What, with the field where it is known.
+        /// Description of the fault, with the field where it is known.
         detail: String,
-        /// Faults of the disk since the one that was told before.
+        /// Faults of the disk since the previous notice that were not reported.
         untold: u64,
     },
-    /// The store has not answered a disk for too long
-    /// ([`STALLED_AFTER`](crate::STALLED_AFTER)), or answers it again.
+    /// A disk's store has not completed an operation for too long
+    /// ([`STALLED_AFTER`](crate::STALLED_AFTER)), or completes operations again.
     DiskStall {
-        /// Which.
+        /// Disk that stalls.
         disk: DiskId,
-        /// Whether it stalls now.
+        /// True if the disk is stalled now.
         stalls: bool,
-        /// How long it waits, or has waited at least.
+        /// Time since the start of the oldest operation, or the least duration of the stall.
         waited: Duration,
     },
-    /// The store has no space for a disk's requests, or is not known to be full any more.
+    /// A disk's store has no space for its requests, or is no longer known to be full.
     DiskFull {
-        /// Which.
+        /// Disk without space.
         disk: DiskId,
-        /// What was found.
+        /// Observation of the disk's requests.
         change: FullChange,
-        /// Time since the first request that found it full.
+        /// Time since the first request for which there was no space.
         lasted: Duration,
     },
-    /// A disk is out of service, for it could not be moved off a processor that ends. Its
-    /// file is let go.
+    /// A disk is out of service because it could not be moved off a retiring worker. Its file is
+    /// released.
     DiskLost {
-        /// Which.
+        /// Disk that is out of service.
         disk: DiskId,
-        /// Why.
+        /// Error because of which the disk could not be moved.
         reason: String,
     },
-    /// A minimum is not met, or is met again.
+    /// A minimum is unmet, or met again.
     Qos {
-        /// On which store.
+        /// Store that emitted the event.
         store: StoreId,
-        /// What.
+        /// Event of the store's scheduler.
         event: Event,
     },
-    /// I/O of a processor cannot be handed to the system now.
+    /// I/O of a worker cannot be submitted to the system now.
     IoFault {
-        /// Whose.
+        /// Worker of the I/O.
         processor: ProcessorId,
-        /// Why.
+        /// Error that the system returned.
         detail: String,
     },
 }
 
-/// The way of notices to the control plane.
+/// Queue of notices for the control plane.
 #[derive(Debug, Default)]
 pub(crate) struct NoticeQueue(Mutex<VecDeque<PlaneNotice>>);
 

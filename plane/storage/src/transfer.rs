@@ -1,4 +1,4 @@
-//! Moves payload: translates requests, sends their parts, and answers when all have ended.
+//! Payload transfer: translation of requests, submission of their parts, and completion.
 
 use std::io;
 
@@ -17,7 +17,7 @@ use crate::token::{PAGE_SHIFT, Purpose};
 use crate::work::StorageWork;
 
 impl StorageWork {
-    /// A request was taken.
+    /// Begins the processing of a dispatched request.
     pub(crate) fn begin(&mut self, number: usize) {
         let Some(request) = self.requests.get(number) else { return };
         let (op, disk_number) = (request.op, request.disk);
@@ -46,8 +46,8 @@ impl StorageWork {
         }
     }
 
-    /// Translates a read or a write and sends its parts. `false`: something must happen
-    /// first, and it was put back in front of those that wait.
+    /// Translates a read or write and submits its parts. Returns false if the request must wait for
+    /// metadata or a commit; it is then the first of the disk's parked requests.
     pub(crate) fn transfer(&mut self, number: usize) -> bool {
         let Some(&Request { disk: disk_number, queue, tag, op, range, phase, .. }) =
             self.requests.get(number)
@@ -92,11 +92,11 @@ impl StorageWork {
         true
     }
 
-    /// Sends the parts in `scratch` for a request that counts as moving.
+    /// Submits the parts in `scratch` for a request that is counted in `moving`.
     pub(crate) fn send(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
         let parts = &mut self.scratch.parts;
-        // There are no more of them than an image has extents in memory.
+        // The number of parts is bounded by the extents of an image in memory.
         request.parts = parts.len() as u32;
         request.sent = self.now;
         request.moved = self.now;
@@ -104,7 +104,7 @@ impl StorageWork {
             return self.handle_moved(number);
         }
         let mut begun = 0;
-        // What came before goes first.
+        // Parts that were queued before are submitted first.
         if self.outgoing.is_empty() {
             let submits = |part: &&Part| submit(&mut *self.io, &self.queues, request, part);
             begun = parts.iter().take_while(submits).count();
@@ -115,7 +115,7 @@ impl StorageWork {
         parts.clear();
     }
 
-    /// Hands parts to the I/O, as far as it has room.
+    /// Submits queued parts, as far as the I/O has room.
     pub(crate) fn send_parts(&mut self) {
         while let Some(part) = self.outgoing.front() {
             if let Some(request) = self.requests.get(part.request) {
@@ -127,7 +127,7 @@ impl StorageWork {
         }
     }
 
-    /// A part has ended.
+    /// Handles the completion of a part.
     #[inline]
     pub(crate) fn handle_part(&mut self, number: usize, page: u64, outcome: io::Result<()>) {
         if let Err(error) = outcome {
@@ -146,18 +146,18 @@ impl StorageWork {
         let disk = request.disk;
         request.outcome = outcome_of(error);
         if request.outcome == DiskOutcome::NoSpace {
-            // Reported when the request ends.
+            // Reported when the request completes.
             return;
         }
         let offset = (page < Purpose::PAGE_MAX).then_some(page << PAGE_SHIFT);
         self.tell(disk, offset, error.to_string());
     }
 
-    /// All parts of a request have ended.
+    /// Handles the completion of all parts of a request.
     pub(crate) fn handle_moved(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
         let Request { disk: disk_number, op, outcome, .. } = *request;
-        // What else there is takes as long as others let it.
+        // Time of other operations depends on other requests, too, and is no device latency.
         if matches!(op, DiskOp::Read | DiskOp::Write { .. }) {
             request.moved = self.now;
         }
@@ -176,8 +176,8 @@ impl StorageWork {
         self.restless.push(disk_number);
     }
 
-    /// Bytes of a disk are others now, or should be: its image hears of it, and the request
-    /// is answered, or waits until that is durable.
+    /// Updates the image after a change of the disk. The request completes, or waits until the
+    /// change is durable.
     fn handle_changed(&mut self, number: usize) {
         let Some(request) = self.requests.get(number) else { return };
         let Request { disk: disk_number, range, outcome, .. } = *request;
@@ -189,7 +189,7 @@ impl StorageWork {
             disk.alone = Alone::No;
             pieces = core::mem::take(&mut disk.pieces);
         }
-        // A write to a linear image was durable by itself; nothing else is.
+        // A durable write to a linear image is durable by itself; other changes need a commit.
         let is_to_commit = is_durable && !(is_write && disk.is_linear());
         let image = &mut disk.own().image;
         for piece in is_write.then_some(range).into_iter().chain(pieces) {
@@ -198,7 +198,8 @@ impl StorageWork {
                 _ => image.handle_failed(piece),
             }
         }
-        // Until then only this process knows where the bytes are, unless that is kept elsewhere.
+        // Until a commit, only this process has the new mapping, unless the mapping is recorded
+        // elsewhere.
         let is_kept = disk.own().image.outlives_process();
         let is_to_commit = is_to_commit || (!is_kept && disk.has_uncommitted());
         if outcome == DiskOutcome::Done && is_to_commit {
@@ -211,15 +212,15 @@ impl StorageWork {
         }
     }
 
-    /// Lets those go on that wait for their turn on disks where something has ended. Not
-    /// where it ends: each may end another, as deep as there are requests.
+    /// Continues parked requests of disks on which an operation has ended. Deferred, because each
+    /// request may end another, with a recursion depth of the number of requests.
     pub(crate) fn calm(&mut self) {
         while let Some(disk_number) = self.restless.pop() {
             self.go_on(disk_number);
         }
     }
 
-    /// Lets those go on that wait for their turn on a disk.
+    /// Continues the parked requests of a disk.
     fn go_on(&mut self, disk_number: usize) {
         loop {
             let Some(disk) = self.disks.get_mut(disk_number) else { return };
@@ -252,7 +253,7 @@ impl StorageWork {
         self.end_disk(disk_number);
     }
 
-    /// Does something about what must happen first.
+    /// Starts the operation that a parked request needs.
     pub(crate) fn meet(&mut self, disk_number: usize, obstacle: Obstacle) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.obstacle = Some(obstacle);
@@ -261,12 +262,12 @@ impl StorageWork {
                 self.metadata_to_read.push((disk_number, layer, range));
                 self.read_waiting_metadata();
             }
-            // What is under way may have begun before the image asked.
+            // Commits in flight may have begun before the image required one.
             Obstacle::Commit | Obstacle::CommitUnderWay => self.begin_commit(disk_number),
         }
     }
 
-    /// Begins reads of metadata, as far as there is room.
+    /// Submits queued reads of metadata, as far as the I/O has room.
     pub(crate) fn read_waiting_metadata(&mut self) {
         while let Some(&(disk_number, layer, range)) = self.metadata_to_read.last() {
             let now = self.now;
@@ -284,7 +285,7 @@ impl StorageWork {
         }
     }
 
-    /// Metadata that was asked for has come, or not.
+    /// Handles the completion of a metadata read.
     pub(crate) fn handle_metadata(&mut self, disk_number: usize, bytes: io::Result<Vec<u8>>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.metadata_asked = None;
@@ -306,7 +307,7 @@ impl StorageWork {
         self.restless.push(disk_number);
     }
 
-    /// What the first request in turn needs cannot be had.
+    /// Completes the first parked request of a disk, whose metadata or commit failed.
     pub(crate) fn give_up_first(&mut self, disk_number: usize, outcome: DiskOutcome) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let first = match disk.alone {
@@ -321,7 +322,7 @@ impl StorageWork {
         }
     }
 
-    /// Answers a request, or queues it if its store has no space for it.
+    /// Completes a request, or queues it if its store has no space for it.
     #[inline]
     pub(crate) fn answer(&mut self, number: usize, outcome: DiskOutcome) {
         self.enter_phase(number, Phase::Data);
@@ -333,7 +334,7 @@ impl StorageWork {
         self.answer_now(number, outcome);
     }
 
-    /// Answers a request, also if its store was full.
+    /// Completes a request, regardless of space on its store.
     #[inline]
     pub(crate) fn answer_now(&mut self, number: usize, outcome: DiskOutcome) {
         let Some(request) = self.requests.get(number) else { return };
@@ -343,7 +344,7 @@ impl StorageWork {
             if !request.is_mirror {
                 disk.tally.count(request.op, request.range.len(), outcome, times);
             }
-            // Before its client hears of it: see `mirror`.
+            // Marked before the client sees the completion: see `mirror`.
             if let Some(dirty) = &disk.mirror.dirty {
                 if request.changes() {
                     dirty.mark(request.range);
@@ -368,7 +369,7 @@ impl StorageWork {
         self.requests.free(number);
     }
 
-    /// Answers a request that an image would not translate, whatever space its store has.
+    /// Completes a request that the image refused to translate, regardless of space on its store.
     pub(crate) fn answer_refused(&mut self, number: usize, error: &ImageError) {
         let Some(disk) = self.requests.get(number).map(|request| request.disk) else { return };
         let outcome = self.refuse(disk, error);
@@ -376,7 +377,7 @@ impl StorageWork {
         self.answer_now(number, outcome);
     }
 
-    /// An image would not translate. What the client is told.
+    /// Reports that an image refused a request. Returns the outcome for the client.
     fn refuse(&mut self, disk: usize, error: &ImageError) -> DiskOutcome {
         use suimon_image::ImageFault;
         let outcome = match error.fault {
@@ -396,7 +397,7 @@ impl StorageWork {
     }
 }
 
-/// Begins a part of a request. `false`: the I/O has no room.
+/// Submits a part of a request. Returns false if the I/O has no room.
 #[inline]
 fn submit(io: &mut dyn FileIo, queues: &Slab<Queue>, request: &Request, part: &Part) -> bool {
     let Some(of) = queues.get(request.queue) else { return true };

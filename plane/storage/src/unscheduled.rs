@@ -1,8 +1,9 @@
-//! Time in which the worker's thread was runnable and did not run.
+//! Time in which the worker's thread was runnable and not running.
 //!
-//! The runtime reports it right before the turn in which the worker runs again: until that turn no
-//! request changed its state. So requests in flight were in flight for all of it. A disk without
-//! requests whose queue has some in that turn had them untaken in its queue.
+//! The runtime reports this time directly before the turn in which the worker runs again. No
+//! request changed its state during that time, so requests in flight were in flight for all of it.
+//! If a disk had no requests in flight and its queue has some in this turn, they were in the queue
+//! meanwhile.
 
 use core::time::Duration;
 
@@ -11,22 +12,22 @@ use suimon_storage_qos::Unscheduled;
 use crate::disk::Place;
 use crate::work::StorageWork;
 
-/// A span that ended right before this turn, and the disks that had requests in it.
+/// Time span that ended directly before this turn, and the disks that had requests during it.
 #[derive(Debug, Default)]
 pub(crate) struct LostTime {
     ns: u64,
-    /// In ascending order, each once.
+    /// Disks with requests in flight, in ascending order without duplicates.
     busy: Vec<Place>,
 }
 
 impl StorageWork {
-    /// The worker's thread was runnable and did not run for `span`, which has just ended. To be called
-    /// before [`StorageWork::poll`]. Costs a look at each queue.
+    /// Reports that the worker's thread was runnable and not running for `span`, which has just
+    /// ended. Called before [`StorageWork::poll`]. Costs a visit of each queue.
     pub fn handle_unscheduled(&mut self, span: Duration) {
         self.lost_time.ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     }
 
-    /// Accounts for it, before requests change their state in this turn.
+    /// Accounts for the time before requests change their state in this turn.
     pub(crate) fn begin_lost_time(&mut self) {
         if self.lost_time.ns == 0 {
             return;
@@ -50,7 +51,8 @@ impl StorageWork {
         busy.dedup();
     }
 
-    /// Accounts for what queues held meanwhile, after they were looked at in this turn.
+    /// Accounts for requests that were in queues during the time, after the queues were read in
+    /// this turn.
     pub(crate) fn end_lost_time(&mut self) {
         let untaken_ns = core::mem::take(&mut self.lost_time.ns);
         if untaken_ns == 0 {
@@ -65,7 +67,7 @@ impl StorageWork {
                 busy.push(place);
             }
         }
-        // Each disk once, whichever of its queues had requests.
+        // Each disk counts once, regardless of the number of its queues with requests.
         let mut untaken: Vec<Place> = busy.split_off(known);
         untaken.sort_unstable();
         untaken.dedup();

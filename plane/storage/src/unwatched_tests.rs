@@ -1,4 +1,4 @@
-//! Queues that the system does not watch, by way of the plane.
+//! Queues that the system refuses to watch, in the storage plane.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -43,7 +43,7 @@ fn a_queue_that_cannot_be_watched_is_given_up_and_others_go_on() {
     ask(&good, 0, WRITE, 0);
     assert_eq!(answer(&good), (0, DiskOutcome::Done));
 
-    // Whoever comes when there is room again is served.
+    // A queue that is added when there is room again is served.
     left.store(1, Ordering::Relaxed);
     let (_, late) = client(&plane);
     ask(&late, 1, WRITE, 512);

@@ -1,4 +1,4 @@
-//! One processor's disks: what it is given, when it works, and what it tells.
+//! Engine of one worker: its disks and queues, its turns, and its notices.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -25,22 +25,22 @@ use crate::tally::DiskTally;
 use crate::token::Purpose;
 use crate::unscheduled::LostTime;
 
-/// Requests that a processor has under way at most; what comes more stays in its queue.
+/// Largest number of requests in flight on a worker; further requests stay in their queues.
 pub const REQUESTS_MAX: usize = 4096;
 
-/// Requests taken from a queue before the next queue has its turn.
+/// Largest number of requests taken from a queue per turn.
 const REQUESTS_PER_TURN: usize = 32;
 
-/// Empty polls in a row, each behind a round that moved something for others, after which a
-/// queue is waited for. A processor without work polls for as long as its patience lasts, and
-/// then lets all of its queues wait.
+/// Consecutive empty polls of a queue, each after a turn in which the worker did other work, after
+/// which the worker waits for the queue's descriptor. A worker without work polls up to its poll
+/// budget, and then waits for the descriptors of all queues.
 const EMPTY_POLLS_MAX: u32 = 1024;
 
-/// Queues that are polled at most while one is looked at that costs a system call for it.
+/// Largest number of polled queues up to which a queue whose poll costs a system call is polled as
+/// well.
 const LOOKED_AT_MAX: usize = 4;
 
-/// One processor's disks. Whoever drives it polls, and sleeps when
-/// [`StorageWork::arm`] allows it.
+/// Storage engine of one worker. The caller polls it, and sleeps when [`StorageWork::arm`] permits.
 pub struct StorageWork {
     pub(crate) io: Box<dyn FileIo>,
     pub(crate) disks: Slab<Disk>,
@@ -48,48 +48,48 @@ pub struct StorageWork {
     pub(crate) requests: Slab<Request>,
     /// Queues that are polled.
     pub(crate) active: Rotation,
-    /// Queues that are left alone for a moment, and not looked at.
+    /// Queues in a pause between polls ([`Respite`]).
     pub(crate) left_alone: Vec<usize>,
-    /// Queues that have answers to make visible.
+    /// Queues with completions to publish.
     answered: Vec<usize>,
-    /// Parts that have no place in the I/O yet.
+    /// Parts that the I/O has no room for yet.
     pub(crate) outgoing: VecDeque<Part>,
-    /// Metadata for whose reading the I/O has no room yet: disk, layer, range.
+    /// Metadata reads that the I/O has no room for yet: disk, layer, range.
     pub(crate) metadata_to_read: Vec<(usize, usize, ByteRange)>,
-    /// Disks whose commit has no room for its next step.
+    /// Disks with a commit whose next step the I/O has no room for.
     pub(crate) commits_to_run: Vec<usize>,
-    /// Disks on which something has ended that others may wait for.
+    /// Disks on which an operation ended that parked requests may wait for.
     pub(crate) restless: Vec<usize>,
     pub(crate) scratch: Scratch,
     pub(crate) notices: Notices,
-    /// Which processor this is.
+    /// Identifier of this engine's worker.
     pub(crate) processor: ProcessorId,
     pub(crate) stores: Slab<StoreUse>,
-    /// Where what their schedulers decide is recorded.
+    /// Sink for the recording of scheduler decisions.
     pub(crate) recording: Option<Arc<dyn Sink>>,
-    /// Requests that wait for their store.
+    /// Number of requests that are queued for their store.
     pub(crate) held: usize,
-    /// Requests that are queued because their store is full.
+    /// Number of requests that are queued because their store is full.
     pub(crate) full_queued: usize,
-    /// Disks whose store is or was full, until that has ended.
+    /// Disks in the full state.
     pub(crate) full_disks: Vec<usize>,
-    /// Time at which these disks are to be looked at; `None`: not until something changes.
+    /// Time of the next check of these disks; `None` until their state changes.
     pub(crate) full_due: Option<Time>,
-    /// Whether there is room in this turn for whatever queues bring.
+    /// True if there is room in this turn for the requests of all queues.
     pub(crate) has_room: bool,
-    /// Queues whose descriptors are to be watched again.
+    /// Queues whose descriptors must be watched again.
     pub(crate) to_watch: Vec<usize>,
     pub(crate) outbox: Outbox,
     pub(crate) inbox: VecDeque<(ProcessorId, StorageMail)>,
     pub(crate) now: Time,
-    /// Whether the processor's last round moved something.
+    /// True if the worker did some work in its last turn.
     is_busy: bool,
-    /// When it was looked last which disks stall.
+    /// Time of the last check for stalled disks.
     pub(crate) stalls_looked: Time,
     pub(crate) idle_look: IdleLook,
     pub(crate) lost_time: LostTime,
     taken: Vec<DiskRequest>,
-    /// Numbers of the requests that a queue brought at once, and their sizes.
+    /// Requests that a queue brought in one turn, and their sizes.
     pub(crate) arrived: Vec<usize>,
     pub(crate) sizes: Vec<u32>,
     done: Vec<FileDone>,
@@ -101,7 +101,7 @@ pub struct StorageWork {
 }
 
 impl StorageWork {
-    /// No disks yet, on this I/O.
+    /// Creates an engine without disks that uses `io`.
     #[must_use]
     pub fn new(io: Box<dyn FileIo>) -> Self {
         Self {
@@ -145,13 +145,13 @@ impl StorageWork {
         }
     }
 
-    /// Takes a disk, which has a place in a store of this processor, or no limits. Returns
-    /// its number. One without images is suspended: its queues wait for
+    /// Adds a disk with a slot in a store of this worker, or without limits. Returns the disk's
+    /// number. A disk without images is suspended: its queues wait for
     /// [`StorageWork::resume_disk`].
     ///
     /// # Errors
-    /// Its files cannot be used here, the store is not here, or does not know the disk
-    /// (carry out the store's changes first); nothing was taken.
+    /// The files cannot be registered with the I/O, the store is not on this worker, or the store
+    /// does not have the slot (apply the store's changes first). Nothing was added.
     pub fn add_disk(
         &mut self,
         spec: DiskSpec,
@@ -168,7 +168,7 @@ impl StorageWork {
                 number.map(|store| Place { store, slot })
             }
         };
-        // One that comes without images waits for them.
+        // A disk without images waits for them.
         let is_waiting = spec.layers.is_empty();
         let layers = if is_waiting { Vec::new() } else { self.take_files(spec)? };
         if let Some(Place { store, slot }) = place {
@@ -181,8 +181,8 @@ impl StorageWork {
         Ok(self.disks.insert(Disk { service, ..Disk::new(layers, place) }))
     }
 
-    /// Gives a disk a VM's ring. Returns the queue's number; `None` if there is no such disk,
-    /// or it is being given back.
+    /// Adds a VM's ring to a disk. Returns the queue's number; `None` if there is no such disk, or
+    /// if the disk is being closed.
     pub fn add_queue(&mut self, disk: usize, queue: Box<dyn DiskQueue>) -> Option<usize> {
         self.insert_queue(disk, queue, QueueKind::Ring)
     }
@@ -227,10 +227,10 @@ impl StorageWork {
         Some(number)
     }
 
-    /// Takes nothing more from a queue; [`StorageWork::poll_closed_queue`] has it when its
-    /// requests have ended. They do not wait for the disk's maximum, and what of the disk
-    /// came before them does not either. Those that are queued because the store is full are
-    /// left to the client's next queue if they can be, and fail otherwise.
+    /// Closes a queue: no further requests are taken. [`StorageWork::poll_closed_queue`] returns
+    /// the queue when its requests have ended. These requests, and earlier ones of the disk, do not
+    /// wait for the disk's maximum. Requests queued because the store is full are left to the
+    /// client's next queue if possible, and fail otherwise.
     pub fn close_queue(&mut self, queue: usize) {
         if let Some(of) = self.queues.get_mut(queue) {
             of.is_closing = true;
@@ -243,13 +243,13 @@ impl StorageWork {
         self.end_queue(queue);
     }
 
-    /// A queue that is given back, by its number.
+    /// Returns a closed queue with its number.
     pub fn poll_closed_queue(&mut self) -> Option<(usize, Box<dyn DiskQueue>)> {
         self.closed_queues.pop()
     }
 
-    /// Closes a disk's queues and makes durable what is not;
-    /// [`StorageWork::poll_closed_disk`] has it when that has ended.
+    /// Closes a disk's queues and commits the disk. [`StorageWork::poll_closed_disk`] returns the
+    /// disk when this has ended.
     pub fn close_disk(&mut self, disk: usize) {
         let Some(of) = self.disks.get_mut(disk) else { return };
         of.is_closing = true;
@@ -266,37 +266,37 @@ impl StorageWork {
         self.end_disk(disk);
     }
 
-    /// A disk that is given back, by its number, which may be given to another one now. Its
-    /// own image, the first, is to be closed ([`Image::close`](suimon_image::Image::close)).
+    /// Returns a closed disk with its number, which may be reused from now on. The caller must
+    /// close its own image, the first one ([`Image::close`](suimon_image::Image::close)).
     pub fn poll_closed_disk(&mut self) -> Option<(usize, DiskSpec)> {
         self.closed_disks.pop()
     }
 
-    /// Something to tell.
+    /// Returns the next notice.
     pub fn poll_notice(&mut self) -> Option<StorageNotice> {
         self.notices.pop()
     }
 
-    /// What a disk has done.
+    /// Returns the counters of a disk.
     #[must_use]
     pub fn tally(&self, disk: usize) -> Option<DiskTally> {
         self.disks.get(disk).map(|disk| disk.tally.tally())
     }
 
-    /// The descriptor that a queue waits on.
+    /// Returns the descriptor that signals requests of a queue.
     #[must_use]
     pub fn queue_fd(&self, queue: usize) -> Option<BorrowedFd<'_>> {
         self.queues.get(queue).map(|of| of.queue.wake_fd())
     }
 
-    /// The descriptor that the I/O waits on.
+    /// Returns the descriptor that signals completions of the I/O.
     #[must_use]
     pub fn io_fd(&self) -> BorrowedFd<'_> {
         self.io.wake_fd()
     }
 
-    /// What may come in a moment that polling finds at once: answers of files and devices, or
-    /// requests of queues that are polled.
+    /// Returns which events polling could find shortly: completions of files and devices, or
+    /// requests of polled queues.
     #[must_use]
     pub fn expects(&self) -> Expects {
         if self.io.under_way() > 0 {
@@ -308,15 +308,15 @@ impl StorageWork {
         }
     }
 
-    /// Whether queues wait for their descriptors, which a busy processor has to look at.
+    /// Returns true if queues wait for their descriptors, which a busy worker must check.
     #[must_use]
     pub fn has_waiting(&self) -> bool {
         self.queues.len() > self.active.len() + self.left_alone.len()
     }
 
-    /// A queue's descriptor is readable. `false`: nothing may be taken from the queue now;
-    /// its descriptor is not to be watched until [`StorageWork::poll_watch`] names the
-    /// queue.
+    /// Handles a readable descriptor of a queue. Returns false if no requests may be taken from the
+    /// queue now; the caller must not watch the descriptor until [`StorageWork::poll_watch`]
+    /// returns the queue.
     pub fn wake_queue(&mut self, queue: usize) -> bool {
         let Some(of) = self.queues.get_mut(queue) else { return true };
         of.is_unwatched = of.is_paused;
@@ -330,18 +330,18 @@ impl StorageWork {
         true
     }
 
-    /// A queue whose descriptor is to be watched again.
+    /// Returns a queue whose descriptor must be watched again.
     pub fn poll_watch(&mut self) -> Option<usize> {
         self.to_watch.pop()
     }
 
-    /// Whether the processor's last round moved something, frames included: while it does not,
-    /// queues are polled until [`StorageWork::arm`]. True until it is told.
+    /// Records whether the worker did some work in its last turn, including frames. Otherwise,
+    /// queues are polled until [`StorageWork::arm`]. True initially.
     pub fn note_busy(&mut self, is_busy: bool) {
         self.is_busy = is_busy;
     }
 
-    /// Does what can be done without waiting; whether that was anything.
+    /// Performs one turn without blocking. Returns true if there was any work.
     pub fn poll(&mut self, now: Time) -> bool {
         self.now = now;
         self.begin_lost_time();
@@ -349,7 +349,7 @@ impl StorageWork {
         has_worked |= self.take_in();
         has_worked |= self.let_go();
         self.calm();
-        // Clients see their answers before others are asked for more.
+        // Completions are published before queues are read.
         self.show_answers();
         self.end_respites();
         has_worked |= self.look_at_queues();
@@ -372,15 +372,15 @@ impl StorageWork {
         has_worked
     }
 
-    /// Whether something that this turn began has ended by now, because it needed no waiting:
-    /// [`StorageWork::answer_at_once`] is to be called.
+    /// Returns true if I/O of this turn has completed already, because it needed no waiting. The
+    /// caller then calls [`StorageWork::answer_at_once`].
     #[must_use]
     pub fn has_ended_at_once(&self) -> bool {
         self.io.has_ended_at_once()
     }
 
-    /// Answers what needed no waiting in the turn in which it came, instead of after a round of
-    /// the processor's. `now` is later than the turn's time, by what carrying it out took.
+    /// Completes requests whose I/O needed no waiting in the turn of their submission, instead of
+    /// after the worker's turn. `now` is later than the turn's time by the duration of that I/O.
     pub fn answer_at_once(&mut self, now: Time) {
         self.now = now;
         self.take_in();
@@ -389,8 +389,8 @@ impl StorageWork {
         self.show_answers();
     }
 
-    /// Takes requests from the queues whose turn it is. Whether there may be more:
-    /// `false` only when each that is polled was looked at and had none.
+    /// Takes requests from the queues that are next. Returns true if there may be more: false only
+    /// if each polled queue was read and was empty.
     fn look_at_queues(&mut self) -> bool {
         let mut any = false;
         let looks = self.active.per_turn();
@@ -408,9 +408,9 @@ impl StorageWork {
         any || self.active.may_have_more()
     }
 
-    /// Asks for wake-ups. `true`: everything waits, and the processor may sleep until a
-    /// queue's descriptor or [`StorageWork::io_fd`] is readable, mail comes, or
-    /// [`StorageWork::next_deadline`] has passed.
+    /// Requests wake-ups. Returns true if the worker may sleep until a queue's descriptor or
+    /// [`StorageWork::io_fd`] is readable, a message arrives, or [`StorageWork::next_deadline`] has
+    /// passed.
     pub fn arm(&mut self) -> bool {
         let queues = &mut self.queues;
         self.active.retain(|number| {
@@ -426,7 +426,7 @@ impl StorageWork {
         is_quiet && self.io.arm() == Wakeup::Armed
     }
 
-    /// What ended since the last time.
+    /// Processes completions of the I/O. Returns true if there were any.
     pub(crate) fn take_in(&mut self) -> bool {
         let mut done = std::mem::take(&mut self.done);
         self.io.poll_done(&mut done);
@@ -444,7 +444,7 @@ impl StorageWork {
         any
     }
 
-    /// Takes requests from a queue; whether there were any.
+    /// Takes requests from a queue. Returns true if there were any.
     fn serve(&mut self, number: usize) -> bool {
         let room = self.room(number);
         if room == 0 {
@@ -460,7 +460,7 @@ impl StorageWork {
         let received = of.queue.receive(room, &mut taken);
         let has_found_full = !of.found_full.is_empty();
         of.handle_looked(self.now, (taken.len(), taken.len() < room), self.is_busy);
-        // The queue answers some requests itself.
+        // The queue may have completed some requests itself.
         self.mark_answered(number);
         let count = taken.len();
         for DiskRequest { tag, op, range } in taken.drain(..) {
@@ -500,7 +500,7 @@ impl StorageWork {
         count > 0
     }
 
-    /// Whether a queue that brought something is left alone for a moment.
+    /// Returns true if a queue that brought requests is not polled for a short time.
     fn has_respite(&mut self, number: usize) -> bool {
         let of = self.queues.get(number);
         let is_left = of.is_some_and(|of| of.left_alone.is_some() && !of.is_closing);
@@ -510,7 +510,7 @@ impl StorageWork {
         is_left
     }
 
-    /// Queues that were left alone long enough are looked at again.
+    /// Polls queues again whose pause has ended.
     fn end_respites(&mut self) {
         let Self { left_alone, queues, active, now, .. } = self;
         left_alone.retain(|&number| {
@@ -524,13 +524,13 @@ impl StorageWork {
         });
     }
 
-    /// When a queue that is left alone is looked at again.
+    /// Returns the time at which the next of these pauses ends.
     pub(crate) fn respites_deadline(&self) -> Option<Time> {
         self.left_alone.iter().filter_map(|&number| self.queues.get(number)?.left_alone).min()
     }
 
-    /// Whether a queue that brought nothing is polled no more; its descriptor tells when
-    /// it has something.
+    /// Returns true if an empty queue is not polled any more; its descriptor signals the next
+    /// request.
     fn may_rest(&mut self, number: usize) -> bool {
         let begun = self.begun();
         let Some(of) = self.queues.get_mut(number) else { return true };
@@ -540,7 +540,7 @@ impl StorageWork {
         } else {
             of.empty_polls >= EMPTY_POLLS_MAX
         };
-        // While there is no room nothing was asked of it.
+        // Without room the queue was not read.
         let has_room = begun < REQUESTS_MAX;
         if of.is_paused {
             return true;
@@ -566,7 +566,7 @@ impl StorageWork {
                     continue;
                 }
             }
-            // It may take again what it had no room for, and would wait for in vain.
+            // The queue may have freed room for requests that it would otherwise not signal.
             if of.is_waiting && !of.is_closing && of.queue.arm() == Wakeup::Pending {
                 of.is_waiting = false;
                 of.empty_polls = 0;
@@ -576,7 +576,8 @@ impl StorageWork {
         }
     }
 
-    /// Gives a queue back if it is closing and nothing of it is under way or unseen.
+    /// Returns a closing queue to the caller when none of its requests is in flight and all
+    /// completions are published.
     fn end_queue(&mut self, number: usize) {
         let is_over = self
             .queues

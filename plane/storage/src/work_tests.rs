@@ -1,5 +1,5 @@
-//! Disks under clients that ask for many things at once, on files whose operations end in
-//! any order, fail, or are cut off.
+//! Disks with clients that have many requests in flight, on files whose operations complete in any
+//! order, fail, or are interrupted.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,13 +19,13 @@ use crate::notices::FullChange;
 use crate::qos_bench::{self, Load, MILLISECOND, STORE, limits};
 use crate::{DiskLayer, DiskSpec, StorageNotice, StorageWork};
 
-/// What one request of a client is about; requests under way never share one.
+/// Bytes of the region of one request; requests in flight never share a region.
 const REGION: u64 = 128 << 10;
 const REGIONS: u64 = 32;
 pub(crate) const SIZE: u64 = REGION * REGIONS;
 pub(crate) const SECTOR: usize = 512;
 
-/// One disk with a client.
+/// Disk with a client.
 pub(crate) struct Bench {
     pub(crate) work: StorageWork,
     pub(crate) file: Arc<FakeFile>,
@@ -98,7 +98,7 @@ impl Bench {
         std::mem::take(&mut self.client.lock().unwrap().answers)
     }
 
-    /// Polls until this request is answered, and no other is.
+    /// Polls until this request completes, and asserts that no other one does.
     pub(crate) fn wait(&mut self, tag: u32) -> DiskOutcome {
         for _ in 0..10_000 {
             if let Some((answered, outcome)) = self.poll().pop() {
@@ -131,33 +131,33 @@ pub(crate) fn range(offset: u64, len: u64) -> ByteRange {
 
 pub(crate) const WRITE: DiskOp = DiskOp::Write { is_durable: false };
 
-/// What a sector may hold.
+/// Possible content of a sector.
 #[derive(Clone, Debug)]
 pub(crate) struct Sector {
-    /// What a read gives, unless a request for it is under way.
+    /// Content that a read returns, unless a write is in flight.
     pub(crate) now: u8,
-    /// What a crash may leave of it: what is durable, and all that came later. `None` for
-    /// anything, after a discard.
+    /// Content that a crash may leave: the durable one and all later ones. `None` for any content,
+    /// after a discard.
     pub(crate) may_be: Vec<Option<u8>>,
-    /// Changes that came before those.
+    /// Number of changes before those in `may_be`.
     gone: usize,
-    /// Changes that were answered.
+    /// Number of completed changes.
     pub(crate) answered: usize,
 }
 
-/// What the whole disk may hold.
+/// Expected content of the whole disk.
 pub(crate) struct Model {
     pub(crate) sectors: Vec<Sector>,
     pub(crate) dice: Dice,
-    /// By tag: what was asked, and the byte that was written.
+    /// Requests in flight by tag, with the byte of a write.
     pub(crate) under_way: BTreeMap<u32, (DiskOp, ByteRange, u8)>,
     next_byte: u8,
-    /// The flush under way: how many changes of each sector had been answered when it came.
+    /// Flush in flight: the number of completed changes of each sector at its submission.
     pub(crate) flush: Option<Vec<usize>>,
 }
 
 const FLUSH_TAG: u32 = REGIONS as u32;
-/// One for each region, and the flush's.
+/// One tag per region, and one for the flush.
 pub(crate) const TAGS: usize = REGIONS as usize + 1;
 
 impl Model {
@@ -172,7 +172,7 @@ impl Model {
         &mut self.sectors[range.offset() as usize / SECTOR..range.end() as usize / SECTOR]
     }
 
-    /// Asks for something that does not touch what is under way.
+    /// Submits a random request that does not overlap those in flight.
     pub(crate) fn ask(&mut self, bench: &Bench) {
         let region = self.dice.below(REGIONS);
         let tag = region as u32;
@@ -251,13 +251,13 @@ impl Model {
         }
     }
 
-    /// Compares what a crash left with what it may have left.
+    /// Compares the file after a crash with the permitted content.
     pub(crate) fn check_crash(&self, kind: Kind, file: Vec<u8>) {
         let mut bench = Bench::on(kind, MemoryFile::new(file), 1, 64);
         let found = bench.read(range(0, SIZE));
         for (number, (found, of)) in found.chunks(SECTOR).zip(&self.sectors).enumerate() {
             let is_one = |&byte: &Option<u8>| byte.is_none_or(|byte| is_filled(found, byte));
-            // A sector is never torn, and never what it was before what is durable.
+            // A sector is never torn, and never older than the durable content.
             assert!(
                 of.may_be.iter().any(is_one),
                 "{}: sector {number} is {}, may be {:?}",
@@ -270,7 +270,8 @@ impl Model {
 }
 
 impl Sector {
-    /// The first `changes` changes are durable: all but the last of them are gone.
+    /// Records that the first `changes` changes are durable: all but the last of them are
+    /// superseded.
     pub(crate) fn handle_durable(&mut self, changes: usize) {
         let gone = changes.saturating_sub(1).saturating_sub(self.gone);
         self.may_be.drain(..gone);
@@ -278,7 +279,7 @@ impl Sector {
     }
 }
 
-/// Runs clients for a while; then crashes at some moments of it.
+/// Runs clients, and simulates crashes at some moments.
 fn run(kind: Kind, seed: u64, capacity: usize) {
     let mut bench = Bench::new(kind, seed, capacity);
     let before = bench.file.memory().bytes();
@@ -321,7 +322,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
     assert!(model.under_way.is_empty() && model.flush.is_none(), "{}: seed {seed}", kind.name);
     assert!(bench.notices().is_empty());
     close(&mut bench);
-    // Closed in order, everything is there.
+    // After an orderly close, all changes are present.
     let file = bench.file.memory().bytes();
     let mut reopened = Bench::on(kind, MemoryFile::new(file), 1, 64);
     let found = reopened.read(range(0, SIZE));
@@ -387,7 +388,7 @@ fn each_request_is_answered_once_whatever_fails() {
             assert!(open.is_empty(), "{}: seed {seed}: {open:?}", kind.name);
             assert!(outcomes.len() == 2, "{}: some fail, some do not: {outcomes:?}", kind.name);
             assert!(!bench.notices().is_empty());
-            // When the trouble is over the disk works.
+            // After the faults have ended, the disk works.
             bench.trouble.lock().unwrap().kind = None;
             assert_eq!(bench.run(WRITE, range(0, 4096), vec![7; 4096]), DiskOutcome::Done);
             assert_eq!(bench.read(range(0, 4096)), [7; 4096]);
@@ -441,7 +442,7 @@ fn a_queue_that_has_nothing_is_waited_for_and_woken() {
     assert!(bench.poll().is_empty(), "nobody looks at a queue that is waited for");
     bench.work.wake_queue(bench.queue);
     assert_eq!(bench.wait(0), DiskOutcome::Done);
-    // A busy processor lets go of a queue that brings nothing, and does not lose it.
+    // A busy worker stops polling an empty queue, and still receives its next request.
     for _ in 0..2000 {
         bench.poll();
     }
@@ -453,7 +454,7 @@ fn a_queue_that_has_nothing_is_waited_for_and_woken() {
     assert!(tally.latency_ns > 0);
 }
 
-/// Who has answers asks for more, and need not wake the processor for that.
+/// A client that receives completions submits further requests without waking the worker.
 #[test]
 fn a_queue_that_is_waited_for_is_polled_when_its_client_has_answers() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
@@ -468,8 +469,8 @@ fn a_queue_that_is_waited_for_is_polled_when_its_client_has_answers() {
     assert_eq!(bench.wait(1), DiskOutcome::Done, "nobody woke it");
 }
 
-/// To look at such a queue costs a system call, and with requests under way its client may wait
-/// for their answers.
+/// Polling such a queue costs a system call, and a client with requests in flight may wait for
+/// their completions.
 #[test]
 fn a_queue_with_a_descriptor_is_looked_at_when_all_that_it_asked_is_answered() {
     let mut queue = FakeQueue::new(TAGS);
@@ -485,14 +486,14 @@ fn a_queue_with_a_descriptor_is_looked_at_when_all_that_it_asked_is_answered() {
     let mut answered = 0;
     while answered < 2 {
         answered += bench.poll().len();
-        // Requests that are under way let it be waited for, answers to all have it looked at.
+        // With requests in flight the queue is waited for; after the last completion it is polled.
         assert_eq!(bench.work.has_waiting(), answered < 2);
     }
     bench.ask(2, WRITE, range(0, 512), vec![1; 512]);
     assert_eq!(bench.wait(2), DiskOutcome::Done, "nobody woke it");
 }
 
-/// However long that is: the processor's patience ends it, and not a number of polls.
+/// Polling ends after the worker's poll budget, and not after a number of polls.
 #[test]
 fn a_processor_without_work_polls_a_queue_until_it_sleeps() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
@@ -512,7 +513,7 @@ fn a_processor_without_work_polls_a_queue_until_it_sleeps() {
     assert!(bench.work.has_waiting(), "others have the time that a queue without requests costs");
 }
 
-/// What some requests of the first sector are answered, in their order.
+/// Returns the outcomes of requests for the first sector, in order.
 fn answers(image: Box<dyn Image>, file: Arc<FakeFile>, ops: &[DiskOp]) -> Vec<DiskOutcome> {
     let mut work = StorageWork::new(Box::new(FakeIo::new(1, 8)));
     let disk = work.add_disk(DiskSpec { layers: vec![DiskLayer { image, file }] }, None).unwrap();
@@ -562,7 +563,7 @@ fn zeros_that_would_have_to_be_written_are_refused_who_wants_them_fast() {
     }
 }
 
-/// Else what a queue brings in the same turn waits for room that there is.
+/// Otherwise, requests that a queue brings in the same turn would be queued although there is room.
 #[test]
 fn a_store_hears_of_what_ended_before_queues_are_looked_at() {
     let store = StoreSpec { depth_min: 8, depth_max: 8, ..StoreSpec::default() };

@@ -1,6 +1,5 @@
-//! What a request costs the scheduler: CPU time of its submission, of the poll that lets it
-//! go where it had to wait, and of its completion. Nothing else is measured: there is no
-//! device, and time in the scheduler's sense is made up.
+//! CPU time per request in the scheduler: submission, the poll that dispatches it if it was queued,
+//! and completion. There is no device, and the time passed to the scheduler is simulated.
 //!
 //!     cargo run --release -p suimon-storage-qos --example cost_per_io
 
@@ -19,7 +18,7 @@ const BYTES: u32 = 4096;
 /// Time between completions: a million operations per second.
 const STEP_NS: u64 = 1000;
 const LATENCY: Duration = Duration::from_micros(80);
-/// Requests that each disk with a backlog has waiting.
+/// Queued requests of each backlogged disk.
 const BACKLOG: u32 = 4;
 
 #[derive(Clone, Copy)]
@@ -65,7 +64,7 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// One request at a time, each of the next disk: none waits.
+/// Measures requests that are dispatched at once, one at a time, of the disks in turn.
 fn nobody_waits(disks: u32, set: Set) -> f64 {
     let (mut scheduler, mut now) = scheduler(disks, set);
     let (mut disk, began) = (0, cpu_ns());
@@ -79,7 +78,7 @@ fn nobody_waits(disks: u32, set: Set) -> f64 {
     (cpu_ns() - began) as f64 / REQUESTS as f64
 }
 
-/// So many disks always have requests waiting; the device is full.
+/// Measures `backlogged` disks with permanently queued requests, with a full device.
 fn all_wait(disks: u32, backlogged: u32, set: Set) -> f64 {
     let (mut scheduler, mut now) = scheduler(disks, set);
     let mut in_device = std::collections::VecDeque::new();
@@ -106,7 +105,7 @@ fn all_wait(disks: u32, backlogged: u32, set: Set) -> f64 {
     (cpu_ns() - began) as f64 / REQUESTS as f64
 }
 
-/// The samples' median, least and most.
+/// Formats the median, minimum and maximum of the samples.
 fn sampled(mut sample: impl FnMut() -> f64) -> String {
     let mut of: Vec<f64> = (0..SAMPLES).map(|_| sample()).collect();
     of.sort_by(f64::total_cmp);

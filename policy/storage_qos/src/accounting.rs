@@ -1,5 +1,5 @@
-//! Accounting for the time of requests: phases, time lost by workers, and time reported by workers that
-//! borrow from the store's budget. Except for the busy time of flows it decides nothing.
+//! Accounting of request time: phases, time lost by workers, and time reported by workers that
+//! borrow from the store's budget. Only the busy time of flows affects scheduling.
 
 use suimon_quantity::Time;
 
@@ -8,13 +8,15 @@ use crate::{DiskSlot, Phase, StoreScheduler, Unscheduled, WorkerTime};
 /// Requests in flight at workers that borrow from a store's budget.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AtWorkers {
-    /// Requests in flight, as far as workers have reported them. Signed as [`crate::disk::Disk::at_workers`].
+    /// Requests in flight as reported by workers. Signed for the reason given at
+    /// [`crate::disk::Disk::at_workers`].
     pub(crate) in_flight: i32,
-    /// Requests that complete with the present report, and those in flight after it.
+    /// Depth at which the requests of the current report completed: requests in flight after the
+    /// report, plus those that complete with it.
     pub(crate) depth: u32,
 }
 
-/// Returns a number of requests, and 0 for a negative one.
+/// Converts a number of requests to an unsigned one; a negative number becomes 0.
 pub(crate) fn at_least_zero(requests: i32) -> u32 {
     u32::try_from(requests).unwrap_or(0)
 }
@@ -24,7 +26,7 @@ fn signed(requests: u32) -> i32 {
 }
 
 impl StoreScheduler {
-    /// A request in flight of a disk enters another phase.
+    /// Moves one request in flight of a disk from one phase to another.
     pub fn handle_phase(&mut self, now: Time, slot: DiskSlot, from: Phase, to: Phase) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let held_by = self.flows.get(disk.flow as usize).and_then(|flow| flow.held_by);
@@ -32,14 +34,14 @@ impl StoreScheduler {
         disk.change_phase(from, to);
     }
 
-    /// The worker of a disk was runnable and not running.
+    /// Adds time in which the disk's worker was runnable and not running.
     pub fn handle_unscheduled(&mut self, of: Unscheduled) {
         if let Some(disk) = self.disks.get_mut(of.disk.0 as usize) {
             disk.totals.time.add_unscheduled(of);
         }
     }
 
-    /// Workers account for the time of requests in flight from now on.
+    /// Switches to accounting by workers: they report the time of requests in flight from `now` on.
     pub(crate) fn begin_lending(&mut self, now: Time) {
         for flow in &mut self.flows {
             flow.set_lent(now, true);
@@ -54,7 +56,7 @@ impl StoreScheduler {
         self.at_workers = Some(AtWorkers { in_flight: signed(in_flight), depth: in_flight });
     }
 
-    /// The scheduler accounts for the time of all requests again from now on.
+    /// Switches back to accounting by the scheduler for all requests from `now` on.
     pub(crate) fn end_lending(&mut self, now: Time) {
         self.at_workers = None;
         for flow in &mut self.flows {
@@ -67,7 +69,8 @@ impl StoreScheduler {
         }
     }
 
-    /// A worker reports the time of its requests, and that so many complete with this report.
+    /// Adds the request times of a worker's report. `ended` is the number of requests that complete
+    /// with the same report.
     pub(crate) fn handle_worker_times(&mut self, now: Time, times: &[WorkerTime], ended: usize) {
         let Some(all) = &mut self.at_workers else { return };
         for WorkerTime { disk, time, in_flight_change } in times {

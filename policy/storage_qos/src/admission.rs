@@ -1,4 +1,4 @@
-//! What may be promised.
+//! Admission control for minimums.
 
 use core::fmt;
 
@@ -8,24 +8,24 @@ use thiserror::Error;
 
 use crate::{DISKS_MAX, LimitsError, PolicyId};
 
-/// So many percent of what a store can do may be promised.
+/// Percentage of a store's capacity that minimums may reserve.
 pub const PROMISED_PERCENT_MAX: u64 = 90;
 
-/// What a store can do, in normalised operations per second.
+/// Capacity of a store in normalised operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Capability {
-    /// Nobody knows: nothing can be promised.
+    /// Capacity not known: no minimums are admitted.
     #[default]
     Unknown,
-    /// The operator says so.
+    /// Capacity declared by the operator.
     Declared(u64),
-    /// It was measured.
+    /// Capacity from a measurement of the store.
     Measured(u64),
 }
 
 impl Capability {
-    /// Normalised operations per second, if known.
+    /// Returns the normalised operations per second, if known.
     pub const fn iops(self) -> Option<u64> {
         match self {
             Self::Unknown => None,
@@ -34,26 +34,26 @@ impl Capability {
     }
 }
 
-/// The arithmetic of a store's promises.
+/// Admission arithmetic of a store: its minimums and its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Promises {
-    /// What all minimums come to, in normalised operations per second. A shared policy's
-    /// counts once, and only if a disk has it.
+    /// Sum of all minimums in normalised operations per second. The minimum of a shared policy
+    /// counts once, and only if a disk uses the policy.
     pub minimums_iops: u64,
-    /// How many minimums that are.
+    /// Number of minimums in the sum.
     pub minimums: usize,
-    /// What the store can do.
+    /// Capacity that the minimums are compared with.
     pub capability: Capability,
 }
 
 impl Promises {
-    /// What all minimums may come to; nothing while the capability is not known.
+    /// Returns the largest permitted sum of minimums; 0 if the capacity is not known.
     pub fn promisable_iops(&self) -> u64 {
         let iops = u128::from(self.capability.iops().unwrap_or_default());
         u64::try_from(iops * u128::from(PROMISED_PERCENT_MAX) / 100).unwrap_or(u64::MAX)
     }
 
-    /// Whether the store can keep them.
+    /// Returns true if the sum of the minimums is permitted.
     pub fn fit(&self) -> bool {
         self.minimums_iops <= self.promisable_iops()
     }
@@ -73,36 +73,36 @@ impl fmt::Display for Promises {
     }
 }
 
-/// Why a change was refused. Nothing was changed.
+/// Reason why a change was refused. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The limits contradict themselves.
+    /// The limits of the change contradict each other.
     #[error(transparent)]
     Limits(#[from] LimitsError),
-    /// More would be promised than the store can keep.
+    /// Minimums above the permitted share of the capacity.
     #[error("{}: {}", .0, Remedy(.0))]
     Overcommitted(Promises),
-    /// There is no such policy.
+    /// The policy of the change does not exist.
     #[error("there is no policy {}; make it first", .0.0)]
     NoPolicy(PolicyId),
-    /// There is no such disk.
+    /// Disk is not on this store.
     #[error("there is no disk {} on this store; its disks are those that were set", .0.0)]
     NoDisk(DiskId),
-    /// Disks have it.
+    /// Policy is in use by a disk.
     #[error("policy {} is in use by disk {}; give the disk other limits first", .policy.0, .disk.0)]
     PolicyInUse {
-        /// The policy.
+        /// Policy that was to be removed.
         policy: PolicyId,
-        /// One of the disks.
+        /// One of the disks that use it.
         disk: DiskId,
     },
-    /// A store has room for so many.
+    /// Limit on the number of disks or policies of a store.
     #[error("the store has {DISKS_MAX} {0} already, which is as many as it can have; remove one")]
     TooMany(&'static str),
 }
 
-/// What to do about promises that do not fit.
+/// Advice on how to make the minimums fit.
 struct Remedy<'a>(&'a Promises);
 
 impl fmt::Display for Remedy<'_> {

@@ -1,4 +1,4 @@
-//! Carrying changes out while requests wait and are in the device.
+//! Application of changes while requests are queued and in flight.
 
 use suimon_quantity::{DiskId, Time};
 
@@ -11,17 +11,16 @@ use crate::{
     WaitCause,
 };
 
-/// Disks by themselves, and as many policies.
+/// Largest number of flows: one per disk and as many policies.
 const FLOWS_MAX: usize = 2 * DISKS_MAX;
 
 impl StoreScheduler {
-    /// Carries out a step of a change. Returns the engine's words for requests that will
-    /// never be dispatched, because their disk was removed; what they waited for is not
-    /// used up. A step that names a place which a store cannot have does nothing.
+    /// Applies a step of a change. Returns the tags of queued requests that will never be
+    /// dispatched because their disk was removed; their charges are not used. A step with a slot
+    /// outside the bounds of a store has no effect.
     ///
-    /// What is in the device stays accounted for, also if its disk was removed; it should
-    /// complete before another disk gets the place, which else is said to have delivered
-    /// it.
+    /// Requests in the device remain accounted for, also if their disk was removed. They should
+    /// complete before another disk gets the slot; otherwise they count as delivered for that disk.
     pub fn apply(&mut self, now: Time, change: Change) -> Vec<u32> {
         match change {
             Change::Flow { flow, holder, limits } => self.set_flow(now, flow, holder, limits),
@@ -79,8 +78,8 @@ impl StoreScheduler {
 
     fn remove_flow(&mut self, at: FlowSlot) {
         let Some(flow) = self.flows.get_mut(at.0 as usize) else { return };
-        // A flow whose disks have something to do is not gone; the steps of a change
-        // have taken its disks out before.
+        // A flow with queued or in-flight requests is kept. The steps of a change move its disks to
+        // other flows before.
         if !flow.is_busy() {
             self.displace(at.0);
             if let Some(flow) = self.flows.get_mut(at.0 as usize) {
@@ -158,7 +157,7 @@ impl StoreScheduler {
         disk.account(now, WaitCause::DeviceDepth);
         disk.id = None;
         let (flow, waiting) = (disk.flow, core::mem::take(&mut disk.waiting));
-        // Those in the device stay with the flow until they complete.
+        // Requests in the device stay with the flow until they complete.
         self.leave(now, slot.0, flow, waiting, 0);
         left
     }
@@ -182,7 +181,7 @@ impl StoreScheduler {
         if !flow.is_busy() && waiting + in_flight > 0 {
             flow.since = now;
         }
-        // What it was served in one flow means nothing in another.
+        // Service received in one flow has no meaning in another.
         disk.served = flow.member_time;
         flow.waiting += waiting;
         flow.in_flight += in_flight;

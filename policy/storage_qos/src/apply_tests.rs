@@ -66,13 +66,13 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A scheduler and what must be true of it.
+/// Scheduler under test and its expected state.
 struct Model {
     store: Store,
     scheduler: StoreScheduler,
     now: Time,
     waiting: BTreeMap<DiskId, VecDeque<u32>>,
-    /// Slot, bytes.
+    /// Slot and bytes of the requests in flight.
     device: Vec<(DiskSlot, u32)>,
     sizes: Vec<u32>,
 }
@@ -118,7 +118,7 @@ impl Model {
         }
     }
 
-    /// Whether something was dispatched.
+    /// Polls once. Returns true if a request was dispatched.
     fn poll(&mut self) -> bool {
         match self.scheduler.poll(self.now) {
             Next::Dispatch { disk, tag } => {
@@ -173,9 +173,9 @@ impl Model {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// Whatever is changed, submitted and completed, in whatever order: each request is
-    /// dispatched once and in order, or given back when its disk goes; the depth is
-    /// never exceeded; what is shown is what was set; and nothing waits for ever.
+    /// For any order of changes, submissions and completions: each request is dispatched once and
+    /// in order, or returned when its disk is removed. The depth is never exceeded, the view shows
+    /// the limits that were set, and no request is queued forever.
     #[test]
     fn every_request_goes_once_or_comes_back(ops in prop::collection::vec(any_op(), 1..150)) {
         let mut model = Model::new(32);
@@ -187,7 +187,7 @@ proptest! {
                 prop_assert_eq!((view.disk, view.holder, view.limits), (disk, effective.holder, effective.limits));
             }
         }
-        // Without limits, all that waits goes, one after another.
+        // Without limits, all queued requests are dispatched one after another.
         for disk in model.store.disks().collect::<Vec<_>>() {
             model.propose(Proposal::Disk(disk, Assignment::default()));
         }
@@ -199,7 +199,7 @@ proptest! {
         prop_assert_eq!(model.scheduler.in_flight(), 0);
     }
 
-    /// Changes that no store makes, of places that no store has.
+    /// Changes that no store produces, with slots outside of its bounds.
     #[test]
     fn absurd_changes_do_no_harm(changes in prop::collection::vec(
         (0u8..5, prop_oneof![0u32..6, any::<u32>()], prop_oneof![0u32..6, any::<u32>()], any_limits()), 1..60,
@@ -237,7 +237,7 @@ fn what_is_exchanged_can_be_stored() {
     assert_eq!(serde_json::from_str::<Change>(&text).unwrap(), change);
 }
 
-/// What is due after the last time that there is, at that time.
+/// An operation that is due after the largest time is due at that time.
 #[test]
 fn the_end_of_time_comes_to_an_end() {
     let spec = StoreSpec { depth_max: 1, ..StoreSpec::default() };
@@ -253,7 +253,8 @@ fn the_end_of_time_comes_to_an_end() {
     assert_eq!(scheduler.poll(now), Next::Dispatch { disk: slot, tag: 1 });
 }
 
-/// A disk that was idle for a millisecond is owed a millisecond less, however often it finds no room.
+/// A disk that was idle for a millisecond is owed a millisecond less, regardless of the number of
+/// refused submissions.
 #[test]
 fn what_is_refused_takes_nothing_of_what_a_minimum_is_owed() {
     let due_after = |tries: u32| {
@@ -269,7 +270,8 @@ fn what_is_refused_takes_nothing_of_what_a_minimum_is_owed() {
         }
         let [disk, other] = [0, 1].map(|disk| store.slot(DiskId(disk)).unwrap());
         let millisecond = Duration::from_millis(1);
-        // It waits for 50 ms, and asks again a millisecond after it was answered.
+        // The request is queued for 50 ms, and the next one is submitted a millisecond after its
+        // completion.
         assert_eq!(scheduler.submit(at(0), other, 4096, 0), Ok(Submitted::Dispatch));
         assert_eq!(scheduler.submit(at(0), disk, 4096, 0), Ok(Submitted::Waits));
         scheduler.handle_complete(at(50), other, (crate::Operation::Read, 4096), millisecond);

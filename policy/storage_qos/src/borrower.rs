@@ -1,4 +1,4 @@
-//! A processor's side of a store that several processors use.
+//! A worker's part of the scheduling of a store that several workers use.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -13,28 +13,28 @@ use crate::{
     Return, SubmitError, Submitted, Unscheduled, Want,
 };
 
-/// What was borrowed ahead and is not used for so long is returned.
+/// Time after which an unused loan is returned to the budget.
 pub const HELD_MAX: Duration = Duration::from_millis(1);
-/// Requests of one disk that are borrowed ahead at most.
+/// Largest number of requests lent ahead for one disk.
 const AHEAD_MAX: u32 = 16;
 
-/// A disk's requests on this processor.
+/// Requests of one disk on this worker.
 #[derive(Clone, Debug, Default)]
 struct Queue {
     fifo: Fifo,
     waiting: u32,
-    /// Of those that wait, those that may go.
+    /// Queued requests that may be dispatched.
     granted: u32,
-    /// Requests that may come, of so many bytes each, and are paid for.
+    /// Requests lent ahead: already charged by the budget, each for up to `ahead_bytes` bytes.
     ahead: u32,
     ahead_bytes: u32,
-    /// Of what was borrowed ahead, what is not answered.
+    /// Requests for loans that the budget has not answered.
     asked: u32,
     ahead_since: Time,
-    /// So many should be borrowed ahead: each request that found nothing is one more, and
-    /// what was returned unused is less.
+    /// Target number of requests to borrow ahead. Each request that found no loan raises the
+    /// target; loans returned unused lower the target.
     level: u32,
-    /// Whether a request came since something was borrowed ahead.
+    /// True if a request arrived since the last request for loans.
     is_used: bool,
     last_bytes: u32,
     is_listed: bool,
@@ -42,7 +42,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Accounts for the time of its requests up to now; `timed` lists disks with unreported time.
+    /// Accounts for request time up to `now`. `timed` is the list of disks with unreported time.
     #[inline]
     fn account(&mut self, now: Time, disk: DiskSlot, timed: &mut Vec<u32>) {
         if self.local.account(now, self.waiting) {
@@ -51,32 +51,32 @@ impl Queue {
     }
 }
 
-/// The requests of one processor for a store, and what the store's budget lent it for them.
+/// Requests of one worker for a store, and the grants of the store's budget for them.
 ///
-/// Whatever it dispatches it was lent; it never dispatches more. What is lent goes to the
-/// device, or is held for [`HELD_MAX`] at most: over any window, what all processors
-/// dispatch for a disk together exceeds what one scheduler would by no more than its
-/// maximum carries in that time and in the time a message takes.
+/// The worker dispatches only requests that the budget has granted. A loan is dispatched, or
+/// returned after [`HELD_MAX`] at most. Over any window, the requests that all workers dispatch for
+/// a disk therefore exceed those of a single scheduler by no more than the disk's maximum allows in
+/// that time plus the latency of a message.
 #[derive(Clone, Debug)]
 pub struct Borrower {
     normalization: Normalization,
     queues: Vec<Queue>,
     records: Records,
-    /// Disks with requests that may go.
+    /// Disks with granted requests that are not dispatched yet.
     ready: VecDeque<u32>,
-    /// Disks for which something is borrowed ahead, or should be.
+    /// Disks that have or need loans.
     watched: Vec<u32>,
-    /// Disks with requests or unreported time of them.
+    /// Disks with requests or with unreported time.
     timed: Vec<u32>,
-    /// When time was last reported.
+    /// Time of the last report of request time.
     times_reported: Time,
     report: Report,
-    /// Nothing more is borrowed ahead.
+    /// True if no more requests are borrowed ahead.
     is_settling: bool,
 }
 
 impl Borrower {
-    /// Room for `waiting_max` requests that wait on this processor.
+    /// Creates a borrower with room for `waiting_max` queued requests on this worker.
     pub fn new(normalization: Normalization, waiting_max: u32) -> Self {
         Self {
             normalization,
@@ -91,31 +91,33 @@ impl Borrower {
         }
     }
 
-    /// Whether requests are borrowed ahead. A processor that is to have the store for
-    /// itself, or not at all, returns what it has, and borrows nothing ahead.
+    /// Enables or disables settling. A settling worker returns its loans and borrows nothing ahead.
+    /// Set before the worker becomes the only user of the store, or leaves the store.
     pub const fn set_settling(&mut self, is_settling: bool) {
         self.is_settling = is_settling;
     }
 
-    /// Whether everything is reported, and nothing is lent but for what is in the device.
+    /// Returns true if everything is reported, and the worker holds no grants except for requests
+    /// in the device.
     pub fn is_settled(&self) -> bool {
         let is_free = |queue: &Queue| queue.granted == 0 && queue.ahead == 0 && queue.asked == 0;
         self.report.is_empty() && self.queues.iter().all(is_free)
     }
 
-    /// A disk's requests that wait here.
+    /// Returns the number of a disk's queued requests on this worker.
     pub fn waiting(&self, disk: DiskSlot) -> u32 {
         self.queues.get(disk.0 as usize).map_or(0, |queue| queue.waiting)
     }
 
-    /// A request that the budget knows to wait waits here.
+    /// Adds a queued request that the budget already counts as queued.
     pub(crate) fn take_on(&mut self, disk: DiskSlot, tag: u32, units: Units) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
         self.records.push(&mut queue.fifo, tag, units);
         queue.waiting += 1;
     }
 
-    /// Requests of a disk that the budget's scheduler accounted for are in flight here.
+    /// Takes over the requests in flight of a disk from the budget's scheduler, which accounted for
+    /// them up to `now`.
     pub(crate) fn take_over(&mut self, now: Time, disk: DiskSlot, in_flight: u32, phases: Phases) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
         queue.local.take_over(now, in_flight, phases);
@@ -128,14 +130,15 @@ impl Borrower {
         queue.map(|queue| queue.local.give_up(now, queue.waiting)).unwrap_or_default()
     }
 
-    /// Forgets a disk's oldest request, which waits elsewhere from now on; its tag.
+    /// Removes a disk's oldest queued request and returns its tag. The request is queued in the
+    /// scheduler from now on.
     pub(crate) fn hand_over(&mut self, disk: DiskSlot) -> Option<u32> {
         let queue = self.queues.get_mut(disk.0 as usize)?;
         queue.waiting = queue.waiting.saturating_sub(1);
         self.records.pop(&mut queue.fifo).map(|record| record.tag)
     }
 
-    /// A disk has a queue on this processor. Takes memory for it.
+    /// Adds a disk with a queue on this worker. Allocates memory.
     pub fn add(&mut self, disk: DiskSlot) {
         let index = disk.0 as usize;
         if index < DISKS_MAX && self.queues.len() <= index {
@@ -146,10 +149,10 @@ impl Borrower {
         }
     }
 
-    /// A request came. It goes at once if it is paid for already.
+    /// Queues a request, or lets the caller dispatch it at once if a loan covers it.
     ///
     /// # Errors
-    /// Why it was not taken.
+    /// [`SubmitError`] if the disk is not known or the queue is full.
     pub fn submit(
         &mut self,
         now: Time,
@@ -188,7 +191,8 @@ impl Borrower {
         Ok(Submitted::Waits)
     }
 
-    /// Returns what is to be done next: never a time, which is [`Borrower::next_deadline`].
+    /// Returns the next action: dispatch or idle. Never returns a time; see
+    /// [`Borrower::next_deadline`].
     pub fn poll(&mut self, now: Time) -> Next {
         while let Some(slot) = self.ready.front().copied() {
             let queue = self.queues.get_mut(slot as usize).filter(|queue| queue.granted > 0);
@@ -208,7 +212,7 @@ impl Borrower {
         Next::Idle
     }
 
-    /// A request that was dispatched completed.
+    /// Accounts for the completion of a dispatched request.
     pub fn handle_completion(&mut self, now: Time, of: Completion) {
         if let Some(queue) = self.queues.get_mut(of.disk.0 as usize) {
             queue.account(now, of.disk, &mut self.timed);
@@ -217,26 +221,27 @@ impl Borrower {
         self.report.completions.push(of);
     }
 
-    /// See [`crate::StoreScheduler::handle_phase`].
+    /// Moves one request from one phase to another, as [`crate::StoreScheduler::handle_phase`]
+    /// does.
     pub fn handle_phase(&mut self, now: Time, disk: DiskSlot, from: Phase, to: Phase) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
         queue.account(now, disk, &mut self.timed);
         queue.local.change_phase(from, to);
     }
 
-    /// The worker of a disk was runnable and not running.
+    /// Adds time in which the disk's worker was runnable and not running.
     pub fn handle_unscheduled(&mut self, now: Time, of: Unscheduled) {
         let Some(queue) = self.queues.get_mut(of.disk.0 as usize) else { return };
         queue.account(now, of.disk, &mut self.timed);
         queue.local.add_unscheduled(of);
     }
 
-    /// Hears what was lent to this processor.
+    /// Applies a grant of the budget.
     pub fn handle_grant(&mut self, now: Time, grant: Grant) {
         let Some(queue) = self.queues.get_mut(grant.disk.0 as usize) else { return };
         match grant.of {
             Lent::Waiting(requests) => {
-                // More than wait are for requests that were withdrawn meanwhile.
+                // Grants beyond the queued requests are for requests that were withdrawn meanwhile.
                 let used = requests.min(queue.waiting.saturating_sub(queue.granted));
                 let requests = requests.saturating_sub(used);
                 if requests > 0 {
@@ -265,8 +270,8 @@ impl Borrower {
         }
     }
 
-    /// Takes a disk's oldest request out that waits, because the disk is removed; its tag.
-    /// To be called until there is none.
+    /// Removes a disk's oldest queued request because the disk is removed, and returns its tag. The
+    /// caller repeats the call until it returns `None`.
     pub fn withdraw(&mut self, disk: DiskSlot) -> Option<u32> {
         let queue = self.queues.get_mut(disk.0 as usize)?;
         self.report.wants.retain(|want| want.disk != disk);
@@ -280,7 +285,7 @@ impl Borrower {
         Some(record.tag)
     }
 
-    /// When there is something to report although nothing happens.
+    /// Returns the time of the next report that is due without another event.
     pub fn next_deadline(&self) -> Option<Time> {
         let times = (!self.timed.is_empty()).then(|| self.times_reported + REPORT_EVERY);
         let queues = self.watched.iter().filter_map(|slot| self.queues.get(*slot as usize));
@@ -288,11 +293,10 @@ impl Borrower {
         held.map(|queue| queue.ahead_since + HELD_MAX).chain(times).min()
     }
 
-    /// Takes what is to be reported, in exchange for `spent`, a report whose memory can be
-    /// used again.
+    /// Takes the report that is due, in exchange for `spent`, a report whose memory is reused.
     ///
     /// # Errors
-    /// `spent`, if there is nothing to report.
+    /// Returns `spent` if there is nothing to report.
     pub fn poll_report(&mut self, now: Time, mut spent: Report) -> Result<Report, Report> {
         let (queues, report, normalization) =
             (&mut self.queues, &mut self.report, self.normalization);
@@ -304,7 +308,7 @@ impl Borrower {
                 queue.level = queue.level.saturating_sub(queue.ahead);
                 give_back(report, normalization, disk, queue);
             }
-            // While requests wait, one that came now would not be spared its turn.
+            // While requests are queued, a loan would not let a new request pass them.
             if queue.waiting == 0 && queue.is_used && !is_settling {
                 let bytes = if queue.ahead > 0 { queue.ahead_bytes } else { queue.last_bytes };
                 let more = queue.level.saturating_sub(queue.ahead + queue.asked);
@@ -325,7 +329,7 @@ impl Borrower {
         Ok(core::mem::replace(&mut self.report, spent))
     }
 
-    /// Adds the time of requests that was not reported.
+    /// Adds the unreported request times to the report.
     fn report_times(&mut self, now: Time) {
         self.times_reported = now;
         let (queues, times) = (&mut self.queues, &mut self.report.times);
@@ -337,7 +341,7 @@ impl Borrower {
     }
 }
 
-/// Returns all that a disk has borrowed ahead.
+/// Returns all loans of a disk to the budget.
 fn give_back(report: &mut Report, normalization: Normalization, disk: DiskSlot, queue: &mut Queue) {
     let requests = core::mem::take(&mut queue.ahead);
     let cost = normalization.cost(queue.ahead_bytes).saturating_mul(requests);

@@ -1,4 +1,4 @@
-//! One store used by several processors.
+//! Budget of a store that several workers use.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -13,21 +13,21 @@ use crate::{
     Lent, Next, Report, StoreScheduler, StoreSpec, Submitted,
 };
 
-/// The one budget of a store: the scheduler of all its requests, whichever processor has
-/// them. Processors report what waits and what completed, and it lends them what they may
-/// dispatch. A limit is never split: each request is charged once, here.
+/// The only budget of a store: the scheduler of the requests of all workers. Workers report queued
+/// and completed requests, and the budget grants requests that a worker may dispatch. A limit is
+/// never divided between workers: the budget charges each request once.
 ///
-/// Its queue should have room for all that may wait on all processors.
+/// The scheduler's queue should have room for the queued requests of all workers.
 #[derive(Clone, Debug)]
 pub struct StoreBudget {
     scheduler: StoreScheduler,
-    /// Grants that were decided and not fetched; consecutive ones to the same processor
-    /// and disk are one.
+    /// Grants that were decided and not fetched. Consecutive grants for the same worker and disk
+    /// are merged.
     granted: VecDeque<Grant>,
 }
 
 impl StoreBudget {
-    /// Without disks.
+    /// Creates a budget without disks.
     pub fn new(spec: StoreSpec) -> Self {
         let room = spec.depth_max as usize;
         let mut scheduler = StoreScheduler::new(spec);
@@ -35,8 +35,8 @@ impl StoreBudget {
         Self { scheduler, granted: VecDeque::with_capacity(room) }
     }
 
-    /// Goes on with what one processor's scheduler knows, whose requests that wait are the
-    /// borrower's from now on; the borrower is new. Nothing that was charged is forgotten.
+    /// Converts a worker's own scheduler to a budget. The queued requests move to `borrower`, which
+    /// must be new. All charges are kept.
     pub fn share(
         mut scheduler: StoreScheduler,
         now: Time,
@@ -59,9 +59,9 @@ impl StoreBudget {
         Self { scheduler, granted: VecDeque::with_capacity(room) }
     }
 
-    /// Whether no other processor uses the store any more: everything lent was returned but
-    /// the `in_flight` requests that the borrower's processor has in the device, and nobody
-    /// else has a request waiting.
+    /// Returns true if only the borrower's worker still uses the store: all grants were returned
+    /// except for the `in_flight` requests that this worker has in the device, and no other worker
+    /// has a queued request.
     pub fn is_settled(&self, borrower: &Borrower, in_flight: u32) -> bool {
         let is_same = |(slot, disk): (DiskSlot, &Disk)| borrower.waiting(slot) == disk.waiting;
         self.granted.is_empty()
@@ -70,8 +70,8 @@ impl StoreBudget {
             && (0..).map(DiskSlot).zip(&self.scheduler.disks).all(is_same)
     }
 
-    /// The opposite of [`StoreBudget::share`], when it [is settled](Self::is_settled) with
-    /// the one borrower that is left.
+    /// Converts the budget back to the scheduler of its last borrower. The reverse of
+    /// [`StoreBudget::share`]; the budget must be [settled](Self::is_settled) with this borrower.
     pub fn unshare(mut self, now: Time, mut borrower: Borrower) -> StoreScheduler {
         self.scheduler.end_lending(now);
         for (slot, disk) in (0..).map(DiskSlot).zip(&mut self.scheduler.disks) {
@@ -83,13 +83,13 @@ impl StoreBudget {
         self.scheduler
     }
 
-    /// Carries out a step of a change. Processors take requests of a removed disk out
-    /// themselves, before or after: [`crate::Borrower::withdraw`].
+    /// Applies a step of a change. Workers remove the requests of a removed disk themselves, before
+    /// or after this call: [`crate::Borrower::withdraw`].
     pub fn apply(&mut self, now: Time, change: Change) {
         self.scheduler.apply(now, change);
     }
 
-    /// Hears what a processor reports.
+    /// Applies a worker's report.
     pub fn handle_report(&mut self, now: Time, from: ProcessorId, report: &Report) {
         self.scheduler.handle_worker_times(now, &report.times, report.completions.len());
         for &Completion { disk, operation, bytes, latency } in &report.completions {
@@ -119,7 +119,7 @@ impl StoreBudget {
         }
     }
 
-    /// What is lent next; `None`: nothing now.
+    /// Returns the next grant, or `None` if nothing can be granted now.
     pub fn poll_grant(&mut self, now: Time) -> Option<Grant> {
         while let Next::Dispatch { disk, tag } = self.scheduler.poll(now) {
             self.grant(ProcessorId(u16::try_from(tag).unwrap_or(u16::MAX)), disk);
@@ -127,48 +127,49 @@ impl StoreBudget {
         self.granted.pop_front()
     }
 
-    /// When something may be lent although nothing is reported.
+    /// Returns the time at which a request may be granted without a further report.
     pub fn next_deadline(&self) -> Option<Time> {
         self.scheduler.next_deadline()
     }
 
-    /// See [`StoreScheduler::observe`]. Requests that wait on processors count from when
-    /// they were reported.
+    /// Samples delivered operations; see [`StoreScheduler::observe`]. Requests queued on workers
+    /// count from the time of their report.
     pub fn observe(&mut self, now: Time) -> Vec<Event> {
         self.scheduler.observe(now)
     }
 
-    /// See [`StoreScheduler::view`]. Requests in flight are those that workers have reported.
+    /// Returns the state of a disk; see [`StoreScheduler::view`]. Requests in flight are those that
+    /// workers have reported.
     pub fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
         self.scheduler.view(now, slot)
     }
 
-    /// Requests in the device, as far as workers have reported them.
+    /// Returns the number of requests in the device as reported by workers.
     pub fn in_device(&self) -> u32 {
         self.scheduler.at_workers.map_or(0, |of| at_least_zero(of.in_flight))
     }
 
-    /// Which disk is in a slot.
+    /// Returns the disk in a slot.
     pub fn disk(&self, slot: DiskSlot) -> Option<DiskId> {
         self.scheduler.disk(slot)
     }
 
-    /// See [`StoreScheduler::latency_ns`].
+    /// Returns the mean device latency; see [`StoreScheduler::latency_ns`].
     pub const fn latency_ns(&self) -> u64 {
         self.scheduler.latency_ns()
     }
 
-    /// See [`StoreScheduler::estimate`].
+    /// Returns the capacity estimate; see [`StoreScheduler::estimate`].
     pub const fn estimate(&self) -> Option<CapabilityEstimate> {
         self.scheduler.estimate()
     }
 
-    /// See [`StoreScheduler::depth`].
+    /// Returns the queue depth limit of the device; see [`StoreScheduler::depth`].
     pub fn depth(&self) -> u32 {
         self.scheduler.depth()
     }
 
-    /// Requests that are in the device or lent.
+    /// Returns the number of requests that are in the device or granted.
     pub const fn in_flight(&self) -> u32 {
         self.scheduler.in_flight()
     }

@@ -1,71 +1,72 @@
-//! What a store's scheduler is told to do differently from now on.
+//! Changes of a store's scheduler.
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{Cap, DiskId};
 
 use crate::{Limits, PolicyId, PolicyPart};
 
-/// A disk's place in a store's scheduler. It is given to another disk when the disk was
-/// removed.
+/// Slot of a disk in a store's scheduler. A slot is reused after its disk was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DiskSlot(pub u32);
 
-/// The place of what is scheduled: of a disk by itself or of the disks of a shared policy.
+/// Slot of a flow: of a disk with its own limits, or of the disks of a shared policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FlowSlot(pub u32);
 
-/// Whose limits they are.
+/// Holder of limits: a disk or a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Holder {
-    /// A disk's, by itself.
+    /// Limits of one disk.
     Disk(DiskId),
-    /// A policy's that its disks share.
+    /// Limits of a policy that its disks share.
     Policy(PolicyId),
 }
 
-/// One step of a change; the steps of a change are carried out together and in order.
+/// One step of a change. The steps of a change are applied together and in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// These limits are in effect here.
+    /// Sets the limits of a flow.
     Flow {
-        /// Where.
+        /// Slot of the flow in the scheduler.
         flow: FlowSlot,
-        /// Whose they are.
+        /// Holder of the limits.
         holder: Holder,
-        /// Which they are.
+        /// Limits that apply from now on.
         limits: Limits,
     },
-    /// The disk is here, and belongs there.
+    /// Sets the disk in a slot and its flow.
     Disk {
-        /// Its place.
+        /// Slot of the disk in the scheduler.
         slot: DiskSlot,
-        /// Which it is.
+        /// Disk in the slot.
         disk: DiskId,
-        /// By what it is scheduled.
+        /// Flow of the disk.
         flow: FlowSlot,
     },
-    /// There is no disk here any more.
+    /// Removes the disk from its slot.
     RemoveDisk(DiskSlot),
-    /// Nothing belongs here any more.
+    /// Removes the flow from its slot.
     RemoveFlow(FlowSlot),
-    /// Normalised operations per second that the store can do; `None`: not known.
+    /// Sets the capacity of the store in normalised operations per second; `None` if not known.
     Capability(Option<u64>),
-    /// What all disks together may do, in normalised operations per second; `None`: what they
-    /// can. Minimums come first inside it, so whoever sets it has to see to it that they are covered.
+    /// Limits all disks of this node together, in normalised operations per second; `None` removes
+    /// the limit. Minimums have priority within the limit, so the caller must ensure that the limit
+    /// covers them.
     Cap(Option<Cap>),
-    /// What a policy's disks here may do together, of a policy that other nodes' disks have, too;
-    /// `None`: its limits, as it has them. It holds for disks that get the policy later, too.
+    /// Limits the disks of a policy on this node if disks of other nodes have the policy, too;
+    /// `None`: the policy's limits apply to this node alone. Applies to disks that get the policy
+    /// later, too.
     Part(PolicyId, Option<PolicyPart>),
-    /// Latency of the device that a measurement found; `None`: the store was not measured. It is what
-    /// latencies are compared with, and decides nothing.
+    /// Sets the device latency that a measurement found; `None` if the store was not measured.
+    /// Latencies are compared with this value; it does not affect scheduling.
     Latency(Option<MeasuredLatency>),
 }
 
-/// Latency of a store's device, as a measurement found it.
+/// Latency of a store's device from a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredLatency {
     /// Requests in the device at a time.

@@ -1,4 +1,4 @@
-//! The clocks by which flows are served, and what moves them.
+//! Clocks that determine the order of flows.
 
 use suimon_quantity::Time;
 
@@ -8,32 +8,33 @@ use crate::pace::{Fine, fine};
 use crate::records::Units;
 use crate::together::Run;
 
-/// Virtual times start again before they end.
+/// Virtual time from which on all virtual times are reset.
 const VIRTUAL_MAX: u64 = 1 << 62;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clocks {
-    /// What whoever was served last by weight had been served before.
+    /// Virtual time of the flow that was last served by weight, before that service.
     pub(crate) virtual_time: u64,
-    /// How far the reservation clock is behind time.
+    /// Time by which the reservation clock is behind.
     pub(crate) lost: Fine,
 }
 
 impl Clocks {
-    /// The reservation clock.
+    /// Returns the value of the reservation clock.
     #[inline]
     pub(crate) fn reservation(&self, now: Time) -> Fine {
         fine(now).saturating_sub(self.lost)
     }
 
-    /// Whether virtual time must start again.
+    /// Returns true if virtual time must be reset.
     #[inline]
     pub(crate) const fn is_long(&self) -> bool {
         self.virtual_time > VIRTUAL_MAX
     }
 
-    /// Accounts for requests that go to the device now, of a flow whose minimum is not due, unless
-    /// they use its maximums up: then nothing is accounted for, and each is to be looked at by itself.
+    /// Accounts for a run of requests dispatched now, of a flow whose minimum is not due. Returns
+    /// false without a change if the run would use up a maximum; the caller then submits each
+    /// request separately.
     #[inline]
     pub(crate) fn start_run(
         &mut self,
@@ -62,7 +63,8 @@ impl Clocks {
         true
     }
 
-    /// [`Clocks::start`] of one that did not wait, which costs less when it is called.
+    /// Calls [`Clocks::start`] for a request that was not queued. Not inlined, to keep the caller
+    /// small.
     #[inline(never)]
     pub(crate) fn start_now(
         &mut self,
@@ -76,7 +78,7 @@ impl Clocks {
         self.start((now, clock), disk, flow, units, is_due);
     }
 
-    /// Accounts for a request that goes to the device now, which is `clock` on the reservation clock.
+    /// Accounts for a request dispatched now; `clock` is the value of the reservation clock.
     #[inline(always)]
     pub(crate) fn start(
         &mut self,
@@ -96,7 +98,7 @@ impl Clocks {
         flow.charge_share(cost, self.virtual_time, is_due);
         if let Some(minimum) = &mut flow.minimum {
             if is_due {
-                // All that is owed and cannot be made up for is forgotten for all alike.
+                // Operations owed that cannot be made up for are dropped for all flows alike.
                 let most = minimum.kept().saturating_mul(2);
                 self.lost += minimum.lag(clock).saturating_sub(most);
             }

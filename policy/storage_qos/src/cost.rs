@@ -1,11 +1,12 @@
-//! What a request counts as.
+//! Cost of a request in normalised operations.
 
 use serde::{Deserialize, Serialize};
 
-/// Number of size classes.
+/// Number of size classes of costs.
 pub(crate) const SIZE_CLASSES: usize = 4;
 
-/// Returns the size class of requests that count as `cost`: they take about equally long.
+/// Returns the size class of requests of `cost` operations. Requests of a class have similar
+/// latencies.
 #[inline]
 pub(crate) const fn size_class(cost: u32) -> usize {
     match cost {
@@ -16,7 +17,7 @@ pub(crate) const fn size_class(cost: u32) -> usize {
     }
 }
 
-/// The bytes that count as one operation: a power of two from 512 to 1 MiB.
+/// Bytes that count as one operation: a power of two from 512 to 1 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct Normalization {
@@ -24,7 +25,7 @@ pub struct Normalization {
 }
 
 impl Normalization {
-    /// `None` if `bytes` is not a power of two from 512 to 1 MiB.
+    /// Creates a normalization; `None` if `bytes` is not a power of two from 512 to 1 MiB.
     pub const fn new(bytes: u32) -> Option<Self> {
         if bytes.is_power_of_two() && bytes >= 512 && bytes <= 1 << 20 {
             Some(Self { shift: bytes.trailing_zeros() })
@@ -33,12 +34,12 @@ impl Normalization {
         }
     }
 
-    /// The bytes that count as one operation.
+    /// Returns the number of bytes that count as one operation.
     pub const fn bytes(self) -> u32 {
         1 << self.shift
     }
 
-    /// The operations that a request of `bytes` counts as: at least one.
+    /// Returns the number of operations that a request of `bytes` counts as, at least one.
     #[inline]
     pub const fn cost(self, bytes: u32) -> u32 {
         let whole = bytes >> self.shift;
@@ -48,7 +49,7 @@ impl Normalization {
 }
 
 impl Default for Normalization {
-    /// 8 KiB, as Hyper-V counts.
+    /// 8 KiB, as in Hyper-V.
     fn default() -> Self {
         Self { shift: 13 }
     }

@@ -1,13 +1,13 @@
-//! How many requests a device gets at a time: enough that it never runs dry, and so few
-//! that who is next is still decided here.
+//! Queue depth of the device: deep enough that the device is never idle while requests are queued,
+//! and shallow enough that the scheduler still determines the order of requests.
 //!
-//! The number grows while requests wait for it and the device answers fast, and shrinks
-//! while it answers slowly: slower than [`SLOWDOWN_MAX`] times what it takes when it has
-//! little to do. Latency is compared with that of requests of about the same size.
+//! The depth grows while requests are queued for the device and its latency is low. The depth
+//! shrinks while the latency exceeds [`SLOWDOWN_MAX`] times the latency under low load. Latencies
+//! are compared within classes of similar request size.
 //!
-//! Who has the store for itself is kept waiting for nobody's sake. It has a number of its
-//! own, which may make the device slower, up to [`StoreSpec::alone_latency`]; as soon as somebody
-//! else has a request the other number holds again.
+//! A disk that is the only user of the store has a depth of its own. That depth may increase the
+//! device's latency up to [`StoreSpec::alone_latency`]. The shared depth applies again as soon as
+//! another disk has a request.
 
 use core::time::Duration;
 
@@ -16,35 +16,35 @@ use suimon_quantity::Time;
 use crate::StoreSpec;
 use crate::cost::{SIZE_CLASSES, size_class};
 
-/// A busy device may take so many times as long as one with little to do.
+/// Largest ratio of the latency of a busy device to its latency under low load.
 const SLOWDOWN_MAX: u64 = 3;
-/// A latency that is never too long: the engine's own part in it counts for more.
+/// Latency that never counts as too long: the engine's part of the latency dominates there.
 const SHORT_NS: u64 = 100_000;
-/// Completions by which it is judged, at least.
+/// Smallest number of completions by which the depth is adjusted.
 const JUDGED_BY: u32 = 32;
 const JUDGED_BY_MAX: u32 = 256;
-/// Where few complete, it is judged after this time by at least [`FEW`].
+/// Interval after which the depth is adjusted by at least [`FEW`] completions.
 const JUDGED_AFTER: Duration = Duration::from_millis(500);
 const FEW: u32 = 4;
-/// Ratios of latency to what is allowed are counted in this.
+/// Fixed-point one for ratios of the latency to the permitted latency.
 const ONE: u64 = 1024;
-/// Below this there is much room, below the next there is some.
+/// Ratios below which the depth grows by a half, and by an eighth.
 const FAST: u64 = 600;
 const FAST_ENOUGH: u64 = 900;
-/// How often it is found out what the device takes when it has little to do.
+/// Interval at which the latency under low load is probed.
 const PROBE_EVERY: Duration = Duration::from_secs(30);
 const PROBE_MAX: Duration = Duration::from_millis(500);
 const START: u32 = 4;
-/// Who was not seen for so long has left the store.
+/// Time without requests after which another disk no longer counts as a user of the store.
 const GONE_AFTER: Duration = Duration::from_secs(1);
 
-/// Requests of about the same size.
+/// Requests of similar size.
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
-    /// Of those that completed since the last judgement.
+    /// Latency and number of requests completed since the last adjustment.
     sum_ns: u64,
     count: u32,
-    /// What one takes when the device has little to do; 0: not known.
+    /// Latency under low load; 0 if not known.
     least_ns: u64,
 }
 
@@ -52,23 +52,23 @@ struct Class {
 pub(crate) struct Depth {
     min: u32,
     max: u32,
-    /// How many the device may have while several disks use it.
+    /// Depth while several disks use the device.
     shared: u32,
-    /// And while one does.
+    /// Depth while one disk uses the device.
     alone: Option<u32>,
-    /// And now, while it is probed or not: what follows from these is looked at for each request.
+    /// Effective depth, with a probe considered. Stored because each request compares with it.
     limit: u32,
-    /// Completions that are enough to judge by.
+    /// Completions after which the depth is adjusted.
     enough: u32,
     alone_ns: u64,
-    /// Until then several disks use it.
+    /// Time until which several disks count as users.
     shared_until: Time,
     pub(crate) in_flight: u32,
     was_full: bool,
     classes: [Class; SIZE_CLASSES],
     completed: u32,
     judged: Time,
-    /// Mean of the last judgement.
+    /// Mean latency at the last adjustment.
     pub(crate) latency_ns: u64,
     probed: Time,
     probe: Option<Probe>,
@@ -78,7 +78,7 @@ pub(crate) struct Depth {
 struct Probe {
     limit: u32,
     began: Time,
-    /// Completions of requests that were in the device before.
+    /// Number of completions to ignore: requests submitted before the probe.
     skip: u32,
 }
 
@@ -109,7 +109,7 @@ impl Depth {
         depth
     }
 
-    /// How many requests the device may have.
+    /// Returns the largest number of requests in the device.
     #[inline]
     pub(crate) const fn limit(&self) -> u32 {
         self.limit
@@ -119,14 +119,14 @@ impl Depth {
         self.alone.unwrap_or(self.shared)
     }
 
-    /// One of the numbers has changed.
+    /// Recomputes the values derived from the depths.
     fn settle(&mut self) {
         let tuned = self.tuned();
         self.limit = self.probe.map_or(tuned, |probe| probe.limit);
         self.enough = tuned.clamp(JUDGED_BY, JUDGED_BY_MAX);
     }
 
-    /// Whether all requests there are, in the device or waiting for it, are of one disk.
+    /// Records whether all queued and in-flight requests belong to one disk.
     #[inline]
     pub(crate) fn handle_use(&mut self, now: Time, is_alone: bool) {
         if !is_alone {
@@ -142,7 +142,8 @@ impl Depth {
         }
     }
 
-    /// The other number counts, and what has completed says nothing of it.
+    /// Switches to the other depth. Completions counted so far are discarded, because they belong
+    /// to the former depth.
     #[cold]
     fn turn(&mut self, alone: Option<u32>) {
         self.alone = alone;
@@ -153,7 +154,7 @@ impl Depth {
         }
     }
 
-    /// Whether it is being found out what the device takes when it has little to do.
+    /// Returns true while the latency under low load is probed.
     #[inline]
     pub(crate) const fn is_probing(&self) -> bool {
         self.probe.is_some()
@@ -164,20 +165,20 @@ impl Depth {
         self.in_flight < self.limit()
     }
 
-    /// Requests that the device may have in addition.
+    /// Returns the number of requests that the device may receive in addition.
     #[inline]
     pub(crate) fn room(&self) -> u32 {
         self.limit().saturating_sub(self.in_flight)
     }
 
-    /// A request waits because the device has enough.
+    /// Records that a request is queued because the device is full.
     #[inline]
     pub(crate) fn handle_full(&mut self) {
         self.was_full = true;
     }
 
-    /// Requests have left the device. By how many of them the device may be judged: not, while
-    /// it is probed, by those that were there before.
+    /// Removes completed requests. Returns how many of them count for the latency: during a probe,
+    /// requests submitted before it do not count.
     #[inline]
     pub(crate) fn handle_left(&mut self, requests: u32) -> u32 {
         self.in_flight = self.in_flight.saturating_sub(requests);
@@ -187,7 +188,8 @@ impl Depth {
         requests - skipped
     }
 
-    /// Requests that each count as `cost` have completed, after `latency_ns` all together.
+    /// Accounts for `requests` completed requests of `cost` operations each; `latency_ns` is the
+    /// sum of their latencies.
     #[inline]
     pub(crate) fn handle_completed(
         &mut self,
@@ -235,7 +237,7 @@ impl Depth {
         for class in &mut self.classes {
             let of = u64::from(class.count);
             if let Some(mean) = class.sum_ns.checked_div(of) {
-                // With so few requests it has little to do, whatever it once took.
+                // At so small a depth the load is low, regardless of earlier latencies.
                 let has_little = is_probe || tuned <= START;
                 if class.count >= FEW
                     && (has_little || class.least_ns == 0 || mean < class.least_ns)
@@ -243,7 +245,8 @@ impl Depth {
                     class.least_ns = mean.max(1);
                 }
                 if class.least_ns == 0 {
-                    // They are too few to say what is long for them, and go on being counted.
+                    // Too few requests to determine the permitted latency; they are kept for the
+                    // next adjustment.
                     continue;
                 }
                 let allowed = patience_ns.max(class.least_ns.saturating_mul(SLOWDOWN_MAX));
@@ -275,7 +278,7 @@ impl Depth {
     fn adjust(&mut self, ratio: u64) {
         let limit = u64::from(self.tuned());
         let wanted = if ratio > ONE {
-            // Half the way to where latency would be as allowed, if it grows with depth.
+            // Half the way to the depth with the permitted latency, if latency grows with depth.
             (limit + limit * ONE / ratio) / 2
         } else if self.was_full && ratio < FAST {
             limit + (limit / 2).max(1)

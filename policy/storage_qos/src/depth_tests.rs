@@ -1,7 +1,7 @@
 use super::*;
 
-/// A device that takes `least_ns` for each of up to `servers` requests at a time, and longer
-/// for more. Returns the depth after so many completions.
+/// Simulates a device that takes `least_ns` for each of up to `servers` requests at a time, and
+/// longer for more. Returns the depth after `completions` completions.
 fn served(depth: &mut Depth, now: &mut Time, least_ns: u64, servers: u64, completions: u32) -> u32 {
     for _ in 0..completions {
         let limit = u64::from(depth.limit());
@@ -14,11 +14,11 @@ fn served(depth: &mut Depth, now: &mut Time, least_ns: u64, servers: u64, comple
     depth.limit()
 }
 
-/// What it takes with little to do is not what it once took for a moment, out of a cache.
+/// Short latencies of a cache at the beginning do not lower the permitted latency permanently.
 #[test]
 fn a_moment_of_haste_is_not_held_against_the_device() {
     let mut depth = Depth::new(&StoreSpec::default());
-    // Not so soon that it is found out by the rare probe.
+    // The run ends before the first periodic probe.
     let mut now = Time::from_ns(1);
     served(&mut depth, &mut now, 20_000, 64, 200);
     let after = served(&mut depth, &mut now, 400_000, 32, 5_000);
@@ -34,8 +34,8 @@ fn what_only_waits_in_the_device_is_not_sent_there() {
     assert!(after <= 3 * START, "{after}");
 }
 
-/// A few large requests among many small ones, too few for it to be known what is long for them, say
-/// nothing against the device.
+/// A few large requests among many small ones, too few to determine their permitted latency, do not
+/// reduce the depth.
 #[test]
 fn a_few_large_requests_do_not_keep_the_device_empty() {
     let mut depth = Depth::new(&StoreSpec::default());
@@ -50,11 +50,12 @@ fn a_few_large_requests_do_not_keep_the_device_empty() {
     assert!(depth.limit() >= 16, "{}", depth.limit());
 }
 
-/// A device that has one request at a time from each of many disks, or many of one.
+/// Simulates a device that has one request at a time from each of many disks, or many requests of
+/// one disk.
 fn used(depth: &mut Depth, now: &mut Time, is_alone: bool, completions: u32) -> u32 {
     for _ in 0..completions {
         let limit = u64::from(depth.limit());
-        // It does more with more of them, ever less so.
+        // Throughput grows with depth, at a decreasing rate.
         let latency_ns = 30_000 + 11_000 * limit;
         *now = *now + Duration::from_nanos(latency_ns / limit);
         depth.in_flight = depth.limit();
@@ -65,15 +66,15 @@ fn used(depth: &mut Depth, now: &mut Time, is_alone: bool, completions: u32) -> 
     depth.limit()
 }
 
-/// One disk by itself has all that the device does, and whoever comes finds the device as if it
-/// had always been shared.
+/// A single disk gets the device's full throughput. When another disk becomes active, the shared
+/// depth is as before.
 #[test]
 fn who_is_alone_waits_for_nobodys_sake() {
     let mut depth = Depth::new(&StoreSpec::default());
     let mut now = Time::from_ns(1);
     let shared = used(&mut depth, &mut now, false, 2_000);
     assert!((4..=18).contains(&shared), "{shared}");
-    // It has only just become alone.
+    // The disk has been the only user for less than `GONE_AFTER`.
     assert_eq!(used(&mut depth, &mut now, true, 1), shared);
     now = now + GONE_AFTER;
     let alone = used(&mut depth, &mut now, true, 2_000);
@@ -82,7 +83,7 @@ fn who_is_alone_waits_for_nobodys_sake() {
     assert_eq!(used(&mut depth, &mut now, true, 200), shared);
 }
 
-/// A slow device is not filled up although nobody else is there yet.
+/// A slow device is not filled up although only one disk uses it.
 #[test]
 fn who_is_alone_on_a_slow_device_leaves_it_as_it_is() {
     let mut depth = Depth::new(&StoreSpec::default());

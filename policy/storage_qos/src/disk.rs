@@ -1,4 +1,4 @@
-//! A disk's requests that wait, and what became of those that did.
+//! State of a disk in the scheduler: its queue, requests in flight and accounting.
 
 use suimon_quantity::{DiskId, Time};
 
@@ -8,40 +8,40 @@ use crate::phase::Phases;
 use crate::records::Fifo;
 use crate::{Phase, WaitCause};
 
-/// In the order in which it lies in memory: what each request needs is in the first cache line, what
-/// one that waited does in the second.
+/// Disk in the scheduler. The field order is the memory layout: the first cache line has the fields
+/// that each request needs, the second those of queued requests.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Disk {
-    /// `None`: there is no disk in this slot.
+    /// Disk in this slot; `None` for a free slot.
     pub(crate) id: Option<DiskId>,
     pub(crate) flow: u32,
     pub(crate) waiting: u32,
     pub(crate) fifo: Fifo,
     pub(crate) in_flight: u32,
-    /// The only one of its flow, which has it among its members also while none of its requests
-    /// waits: they need no order.
+    /// True for the only disk of its flow. Such a disk stays a member of the flow while it has no
+    /// queued request, because there is nothing to order.
     pub(crate) is_only: bool,
-    /// True if workers that borrow from the store's budget account for its requests in flight:
-    /// `in_flight` counts what is lent, too.
+    /// True if workers that borrow from the store's budget account for the disk's requests in
+    /// flight. `in_flight` then includes loans.
     pub(crate) is_lent: bool,
     /// True if a request is in a phase other than [`Phase::Data`].
     has_phases: bool,
-    /// Up to where it is served among the disks of its policy, in operations.
+    /// Virtual time among the disks of the policy up to which the disk is served, in operations.
     pub(crate) served: u64,
-    /// Up to when the time of its requests is accounted for.
+    /// Time up to which request time is accounted for.
     pub(crate) accounted: Time,
     pub(crate) totals: Totals,
     phases: Phases,
-    /// Requests in flight at workers that borrow, as far as they were reported.
+    /// Requests in flight at workers that borrow, as reported.
     ///
-    /// Signed: while the budget moves, a worker's later report may arrive before an earlier one, and the
-    /// end of a request before its start.
+    /// Signed: while the budget moves between workers, a later report of a worker may arrive before
+    /// an earlier one, so the completion of a request may be counted before its dispatch.
     pub(crate) at_workers: i32,
 }
 
 impl Disk {
-    /// Begins anew, for another disk. What is queued or in flight stays.
+    /// Resets the slot for another disk. Queued and in-flight requests are kept.
     pub(crate) fn begin(&mut self, now: Time) {
         *self = Self {
             fifo: self.fifo,
@@ -56,8 +56,8 @@ impl Disk {
         };
     }
 
-    /// Accounts for the time of its requests up to now, before one of them changes its state.
-    /// Requests that are queued were queued because of `cause`.
+    /// Accounts for request time up to `now`; called before a request changes its state. `cause` is
+    /// the cause of queueing.
     #[inline]
     pub(crate) fn account(&mut self, now: Time, cause: WaitCause) {
         let ns = now.ns_since(self.accounted);
@@ -72,24 +72,24 @@ impl Disk {
         }
     }
 
-    /// Returns the number of requests in flight, as far as it is known: what is lent is not in flight.
+    /// Returns the reported number of requests in flight. Loans are not counted.
     pub(crate) fn known_in_flight(&self) -> u32 {
         if self.is_lent { at_least_zero(self.at_workers) } else { self.in_flight }
     }
 
-    /// Requests in flight whose time is accounted here.
+    /// Returns the requests in flight whose time the scheduler accounts for.
     #[inline]
     const fn accounted_in_flight(&self) -> Option<u32> {
         if self.is_lent { None } else { Some(self.in_flight) }
     }
 
-    /// Moves one request in flight from a phase to another.
+    /// Moves one request in flight from one phase to another.
     pub(crate) fn change_phase(&mut self, from: Phase, to: Phase) {
         self.phases.change(from, to);
         self.has_phases = !self.phases.is_empty();
     }
 
-    /// Without requests in flight none is in a phase.
+    /// Clears the phases if no request is in flight.
     #[inline]
     pub(crate) fn end_phases(&mut self) {
         if self.has_phases && self.in_flight == 0 {
@@ -97,19 +97,19 @@ impl Disk {
         }
     }
 
-    /// Takes the phases of its requests in flight, whose time workers account for from now on.
+    /// Takes the phases of the requests in flight, whose time workers account for from now on.
     pub(crate) fn take_phases(&mut self) -> Phases {
         self.has_phases = false;
         core::mem::take(&mut self.phases)
     }
 
-    /// Requests in flight are in these phases; none where workers account for them.
+    /// Sets the phases of the requests in flight. Empty while workers account for the requests.
     pub(crate) fn set_phases(&mut self, phases: Phases) {
         self.phases = phases;
         self.has_phases = !phases.is_empty();
     }
 
-    /// Returns its counts up to now; requests that are queued are because of `cause`.
+    /// Returns the counters up to `now`; `cause` is the cause of queueing.
     pub(crate) fn totals_at(&self, now: Time, cause: WaitCause) -> Totals {
         let mut totals = self.totals;
         let ns = now.ns_since(self.accounted);
@@ -120,8 +120,8 @@ impl Disk {
         totals
     }
 
-    /// What it did up to now; what waits does so because of `cause`. `busy_ns`: how long its flow was
-    /// busy.
+    /// Returns the operations and waits up to `now`; `cause` is the cause of queueing, `busy_ns`
+    /// the busy time of the disk's flow.
     pub(crate) fn done(&self, now: Time, cause: WaitCause, busy_ns: u64) -> Done {
         let Totals { demanded, delivered, waits, .. } = self.totals_at(now, cause);
         Done { demanded, delivered, waits, busy_ns }

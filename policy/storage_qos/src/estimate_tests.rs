@@ -5,7 +5,8 @@ use crate::SAMPLE;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A device that is always full: a completion every so many ns, for so many seconds.
+/// Simulates a device that is always full, with a completion each `every_ns`, for `seconds`
+/// seconds.
 fn run(estimate: &mut Estimate, from: u64, every_ns: u64, seconds: u64) -> u64 {
     let until = from + seconds * SECOND;
     let (mut at, mut sampled) = (from, from);
@@ -49,7 +50,7 @@ fn a_device_with_little_to_do_tells_nothing() {
 fn time_in_which_nothing_was_asked_for_is_not_the_device_s() {
     let mut estimate = Estimate::default();
     let mut at = SECOND;
-    // Six tenths of each sample under load, then nothing.
+    // 60 % of each sample under load, then none.
     for _ in 0..20 {
         for step in 0..3000u64 {
             estimate.handle_completed(Time::from_ns(at + step * 100_000), 1, 1, true);
@@ -76,8 +77,7 @@ fn a_depth_that_is_still_being_found_out_tells_nothing() {
 }
 
 proptest! {
-    /// Whatever the device does and whoever asks: never more than was delivered in the best
-    /// half second, never less than in the worst.
+    /// For any load, the estimate is never above the best half second and never below the worst.
     #[test]
     fn it_is_never_above_what_was_delivered(
         samples in prop::collection::vec((20_000u64..20_000_000, 1u32..64, any::<bool>()), 1..40),
@@ -94,7 +94,7 @@ proptest! {
             }
             let told = estimate.sample(Time::from_ns(at), 8);
             prop_assert!(is_full || !told);
-            // Completions between which the device is full, at either end one more.
+            // Both ends of a span count one completion more.
             let rate = operations * SECOND / (at - begun);
             (most, least) = (most.max(rate + 1), least.min(rate));
             if let Some(found) = estimate.found() {

@@ -1,4 +1,4 @@
-//! What is worth telling the operator.
+//! Events for the operator.
 
 use core::time::Duration;
 
@@ -7,96 +7,95 @@ use suimon_quantity::DiskId;
 
 use crate::Holder;
 
-/// So long a minimum is not met before it is told.
+/// Time for which a minimum must be unmet before an event is emitted.
 pub const TOLD_AFTER: Duration = Duration::from_secs(60);
-/// So many disks are named that a minimum was displaced by.
+/// Largest number of disks named as served instead of an unmet minimum.
 pub const DISPLACERS_MAX: usize = 8;
 
-/// A disk that was served meanwhile.
+/// Disk served while a minimum was unmet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Displacer {
-    /// Which.
+    /// Disk that was served instead.
     pub disk: DiskId,
-    /// Normalised operations per second that it got in the last five seconds.
+    /// Normalised operations per second delivered to the disk in the last five seconds.
     pub delivered_iops: u64,
 }
 
-/// Why a minimum was not met.
+/// Reason for an unmet minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shortfall {
-    /// The store did what it can do, for other disks: more is promised than it can keep.
+    /// The store reached its capacity for other disks: the sum of minimums is too high.
     OtherDisks,
-    /// The store did less than it can do: something that is not scheduled here uses it, or
-    /// it has become slower.
+    /// The store delivered less than its capacity: external load uses it, or the device has become
+    /// slower.
     ForeignLoad,
-    /// Its requests go to the device at once, and so few at a time that the device's
-    /// latency allows no more.
+    /// Requests are dispatched at once, but the queue depth is too small for the minimum at the
+    /// device's latency.
     DeviceLatency,
-    /// Its own maximum, of bandwidth or of operations, allows no more.
+    /// The disk's own maximum of bandwidth or operations is reached.
     OwnMaximum,
 }
 
-/// An unmet minimum.
+/// Minimum that has not been met for some time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmet {
-    /// Whose.
+    /// Holder of the minimum.
     pub holder: Holder,
-    /// For how long, so far.
+    /// Time since when the minimum has been unmet.
     pub lasting: Duration,
-    /// Normalised operations per second that it is entitled to; this and the next two are
-    /// means over `lasting`.
+    /// Guaranteed normalised operations per second; this and the next two are means over `lasting`.
     pub entitled_iops: u64,
-    /// What it asked for.
+    /// Normalised operations per second that the clients demanded.
     pub demanded_iops: u64,
-    /// What it got.
+    /// Normalised operations per second that completed.
     pub delivered_iops: u64,
-    /// Why.
+    /// Reason for the shortfall.
     pub shortfall: Shortfall,
-    /// Who else was served, most first.
+    /// Disks that were served instead, highest throughput first.
     pub displaced_by: Vec<Displacer>,
-    /// What the device takes for a request, in nanoseconds.
+    /// Device latency of a request, in nanoseconds.
     pub device_latency_ns: u64,
-    /// Normalised operations per second by which the store does less than it can do.
+    /// Difference between capacity and throughput of the store, in normalised operations per
+    /// second.
     pub foreign_iops: u64,
 }
 
-/// A store that does less than its minimums need.
+/// Shortage: the capacity of a store is below the requirement of its minimums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapabilityLow {
-    /// For how long, so far.
+    /// Time since when the capacity has been too low.
     pub lasting: Duration,
-    /// Normalised operations per second that it does while requests wait for it.
+    /// Estimated capacity in normalised operations per second.
     pub estimate_iops: u64,
-    /// What all its minimums come to.
+    /// Sum of all minimums in normalised operations per second.
     pub promised_iops: u64,
-    /// What it would have to do, so that so much may be promised.
+    /// Capacity that would permit this sum of minimums.
     pub needed_iops: u64,
 }
 
-/// Something happened.
+/// Event of a store for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
-    /// A minimum has not been met for [`TOLD_AFTER`], while there was a backlog.
+    /// A minimum was not met for [`TOLD_AFTER`], while requests were queued.
     MinimumUnmet(Unmet),
-    /// One of which this was told is met again, or nobody asks for it.
+    /// A minimum of an earlier event is met again, or has no demand.
     MinimumMet {
-        /// Whose.
+        /// Holder of the minimum.
         holder: Holder,
-        /// For how long it was not met.
+        /// Time for which the minimum was unmet.
         lasted: Duration,
     },
-    /// While requests wait for it, the store does so little that not all minimums can be kept
-    /// if all are asked for at once.
+    /// The estimated capacity is too low to deliver all minimums at once.
     CapabilityLow(CapabilityLow),
-    /// A store of which this was told does enough again, or less is promised.
+    /// The capacity is sufficient again after an earlier event, or minimums were lowered.
     CapabilityEnough {
-        /// For how long it did not.
+        /// Time for which the capacity was too low.
         lasted: Duration,
-        /// Normalised operations per second that it does.
+        /// Estimated capacity in normalised operations per second.
         estimate_iops: u64,
-        /// What its minimums need.
+        /// Capacity that the minimums need.
         needed_iops: u64,
     },
 }

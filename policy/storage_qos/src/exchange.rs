@@ -1,4 +1,4 @@
-//! What processors and a store's budget tell each other.
+//! Messages between workers and a store's budget.
 
 use core::time::Duration;
 
@@ -7,71 +7,70 @@ use suimon_quantity::ProcessorId;
 
 use crate::{DiskSlot, Operation, WorkerTime};
 
-/// A request that waits on a processor, or may come soon.
+/// Request that is queued on a worker, or for which the worker requests a loan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Want {
-    /// Whose.
+    /// Disk of the request.
     pub disk: DiskSlot,
-    /// How large.
+    /// Size of the request in bytes.
     pub bytes: u32,
 }
 
-/// A request that completed.
+/// Request that completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
-    /// Whose.
+    /// Disk of the request.
     pub disk: DiskSlot,
-    /// The operation of the request.
+    /// Operation of the request.
     pub operation: Operation,
-    /// How large.
+    /// Size of the request in bytes.
     pub bytes: u32,
-    /// How long it was in the device; `None` if that says nothing about how busy the
-    /// device is.
+    /// Time in the device; `None` if the time is no measure of the device's load.
     pub latency: Option<Duration>,
 }
 
-/// What was granted and is not needed.
+/// Grant that the worker returns unused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Return {
-    /// Whose.
+    /// Disk of the grant.
     pub disk: DiskSlot,
-    /// Requests that may be dispatched by others instead.
+    /// Requests that the budget may grant again.
     pub requests: u32,
-    /// Operations that were charged and not done.
+    /// Operations that were charged and not performed.
     pub cost: u32,
-    /// Bytes that were charged and not moved.
+    /// Bytes that were charged and not transferred.
     pub bytes: u32,
 }
 
 /// Time in which a disk's worker was runnable and not running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unscheduled {
-    /// The disk.
+    /// Disk serviced by the worker.
     pub disk: DiskSlot,
     /// Nanoseconds summed over the disk's requests in flight.
     pub in_flight_ns: u64,
-    /// Nanoseconds in which the disk had no requests in flight and its queue had some.
+    /// Nanoseconds in which the disk had no requests in flight and its queue was not empty.
     pub untaken_ns: u64,
 }
 
-/// What a processor tells the budget. Its lists are kept when it is sent again.
+/// Report of a worker to the budget. The memory of its lists is reused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Requests that wait since the last report, in order.
+    /// Requests queued since the previous report, in order.
     pub wants: Vec<Want>,
-    /// Requests that it would like to be able to dispatch as soon as they come.
+    /// Loans requested for future requests.
     pub ahead: Vec<Want>,
-    /// What came back from the device.
+    /// Requests that completed.
     pub completions: Vec<Completion>,
-    /// What it does not need.
+    /// Grants that are returned unused.
     pub returns: Vec<Return>,
-    /// Time of its requests since its previous report.
+    /// Request time since the previous report.
     #[serde(default)]
     pub times: Vec<WorkerTime>,
 }
 
 impl Report {
-    /// Whether there is nothing in it.
+    /// Returns true if all lists are empty.
     pub fn is_empty(&self) -> bool {
         self.wants.is_empty()
             && self.ahead.is_empty()
@@ -80,7 +79,7 @@ impl Report {
             && self.times.is_empty()
     }
 
-    /// Adds a later report of the same processor, which is empty then.
+    /// Appends a later report of the same worker, and empties that report.
     pub fn append(&mut self, later: &mut Self) {
         self.wants.append(&mut later.wants);
         self.ahead.append(&mut later.ahead);
@@ -89,7 +88,7 @@ impl Report {
         self.times.append(&mut later.times);
     }
 
-    /// Empties its lists and keeps their memory.
+    /// Empties the lists and keeps their memory.
     pub fn clear(&mut self) {
         self.wants.clear();
         self.ahead.clear();
@@ -99,28 +98,28 @@ impl Report {
     }
 }
 
-/// What the budget lends a processor.
+/// Grant of the budget to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// To whom.
+    /// Worker that receives the grant.
     pub processor: ProcessorId,
-    /// For whom.
+    /// Disk of the granted requests.
     pub disk: DiskSlot,
-    /// What for.
+    /// Kind and amount of the grant.
     pub of: Lent,
 }
 
-/// What a grant is for.
+/// Kind and amount of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lent {
-    /// So many of the requests that wait, the oldest first.
+    /// Number of queued requests that may be dispatched, oldest first.
     Waiting(u32),
-    /// A request of up to so many bytes that may come soon.
+    /// Loan for one future request of up to this number of bytes.
     Ahead(u32),
-    /// There is nothing to spare for a request that may come soon.
+    /// Refusal of a loan: no capacity is available.
     Nothing,
-    /// A request of so many bytes that waits was not taken, because the budget's queue is
-    /// full or it does not know the disk. It is to be reported again.
+    /// Refusal of a queued request of this number of bytes: the budget's queue is full or the disk
+    /// is not known. The worker must report the request again.
     Refused(u32),
 }

@@ -1,4 +1,4 @@
-//! What is scheduled: a disk with limits of its own, or all disks of a shared policy.
+//! Flow: the unit of scheduling. A disk with limits of its own, or all disks of a shared policy.
 
 use core::time::Duration;
 
@@ -13,24 +13,24 @@ use crate::pace::Fine;
 use crate::records::Units;
 use crate::{Holder, Limits, PolicyPart, WaitCause};
 
-/// Virtual time that an operation takes at weight 1.
+/// Virtual time of one operation at weight 1.
 const SHARE_ONE: u32 = 1 << 24;
-/// By so many operations a disk may be ahead of its share because of its minimum: what
-/// it was owed is not held against it for longer.
+/// Operations by which a disk may be ahead of its weighted share because of its minimum. Service
+/// beyond that is not charged to its share.
 const AHEAD_MAX: u32 = 256;
 
-/// For so many seconds nobody is held back for a minimum which that did not help: at first, and
-/// at most when it did not help again and again. A device that was slow for a moment has its
-/// minimums back after about as long as that took; one that cannot do what was promised loses
-/// little by being asked.
+/// Seconds for which no flow is held back for a minimum after holding back had no effect:
+/// initially, and after repeated failures. The interval is about as long as the failed attempt, so
+/// a short slowdown of the device suspends minimums for a short time only. A store whose capacity
+/// is too low loses little throughput to repeated attempts.
 const FUTILE_S: u8 = 2;
 const FUTILE_S_MAX: u8 = 30;
 
-/// Longest busy time that is carried over from a worker's report to the next: messages are delayed by
-/// different times.
+/// Longest busy time carried over from one worker's report to the next, because messages have
+/// different delays.
 const EXCESS_MAX_NS: u64 = 10_000_000;
 
-/// In which of the store's orders a flow is.
+/// Orders of the store that contain a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Listed {
     pub(crate) held: bool,
@@ -38,68 +38,71 @@ pub(crate) struct Listed {
     pub(crate) shares: bool,
 }
 
-/// In the order in which it lies in memory: what each request needs first, by cache lines.
+/// Flow in the scheduler. The field order is the memory layout: fields that each request needs come
+/// first.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Flow {
     pub(crate) minimum: Option<Minimum>,
-    /// When its maximums let the next request go.
+    /// Time at which the maximums permit the next request.
     opens: Time,
-    /// Up to where it is served, in the store's virtual time.
+    /// Virtual time of the store up to which the flow is served.
     pub(crate) served: u64,
     pub(crate) waiting: u32,
     pub(crate) in_flight: u32,
-    /// What its largest request counted as lately.
+    /// Largest cost of a recent request.
     pub(crate) cost_max: u32,
-    /// The maximum that it waits for.
+    /// Maximum that holds the flow's requests.
     pub(crate) held_by: Option<WaitCause>,
     pub(crate) listed: Listed,
 
     maximum: Option<Meter>,
     bandwidth: Option<Meter>,
 
-    /// Normalised operations, and how long it was busy up to `since`. They wrap.
+    /// Normalised operations, and busy time up to `since`. Counters wrap.
     pub(crate) demanded: u64,
     pub(crate) delivered: u64,
     busy_ns: u64,
-    /// Since when it is busy, as far as that is not in `busy_ns`; or idle.
+    /// Start of the busy time that is not in `busy_ns` yet, or start of idling.
     pub(crate) since: Time,
     pub(crate) member_time: u64,
-    /// Requests of it that were dispatched for its minimum, before a flow whose turn it was. Wraps.
+    /// Requests dispatched for the flow's minimum before a flow that was first by weight. Wraps.
     pub(crate) minimum_turns: u64,
     /// Virtual time of one operation.
     share: u32,
-    /// Whether other disks may be in it.
+    /// True if several disks may be members.
     pub(crate) is_shared: bool,
-    /// Whether it is held to more than a maximum and a bandwidth.
+    /// True if the flow has a limit besides a maximum and a bandwidth.
     has_more_limits: bool,
-    /// Whether it is, or lately was, behind.
+    /// True if the flow is behind its minimum, or was when it was last checked.
     is_late: bool,
-    /// Its disks that have requests waiting, by what they were served; or its only one.
+    /// Disks with queued requests by the service they received; or the flow's only disk.
     pub(crate) members: Heap,
 
-    /// Since when it is behind although nobody else is served.
+    /// Time since when the flow has been behind its minimum although other flows are held back.
     pub(crate) behind_since: Option<Time>,
-    /// For so many seconds nobody was held back for it when that last did not help; 0: it was
+    /// Seconds for which holding back was suspended when it last had no effect; 0 if the flow was
     /// not behind since.
     pub(crate) futile_s: u8,
-    /// Until then nobody is held back for its minimum, because it did not help.
+    /// Time until which no flow is held back for this minimum, because holding back had no effect.
     pub(crate) futile_until: Time,
     peak: Option<Meter>,
     entitled: Entitled,
     pub(crate) limits: Limits,
-    /// The minimum that is metered.
+    /// Minimum that is metered.
     kept: Option<Iops>,
-    /// Whose it is; `None`: there is nothing here.
+    /// Holder of the limits; `None` for a free slot.
     pub(crate) holder: Option<Holder>,
-    /// The minimum that its holder has, whatever part of it is this node's.
+    /// Minimum of the holder, regardless of this node's part.
     own_min: Option<Iops>,
-    /// Whether that is only a part of a policy that spans nodes, and what holds it to it.
+    /// True if this node has only a part of a policy that spans nodes, and the meter that limits
+    /// the flow to that part.
     has_part: bool,
     part: Option<Box<Gate>>,
-    /// True if workers that borrow account for its busy time.
+    /// True if workers that borrow account for the flow's busy time.
     is_lent: bool,
-    /// When a worker last reported busy time, and what of that exceeded the time since the report before.
+    /// Time of the last report of busy time, and the part of it that exceeded the time since the
+    /// previous report.
     reported: Time,
     excess_ns: u64,
 }
@@ -128,8 +131,8 @@ impl Flow {
         self.holder = Some(holder);
     }
 
-    /// This minimum is kept from now on. What is owed of a part stays owed when there is more or less
-    /// of it.
+    /// Sets the metered minimum. If this node has a part of a policy, operations owed remain owed
+    /// when the part changes.
     fn keep(&mut self, min: Option<Iops>, clock: Fine) {
         if self.kept == min {
             return;
@@ -145,8 +148,8 @@ impl Flow {
         }
     }
 
-    /// Its disks have this part of the policy from now on; `None`: all of it, as its limits are. It is
-    /// told with each change of limits, too.
+    /// Sets this node's part of the policy; `None` if the limits apply to this node alone. Called
+    /// after each change of limits, too.
     pub(crate) fn set_part(&mut self, now: Time, clock: Fine, part: Option<PolicyPart>) {
         self.limits.min_iops = part.map_or(self.own_min, |part| Iops::new(part.min_iops));
         self.has_part |= part.is_some();
@@ -159,7 +162,7 @@ impl Flow {
         self.reopen();
     }
 
-    /// When its maximums let the next request go, as far as that is known now.
+    /// Returns the time at which the maximums permit the next request, as far as known now.
     #[inline]
     pub(crate) fn opens(&mut self, now: Time) -> Time {
         if self.has_more_limits && self.opens <= now {
@@ -168,7 +171,7 @@ impl Flow {
         self.opens
     }
 
-    /// Finds out whether its part of a policy lets something go.
+    /// Delays the next request if the node's part of the policy is used up.
     #[cold]
     fn look_at_part(&mut self, now: Time) {
         let Some(part) = &mut self.part else { return };
@@ -177,7 +180,7 @@ impl Flow {
         }
     }
 
-    /// Which of its maximums is the last to let the next request go.
+    /// Returns the maximum that permits the next request last.
     pub(crate) fn held_last_by(&self) -> WaitCause {
         let operations = [self.maximum, self.peak].into_iter().flatten();
         let operations = operations.map(|meter| meter.opens()).max().unwrap_or(Time::ZERO);
@@ -213,10 +216,10 @@ impl Flow {
         self.peak.as_mut().map_or(Time::ZERO, |meter| meter.charge(now, cost))
     }
 
-    /// Charges the maximums, if they let another request go after that. Whether they do.
+    /// Charges the maximums if they permit another request after these. Returns true if charged.
     #[inline]
     pub(crate) fn charge_maximums_if_open(&mut self, now: Time, cost: u32, bytes: u32) -> bool {
-        // Below a cap each may be the last.
+        // With a part of a policy, each request may be the last one.
         if self.part.is_some() {
             return false;
         }
@@ -229,14 +232,14 @@ impl Flow {
         is_open
     }
 
-    /// Finds out anew when its maximums let the next request go.
+    /// Recomputes the time at which the maximums permit the next request.
     fn reopen(&mut self) {
         let meters = [self.maximum, self.peak, self.bandwidth].into_iter().flatten();
         self.opens = meters.map(|meter| meter.opens()).max().unwrap_or(Time::ZERO);
         self.has_more_limits = self.peak.is_some() || self.part.is_some();
     }
 
-    /// Takes back what was charged and was not done.
+    /// Refunds charges for operations that were not performed.
     pub(crate) fn take_back(&mut self, units: Units) {
         for meter in [&mut self.maximum, &mut self.peak].into_iter().flatten() {
             meter.refund(units.cost);
@@ -254,14 +257,14 @@ impl Flow {
         self.served = self.served.saturating_sub(self.span(units.cost));
     }
 
-    /// Virtual time of what counts as so much.
+    /// Returns the virtual time of `cost` operations.
     #[inline]
     fn span(&self, cost: u32) -> u64 {
         u64::from(self.share) * u64::from(cost)
     }
 
-    /// Moves its place by what it is served; `virtual_time` bounds how far ahead of the
-    /// others its minimum may bring it.
+    /// Advances the flow's virtual time by the operations served. `virtual_time` bounds how far the
+    /// minimum may advance the flow beyond other flows.
     #[inline]
     pub(crate) fn charge_share(&mut self, cost: u32, virtual_time: u64, was_due: bool) {
         let before = self.served;
@@ -272,19 +275,19 @@ impl Flow {
         }
     }
 
-    /// It has something in the queue or in the device from now on, or nothing any more.
+    /// Returns true if the flow has queued or in-flight requests.
     #[inline]
     pub(crate) const fn is_busy(&self) -> bool {
         self.waiting > 0 || self.in_flight > 0
     }
 
-    /// It is behind although nobody else is served; since when.
+    /// Records that the flow is behind although others are held back. Returns the time since when.
     pub(crate) fn handle_late(&mut self, now: Time) -> Time {
         self.is_late = true;
         *self.behind_since.get_or_insert(now)
     }
 
-    /// It is not behind.
+    /// Records that the flow is not behind its minimum.
     #[inline]
     pub(crate) fn handle_in_time(&mut self) {
         if self.is_late {
@@ -297,7 +300,7 @@ impl Flow {
         (self.behind_since, self.futile_s, self.is_late) = (None, 0, false);
     }
 
-    /// That nobody else was served did not help its minimum.
+    /// Records that holding other flows back had no effect on the minimum.
     #[cold]
     pub(crate) fn handle_futile(&mut self, now: Time) {
         let seconds = self.futile_s.saturating_mul(2).clamp(FUTILE_S, FUTILE_S_MAX);
@@ -305,13 +308,13 @@ impl Flow {
         (self.behind_since, self.futile_s) = (None, seconds);
     }
 
-    /// How long it was busy, up to now.
+    /// Returns the busy time up to `now`, in nanoseconds.
     pub(crate) fn busy_ns(&self, now: Time) -> u64 {
         let since = now.as_ns().saturating_sub(self.since.as_ns());
         self.busy_ns.wrapping_add(if self.is_busy() && !self.is_lent { since } else { 0 })
     }
 
-    /// Has its busy time accounted by workers from now on, or here.
+    /// Switches between accounting of busy time by workers and by the scheduler.
     pub(crate) fn set_lent(&mut self, now: Time, is_lent: bool) {
         if self.is_lent != is_lent {
             self.account_busy(now);
@@ -320,8 +323,8 @@ impl Flow {
         }
     }
 
-    /// Adds busy time that a worker reports. Times of several workers overlap: together they are no
-    /// longer than the time since the report before.
+    /// Adds busy time that a worker reports. Times of several workers overlap, so their sum is
+    /// limited to the time since the previous report.
     pub(crate) fn add_busy(&mut self, now: Time, busy_ns: u64) {
         let elapsed_ns = now.ns_since(core::mem::replace(&mut self.reported, now));
         let all_ns = self.excess_ns.saturating_add(busy_ns);
@@ -330,7 +333,7 @@ impl Flow {
         self.busy_ns = self.busy_ns.wrapping_add(ns);
     }
 
-    /// Adds to how long it was busy, up to now.
+    /// Adds the busy time up to `now`.
     #[inline]
     pub(crate) fn account_busy(&mut self, now: Time) {
         if self.is_busy() && !self.is_lent {
@@ -339,13 +342,13 @@ impl Flow {
         }
     }
 
-    /// Adds to what it is entitled to by the minimum that it has up to now.
+    /// Computes the operations that the current minimum entitles the flow to, up to `now`.
     pub(crate) fn account_entitled(&mut self, now: Time) {
         self.account_busy(now);
         self.entitled.reckon(self.limits.min_iops, self.busy_ns);
     }
 
-    /// What it did, with what it was entitled to while it was busy.
+    /// Returns the counters, with the operations that the flow was entitled to while it was busy.
     pub(crate) fn totals(&self) -> FlowTotals {
         let mut entitled = self.entitled;
         entitled.reckon(self.limits.min_iops, self.busy_ns);

@@ -1,40 +1,40 @@
-//! What all disks of a store together may do: a share of a store that others load too.
+//! Limit on all disks of a store together: this node's share of a store that other nodes use.
 
 use suimon_quantity::{Cap, Time};
 
 use crate::{CATCH_UP, WaitCause};
 
-/// An operation, in what a rate of one per second brings in a nanosecond.
+/// One operation, in units of a rate of one per second times one nanosecond.
 const OPERATION: i128 = 1_000_000_000;
 
-/// Holds dispatches to a cap. Without one it lets everything through.
+/// Meter that limits dispatches to a [`Cap`]. Without a cap, the meter never holds.
 ///
-/// The cap is looked at with each dispatch, and what it allowed at each moment counts, not
-/// what it allows when it is looked at. Over any window what is dispatched counts as at most what the
-/// cap allowed in it, what its highest rate carries in [`CATCH_UP`], and one request; however often
-/// the cap is set anew.
+/// The cap is evaluated at each dispatch. Credit accrues by the rate that applied at each moment,
+/// not by the current rate. Over any window, the operations dispatched are at most those that the
+/// cap permitted in it, plus those of the highest rate in [`CATCH_UP`], plus one request;
+/// regardless of how often the cap is replaced.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gate {
     limit: Option<Limit>,
-    /// Requests waited for it since they last waited for the device.
+    /// True if requests were queued for the cap more recently than for the device.
     holds: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     cap: Cap,
-    /// What the cap is since it was looked at.
+    /// Rate of the cap since `seen`.
     rate: u64,
-    /// Up to then `credit` counts.
+    /// Time up to which `credit` is computed.
     seen: Time,
-    /// What may go at once; below 0 something went that is not paid for yet.
+    /// Credit that may be used at once; negative after dispatches beyond the credit.
     credit: i128,
-    /// Nothing went when it was last looked at.
+    /// True if the last evaluation permitted no dispatch.
     is_closed: bool,
 }
 
 impl Gate {
-    /// From now on this holds; `None`: nothing does.
+    /// Sets the cap; `None` removes it.
     pub(crate) fn set(&mut self, now: Time, cap: Option<Cap>) {
         self.look(now);
         self.holds &= cap.is_some();
@@ -46,13 +46,13 @@ impl Gate {
         });
     }
 
-    /// Whether there is a cap at all.
+    /// Returns true if there is a cap.
     #[inline]
     pub(crate) const fn is_capped(&self) -> bool {
         self.limit.is_some()
     }
 
-    /// Whether something may go now.
+    /// Returns true if a request may be dispatched now.
     #[inline]
     pub(crate) fn is_open(&mut self, now: Time) -> bool {
         self.limit.is_none() || self.look(now)
@@ -60,7 +60,7 @@ impl Gate {
 
     fn look(&mut self, now: Time) -> bool {
         let Some(limit) = &mut self.limit else { return true };
-        // A cap changes twice at most.
+        // A cap changes at most twice.
         while let Some(at) = limit.cap.changes_at(limit.seen).filter(|at| *at <= now) {
             limit.earn(at);
             limit.rate = limit.cap.iops_at(at);
@@ -70,24 +70,24 @@ impl Gate {
         !limit.is_closed
     }
 
-    /// Requests wait for it, or for the device instead.
+    /// Records whether requests are queued for the cap or for the device.
     #[inline]
     pub(crate) const fn set_holds(&mut self, holds: bool) {
         self.holds = holds;
     }
 
-    /// Whether requests wait for it.
+    /// Returns true if requests are queued for the cap.
     pub(crate) const fn holds(&self) -> bool {
         self.holds
     }
 
-    /// What requests wait for that go by weight, or would.
+    /// Returns the cause of queueing for flows served by weight.
     #[inline]
     pub(crate) const fn contention(&self) -> WaitCause {
         if self.holds { WaitCause::StoreCap } else { WaitCause::DeviceDepth }
     }
 
-    /// Something goes, after it was looked at.
+    /// Charges a dispatch; called after [`Gate::is_open`] returned true.
     #[inline]
     pub(crate) fn charge(&mut self, cost: u32) {
         if let Some(limit) = &mut self.limit {
@@ -96,7 +96,7 @@ impl Gate {
         }
     }
 
-    /// Takes a charge back.
+    /// Refunds a charge.
     pub(crate) fn refund(&mut self, cost: u32) {
         if let Some(limit) = &mut self.limit {
             limit.credit += i128::from(cost) * OPERATION;
@@ -104,7 +104,7 @@ impl Gate {
         }
     }
 
-    /// If nothing goes, as far as it was looked at: when it is to be looked at again.
+    /// Returns the time of the next evaluation if the last one permitted no dispatch.
     #[inline]
     pub(crate) fn closed_until(&self) -> Option<Time> {
         let limit = self.limit.as_ref().filter(|limit| limit.is_closed)?;
@@ -118,7 +118,7 @@ impl Limit {
         i128::from(rate) * i128::try_from(CATCH_UP.as_nanos()).unwrap_or(i128::MAX)
     }
 
-    /// Adds what has come since it was looked at.
+    /// Adds the credit accrued since the last evaluation.
     fn earn(&mut self, now: Time) {
         let ns = now.as_ns().saturating_sub(self.seen.as_ns());
         let credit = self.credit + i128::from(self.rate) * i128::from(ns);
@@ -126,7 +126,7 @@ impl Limit {
         self.seen = self.seen.max(now);
     }
 
-    /// When the next may go, if the cap stays as it is.
+    /// Returns the time of the next permitted dispatch at the current rate.
     fn opens(&self) -> Time {
         if self.rate == 0 {
             return Time::NEVER;

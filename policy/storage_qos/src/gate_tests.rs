@@ -11,7 +11,7 @@ fn at(ns: u64) -> Time {
     Time::from_ns(ns)
 }
 
-/// Dispatches as much as goes until then; when each went.
+/// Dispatches as much as is permitted up to `until`. Returns the times of the dispatches.
 fn run(gate: &mut Gate, from: u64, until: u64, cost: u32) -> Vec<u64> {
     let (mut now, mut went) = (from, Vec::new());
     while now < until {
@@ -80,7 +80,7 @@ fn what_was_charged_and_not_done_may_be_done() {
 }
 
 proptest! {
-    /// Caps come and go at any time: in no window goes more than they allowed.
+    /// In no window, more is dispatched than caps that are replaced at arbitrary times permitted.
     #[test]
     fn never_more_than_the_caps_allowed(
         caps in prop::collection::vec(
@@ -89,7 +89,7 @@ proptest! {
     ) {
         let mut gate = Gate::default();
         let (mut now, mut went) = (0, Vec::new());
-        // What was allowed, by when it began.
+        // Permitted rates with the begin of each.
         let mut allowed: Vec<(u64, u64)> = Vec::new();
         for (span, leased, reserved, lease) in &caps {
             let until = now + lease;
@@ -124,7 +124,7 @@ proptest! {
     }
 }
 
-/// As [`run`], where nothing may ever go, too.
+/// Like [`run`], also for caps that never permit a dispatch.
 fn run_bounded(gate: &mut Gate, from: u64, until: u64, cost: u32) -> Vec<u64> {
     let (mut now, mut went) = (from, Vec::new());
     while now < until {

@@ -1,20 +1,21 @@
-//! A queue by key whose entries can be moved and removed, for many small ones: where
-//! there is one large one, [`crate::ranking`] costs less.
+//! Priority queue whose entries can be moved and removed, for many small queues. For one large
+//! queue, [`crate::ranking`] has a lower cost.
 
 use crate::ranking::Entry;
 
-/// Nowhere.
+/// Position of an absent entry.
 const ABSENT: u32 = u32::MAX;
-/// Children of an entry: fewer levels than two have, and they lie side by side.
+/// Children of an entry. A heap of arity 4 has fewer levels than a binary one, and siblings are
+/// adjacent in memory.
 const ARITY: usize = 4;
 
-/// Where entries are in a heap, by their number. Heaps whose entries are never the same
-/// may share one.
+/// Positions of entries in their heap, by identifier. Heaps with disjoint sets of entries may share
+/// one table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places(Vec<u32>);
 
 impl Places {
-    /// Makes room for numbers below `count`.
+    /// Allocates room for identifiers below `count`.
     pub(crate) fn reserve(&mut self, count: usize) {
         if self.0.len() < count {
             self.0.resize(count, ABSENT);
@@ -34,16 +35,16 @@ impl Places {
     }
 }
 
-/// The entry with the lowest key first. Nothing allocates once room was reserved.
+/// Heap with the lowest key first. No operation allocates after room was reserved.
 ///
-/// The first is kept apart: most heaps have no other, and need no memory elsewhere then.
+/// The first entry is stored inline: most heaps have only one entry, and need no further memory.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Heap {
-    /// The first; its place is not written down.
+    /// First entry; its position is not stored.
     key: u64,
     id: u32,
-    /// There are others.
+    /// True if there are further entries.
     is_many: bool,
     rest: Vec<Entry>,
 }
@@ -64,7 +65,7 @@ impl Heap {
         (self.id != ABSENT).then_some(Entry { key: self.key, id: self.id })
     }
 
-    /// Puts `id` in, or gives it another key.
+    /// Inserts `id`, or changes its key.
     #[inline]
     pub(crate) fn set(&mut self, places: &mut Places, id: u32, key: u64) {
         if !self.is_many && (self.id == id || self.id == ABSENT) {
@@ -74,7 +75,7 @@ impl Heap {
         }
     }
 
-    /// Takes `id` out, if it is in.
+    /// Removes `id` if present.
     #[inline]
     pub(crate) fn remove(&mut self, places: &mut Places, id: u32) {
         if self.is_many {
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// As a plain list has it, whatever is done.
+        /// The heap behaves like a sorted list for any sequence of operations.
         #[test]
         fn the_first_is_the_least(ops in prop::collection::vec((0u32..40, prop::option::of(0u64..30)), 1..300)) {
             let (mut heap, mut places) = (Heap::default(), Places::default());

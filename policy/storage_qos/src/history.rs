@@ -1,4 +1,4 @@
-//! What was entitled, demanded and delivered, over sliding windows.
+//! Entitled, demanded and delivered operations over sliding windows.
 
 use core::time::Duration;
 
@@ -8,10 +8,10 @@ use suimon_quantity::{Iops, Time};
 use crate::{RequestTime, WaitCause, Waits};
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
-/// Readings of a window: one more than the parts into which they divide it.
+/// Readings of a window: one more than the number of parts of the window.
 const READINGS: usize = 11;
 
-/// How often readings are taken while a store is used.
+/// Time between readings while a store is in use.
 pub const SAMPLE: Duration = Duration::from_millis(500);
 /// Time between readings of the long window.
 const LONG_EVERY: Duration = Duration::from_secs(30);
@@ -19,7 +19,7 @@ const LONG_EVERY: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(300);
 
-/// Normalised operations since a disk is there, and its waits. They wrap.
+/// Normalised operations, request time and waits since the disk was added. Counters wrap.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Totals {
@@ -27,24 +27,23 @@ pub(crate) struct Totals {
     pub(crate) delivered: u64,
     pub(crate) time: RequestTime,
     pub(crate) waits: Waits,
-    /// Of its flow, when the reading was taken.
+    /// Entitled operations of the disk's flow at the time of the reading.
     entitled: u64,
-    /// Of its flow and store, when the reading was taken.
+    /// Dispatches of the store and of the disk's flow at the time of the reading.
     turns: Turns,
 }
 
-/// Requests that had been queued and were dispatched, of a store. They wrap.
+/// Dispatches of queued requests of a store. Counters wrap.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turns {
     pub(crate) all: u64,
-    /// Those of other flows that were dispatched for their minimum before a flow whose turn by weight
-    /// it was.
+    /// Dispatches for the minimum of another flow, before a flow that was first by weight.
     pub(crate) others_minimums: u64,
 }
 
 impl Totals {
-    /// Adds `ns` in which so many requests were queued because of a cause, and so many in flight;
-    /// `None`: workers account for those in flight.
+    /// Adds `ns` nanoseconds in which `waiting` requests were queued because of `cause`, and
+    /// `in_flight` requests were in flight. `in_flight` is `None` if workers account for those.
     #[inline]
     pub(crate) fn add_time(
         &mut self,
@@ -61,7 +60,7 @@ impl Totals {
     }
 }
 
-/// The same of a flow, with what it was entitled to while it was busy.
+/// Counters of a flow, with the operations that it was entitled to while it was busy.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowTotals {
     pub(crate) entitled: u64,
@@ -71,14 +70,14 @@ pub(crate) struct FlowTotals {
     pub(crate) turns: Turns,
 }
 
-/// What a flow's minimum came to while it was busy. It is reckoned when somebody looks, and before the
-/// flow has another minimum: a request need not divide for it.
+/// Operations that a flow's minimum amounts to while the flow is busy. Computed when the counter is
+/// read and before the minimum changes, so that no request costs a division.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entitled {
     pub(crate) operations: u64,
-    /// Of an operation, in billionths.
+    /// Fraction of an operation, in billionths.
     part: u64,
-    /// Up to which count of [`FlowTotals::busy_ns`].
+    /// Value of [`FlowTotals::busy_ns`] up to which the operations are computed.
     reckoned_ns: u64,
 }
 
@@ -92,45 +91,45 @@ impl Entitled {
     }
 }
 
-/// What a disk did since it is there, in normalised operations. All wrap; differences of two
-/// readings are right.
+/// Normalised operations and waits since the disk was added. Counters wrap; differences of two
+/// readings are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
-    /// What was asked for.
+    /// Normalised operations that the clients demanded.
     pub demanded: u64,
-    /// What was completed.
+    /// Normalised operations that completed.
     pub delivered: u64,
-    /// Why requests waited.
+    /// Queueing time of requests by cause.
     pub waits: Waits,
-    /// Nanoseconds in which it had something to do; of disks with a shared policy, in which one of
-    /// them had.
+    /// Nanoseconds in which the disk had requests; for a disk with a shared policy, in which any
+    /// disk of the policy had.
     #[serde(default)]
     pub busy_ns: u64,
 }
 
-/// Of the time in which a request waited at each moment, so much is not told: one in so many.
+/// Queueing time below 1/20 of the time of one permanently queued request is not reported.
 const WAITS_ONE_IN: u64 = 20;
-/// A disk that has nothing to do for less than one in so many is busy.
+/// A disk that idles for less than 1/20 of the time counts as busy.
 const IDLES_ONE_IN: u64 = 20;
 
-/// What a disk did in a while, as other nodes are told.
+/// Rates of a disk over a time span, as reported to other nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rates {
-    /// Normalised operations per second that were asked for.
+    /// Demanded normalised operations per second.
     pub demanded_iops: u64,
-    /// Normalised operations per second that were completed.
+    /// Completed normalised operations per second.
     pub delivered_iops: u64,
-    /// Requests waited because all disks here together may do no more.
+    /// True if requests were queued because the node's share of the store was used up.
     pub waits_for_cap: bool,
-    /// Requests waited for the device, and not for that.
+    /// True if requests were queued for the device, and not because of the node's share.
     pub waits_for_device: bool,
-    /// It had something to do nearly all the time: what was asked for is what it got, and it may be
-    /// that it would ask for more if it got more.
+    /// True if the disk had requests nearly all the time. Its demand could then grow with the
+    /// operations that it is delivered.
     pub is_busy: bool,
 }
 
 impl Done {
-    /// What was done since `before`, in so long.
+    /// Returns the rates since the reading `before`, which was taken `span` earlier.
     pub fn rates(&self, before: &Self, span: Duration) -> Rates {
         let ns = span.as_nanos().max(1);
         let rate = |from: u64, to: u64| {
@@ -152,34 +151,34 @@ impl Done {
     }
 }
 
-/// Normalised operations in a window, and why requests waited in it.
+/// Normalised operations and request time within a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
-    /// How long the window really was, in nanoseconds: up to a tenth longer than asked for,
-    /// and shorter if the disk is not there for as long.
+    /// Length of the window in nanoseconds: up to a tenth longer than the nominal length, and
+    /// shorter if the disk was added less than a window ago.
     pub window_ns: u64,
-    /// What the minimum comes to over the time in which the disk had something to do. Of a
-    /// disk with a shared policy: what the policy's minimum comes to.
+    /// Operations that the minimum amounts to over the time in which the disk had requests. For a
+    /// disk with a shared policy, the minimum is the policy's.
     pub entitled: u64,
-    /// What was asked for.
+    /// Normalised operations that the clients demanded.
     pub demanded: u64,
-    /// What was completed.
+    /// Normalised operations that completed.
     pub delivered: u64,
-    /// Nanoseconds of waiting that QoS caused, by cause, summed over requests.
+    /// Queueing time caused by QoS in nanoseconds, by cause, summed over requests.
     pub waits: Waits,
-    /// Where requests spent their time otherwise.
+    /// Time of requests in other states.
     #[serde(default)]
     pub time: RequestTime,
-    /// Queued requests of the store that were dispatched.
+    /// Dispatches of queued requests of the store.
     #[serde(default)]
     pub turns: u64,
-    /// Those of other disks that were dispatched for their minimum, before a disk whose turn it was.
+    /// Dispatches for the minimums of other disks, before a disk that was first by weight.
     #[serde(default)]
     pub turns_of_minimums: u64,
 }
 
 impl Delivery {
-    /// Operations as a rate over the window.
+    /// Converts a number of operations to a rate over the window.
     pub fn per_second(&self, operations: u64) -> u64 {
         let ns = u128::from(self.window_ns.max(1));
         u64::try_from(u128::from(operations) * NS_PER_SECOND / ns).unwrap_or(u64::MAX)
@@ -195,7 +194,7 @@ impl Window {
     }
 }
 
-/// The two windows that are kept.
+/// Windows that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Window {
@@ -205,7 +204,7 @@ pub enum Window {
     Long,
 }
 
-/// Readings of one window, the oldest overwritten.
+/// Readings of one window. The oldest one is overwritten.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ring {
     readings: [(Time, Totals); READINGS],
@@ -220,7 +219,7 @@ impl Ring {
         self.taken += 1;
     }
 
-    /// Returns the readings, the newest first.
+    /// Returns the readings, newest first.
     fn newest_first(&self) -> impl Iterator<Item = &(Time, Totals)> {
         let taken = (0..self.taken).rev().take(READINGS);
         taken.filter_map(|at| self.readings.get(at % READINGS))
@@ -230,14 +229,15 @@ impl Ring {
         self.newest_first().next()
     }
 
-    /// Returns the newest reading that is as old as the window is long, or else the oldest one.
+    /// Returns the newest reading that is at least as old as the window is long, or else the oldest
+    /// one.
     fn since(&self, now: Time, window: Duration) -> Option<&(Time, Totals)> {
         let old_enough = self.newest_first().find(|(at, _)| now.since(*at) >= window);
         old_enough.or_else(|| self.newest_first().last())
     }
 
-    /// Takes a reading again at the begin of the window, if a disk did nothing for longer than the
-    /// window is: then it says the same, and earlier readings count no more.
+    /// Repeats the last reading at the begin of the window if the disk was idle for longer than the
+    /// window. The counters did not change meanwhile, and earlier readings are discarded.
     fn skip_pause(&mut self, now: Time, last: &(Time, Totals), window: Duration) {
         if now.since(last.0) >= window {
             self.taken = 0;
@@ -247,7 +247,7 @@ impl Ring {
     }
 }
 
-/// A disk's readings.
+/// Readings of a disk for both windows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     short: Ring,
@@ -267,7 +267,7 @@ impl History {
         }
     }
 
-    /// The disk has another flow from now on. Readings of the former one are made comparable.
+    /// Makes the readings of the disk's former flow comparable with the counters of its new flow.
     pub(crate) fn change_flow(&mut self, from: &FlowTotals, to: &FlowTotals) {
         let rebase = |value: &mut u64, from: u64, to: u64| {
             *value = value.wrapping_add(to.wrapping_sub(from));

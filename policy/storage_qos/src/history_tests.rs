@@ -10,7 +10,7 @@ fn totals(delivered: u64) -> Totals {
     Totals { delivered, ..Totals::default() }
 }
 
-/// Samples a disk that completes 10 operations in each half second.
+/// Samples a disk that completes 10 operations each half second.
 fn run(history: &mut History, from: Time, delivered: &mut u64, time: Duration) -> Time {
     let mut now = from;
     while now.since(from) < time {
@@ -41,14 +41,14 @@ fn a_window_is_at_most_a_tenth_longer_than_asked_for() {
     }
 }
 
-/// Nobody takes readings while a store is idle.
+/// No readings are taken while a store is idle.
 #[test]
 fn a_pause_is_not_part_of_windows_after_it() {
     let (mut history, mut delivered) = (History::default(), 0);
     let evening = run(&mut history, START, &mut delivered, Duration::from_secs(3600));
     let before = delivered;
     let morning = evening + Duration::from_secs(9 * 3600);
-    // As long as nothing has come, and at once when something has.
+    // The window is empty before the first request, and correct directly after it.
     assert_eq!(delivery(&history, Window::Short, morning, delivered).1, 10);
     let now = run(&mut history, morning, &mut delivered, Duration::from_secs(2));
     for (window, length) in [(Window::Short, 5.0_f64), (Window::Long, 300.0)] {

@@ -1,46 +1,48 @@
-//! Storage QoS of a backing store: which disk's request goes to the device next, and
-//! when, so that minimums, maximums and weights hold; and what may be promised.
+//! Storage QoS of a backing store: request scheduling by minimums, maximums and weights, and
+//! admission control for minimums.
 //!
-//! - [`Store`] is the control side: disks, policies, what the store can do. It accepts or
-//!   refuses [`Proposal`]s, with the arithmetic, and turns them into [`Change`]s.
-//! - [`StoreScheduler`] is the hot side, one logical queue: [`StoreScheduler::submit`]
-//!   and [`StoreScheduler::poll`] say what goes to the device now,
-//!   [`StoreScheduler::handle_complete`] hears what came back.
-//! - Where other nodes use the store, [`Change::Cap`] says what all its disks here may do together, as a
-//!   function of time; and [`Change::Part`] what the disks of a policy may, of one that spans nodes.
-//! - [`StoreScheduler::observe`] reads what was delivered and tells of minimums that are
-//!   not met, and why; and of a store that does less than its minimums need, by what it did
-//!   while requests waited for it ([`StoreScheduler::estimate`]).
-//! - Where several processors use a store, [`StoreBudget`] has the one scheduler and each
-//!   processor a [`Borrower`]: they exchange [`Report`]s and [`Grant`]s.
+//! - [`Store`] is the control side: disks, policies and the capacity of the store. It accepts or
+//!   refuses [`Proposal`]s with the arithmetic of the decision, and converts accepted ones to
+//!   [`Change`]s.
+//! - [`StoreScheduler`] is the data path with one logical queue. [`StoreScheduler::submit`] and
+//!   [`StoreScheduler::poll`] return the requests to dispatch; [`StoreScheduler::handle_complete`]
+//!   accounts for completions.
+//! - For a store that other nodes use, [`Change::Cap`] limits all disks of this node together, as a
+//!   function of time. [`Change::Part`] limits the disks of a policy that spans nodes.
+//! - [`StoreScheduler::observe`] samples delivered operations. It returns events for unmet minimums
+//!   with their cause, and for a store whose capacity is below its minimums. The capacity is
+//!   estimated from periods with queued requests ([`StoreScheduler::estimate`]).
+//! - For a store that several workers use, [`StoreBudget`] holds the only scheduler and each worker
+//!   a [`Borrower`]. They exchange [`Report`]s and [`Grant`]s.
 //!
-//! The algorithm is mClock (Gulati, Merchant, Varman: mClock: Handling Throughput
-//! Variability for Hypervisor IO Scheduling, OSDI 2010) with these differences, each for
-//! a reason:
-//! - A tag belongs to the oldest request only, so changes are in effect at once.
-//! - What is done by weight counts for the minimum too; what was done early puts the
-//!   minimum off by one request at most.
-//! - A disk that comes back from idleness or from its maximum starts where the others
-//!   are, whatever it had or had not before. What its minimum brought it in excess of its
-//!   weight is held against it for some requests only.
-//! - A minimum whose requests are in the device for too long, because others' are there
-//!   too, holds the others back. mClock cannot help a disk at depth 1. Where that does not
-//!   help within a second it is tried again after 2 s, then later and later, up to 30 s.
-//! - The device gets so many requests that it stays quick, for the sake of who is next; a disk
-//!   that has the store for itself may fill it.
-//! - Where a store can do less than all minimums together, all are served in proportion.
+//! The algorithm is mClock (Gulati, Merchant, Varman: mClock: Handling Throughput Variability for
+//! Hypervisor IO Scheduling, OSDI 2010) with these differences:
+//! - Only the oldest request of a disk has a tag, so changes of limits take effect at once.
+//! - Operations dispatched by weight count for the minimum too. Operations dispatched early delay
+//!   the minimum by one request at most.
+//! - A disk that becomes active after idling, or after its maximum held its requests, starts at the
+//!   virtual time of the other disks. Credit and debt are not carried over. Service beyond the
+//!   weight that the minimum caused is charged for a bounded number of requests only.
+//! - A disk whose requests take too long in the device because of other disks' requests makes the
+//!   scheduler hold other disks back until its minimum is met. mClock cannot guarantee the minimum
+//!   of a disk at queue depth 1. If holding back has no effect within one second, it is repeated
+//!   after 2 s, then with doubling intervals up to 30 s.
+//! - The queue depth of the device is limited such that its latency stays low. A disk that is the
+//!   only user of the store may exceed this depth.
+//! - If the capacity of the store is below the sum of the minimums, all minimums are reduced in
+//!   proportion.
 //!
-//! What it does not do: it moves no data, reads no clock, and keeps no latency
-//! percentiles. It trusts the engine that what it dispatched completes.
+//! The crate moves no data, reads no clock and keeps no latency percentiles. It relies on the
+//! engine to report the completion of every dispatched request.
 //!
 //! Invariants
-//! - Over any window what a disk has dispatched counts as at most
-//!   [`Limits::operations_max`] and one request.
-//! - While fewer requests are in the device than [`StoreScheduler::depth`], no request
-//!   waits that is below its maximum, except for the sake of a minimum that is behind, or where the
-//!   store's cap lets nothing go.
-//! - A disk's requests stay in order. Nothing allocates per request; memory grows with
-//!   disks and is bounded.
+//! - Over any window, a disk dispatches at most [`Limits::operations_max`] operations and one
+//!   request.
+//! - While fewer requests than [`StoreScheduler::depth`] are in the device, no request below its
+//!   maximum is queued, except while disks are held back for an unmet minimum, or while the node's
+//!   share of the store is used up.
+//! - Requests of a disk are dispatched in order. No request allocates memory. Memory grows with the
+//!   number of disks and is bounded.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

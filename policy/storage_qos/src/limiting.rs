@@ -1,30 +1,32 @@
-//! Limiting factors of a disk: shares of time, from where its requests spent it.
+//! Limiting factors of a disk as shares of time, derived from the states of its requests.
 //!
-//! All time of a window is divided. Time without requests is the client's. The rest is divided by
-//! the time of requests in each state: queued, by cause; in flight, by phase; and for data in the
-//! device, by the device's own latency. Each is a sum over time of the number of requests in the state,
-//! so requests that have not completed count like those that have.
+//! All time of a window is divided. Time without requests is attributed to the client. The rest is
+//! divided by the time of requests in each state: queued, by cause; in flight, by phase; and for
+//! data in the device, by the device's own latency. Each amount is an integral over time of the
+//! number of requests in the state, so requests in flight count like completed ones.
 //!
-//! In the device, the latency at the lowest depth is service. Up to the device's own latency at the
-//! depth there was it is queueing in the device. Beyond that it is first the worker's, as far as that
-//! was not scheduled, and then a slow device if it is more than the own latency; less is the usual
-//! variation, and counts as the own latency does.
+//! Time in the device up to the own latency at the lowest depth is service. Time beyond that, up to
+//! the own latency at the current depth, is queueing in the device. Time beyond the own latency is
+//! attributed to the worker as far as the worker was not scheduled. The remainder counts as a slow
+//! device if it exceeds the own latency. A smaller remainder is normal variation and is divided
+//! like the own latency.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Delivery, RequestTime, WaitCause};
 
-/// All of a window, in parts per million.
+/// Whole window in parts per million.
 pub const ALL_PPM: u32 = 1_000_000;
-/// Requests are queued in the scheduler if this share of their time or more is queueing: then the
-/// time of service in the device does not limit, and a larger queue depth brings nothing.
+/// Share of queueing in the time of requests from which on requests count as queued in the
+/// scheduler. Above this share, service time in the device is not a limit, and a larger queue depth
+/// has no effect.
 const QUEUED_PPM: u128 = 50_000;
 
-/// A device is not slow for so many nanoseconds beyond its own latency: the engine's own part in them
-/// counts for more.
+/// Latency beyond the own latency, in nanoseconds per request, below which a device never counts as
+/// slow. The engine's part of the latency dominates there.
 const SHORT_NS: u128 = 100_000;
 
-/// Limiting factor of a disk's throughput.
+/// Factor that limits a disk's throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitingFactor {
@@ -32,38 +34,39 @@ pub enum LimitingFactor {
     OwnMaximum,
     /// The disk's own `max_bandwidth`.
     OwnBandwidth,
-    /// A maximum of the policy that the disk shares with others.
+    /// Maximum of the policy that the disk shares with other disks.
     SharedPolicy,
-    /// The share of this node in a store that other nodes use.
+    /// Share of this node in a store that other nodes use.
     StoreCap,
-    /// Minimums of other disks.
+    /// Requests dispatched for minimums of other disks.
     OthersMinimums,
-    /// The device has as many requests as it can serve: they are queued for it or in it.
+    /// Saturated device: requests are queued for the device or in the device.
     DeviceSaturated,
-    /// The device is slower than its own latency at the same depth.
+    /// Device slower than its own latency at the same depth.
     DeviceSlow,
     /// Flushes, and durable writes that wait for a flush.
     Flushes,
-    /// Requests wait for metadata of the image, for a read or a commit of it.
+    /// Reads and commits of image metadata.
     Metadata,
     /// Discards and writes of zeros.
     Discards,
-    /// Requests in flight are queued in the engine behind others of the disk. No cause is measured.
+    /// Requests queued in the engine behind other requests of the disk. The cause is not measured.
     Unmeasured,
-    /// The worker's thread was runnable and not running.
+    /// Worker thread runnable and not running.
     Worker,
-    /// The client's queue depth: its requests are all in the device, at the device's lowest latency.
+    /// Queue depth of the client: all its requests are in the device, at the device's lowest
+    /// latency.
     QueueDepth,
-    /// The client has no request queued.
+    /// Client without queued or in-flight requests.
     ClientIdle,
-    /// Service in the device, while requests are queued for another reason: this limits nothing.
+    /// Service in the device while requests are queued for another reason. Not a limit.
     Device,
 }
 
 impl LimitingFactor {
-    /// Number of factors.
+    /// Number of limiting factors.
     pub const COUNT: usize = 15;
-    /// All factors in a fixed order.
+    /// Limiting factors in a fixed order.
     pub const ALL: [Self; Self::COUNT] = [
         Self::OwnMaximum,
         Self::OwnBandwidth,
@@ -99,9 +102,9 @@ impl From<WaitCause> for LimitingFactor {
 /// A factor's share of a window's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeShare {
-    /// The factor.
+    /// Limiting factor.
     pub factor: LimitingFactor,
-    /// Its share in parts per million, above 0.
+    /// Share of the factor in parts per million, above 0.
     pub share_ppm: u32,
 }
 
@@ -128,7 +131,8 @@ impl Amounts {
 }
 
 impl RequestTime {
-    /// Returns the time of requests in flight that were not in [`Phase::Data`](crate::Phase::Data), by factor.
+    /// Returns the time of requests in flight in phases other than
+    /// [`Phase::Data`](crate::Phase::Data), by factor.
     const fn phases(&self) -> [(LimitingFactor, u64); 4] {
         [
             (LimitingFactor::Flushes, self.flush_ns),
@@ -140,9 +144,9 @@ impl RequestTime {
 }
 
 impl Delivery {
-    /// Returns the shares of time of this window, the first limiting factor first; they come to
-    /// [`ALL_PPM`]. Factors are in descending order of their shares, except that
-    /// [`LimitingFactor::Device`] is the last. Empty for a window without length.
+    /// Returns the shares of time of this window, in descending order except for
+    /// [`LimitingFactor::Device`], which is last. Their sum is [`ALL_PPM`]. Empty for a window of
+    /// length 0.
     #[must_use]
     pub fn time_shares(&self) -> Vec<TimeShare> {
         if self.window_ns == 0 {
@@ -151,12 +155,13 @@ impl Delivery {
         let window_ns = u128::from(self.window_ns);
         let of_requests = self.of_requests();
         let sum = of_requests.sum();
-        // Without time of requests there was none; busy time counts only together with it.
+        // Without request time there were no requests; busy time counts only together with request
+        // time.
         let busy_ns = if sum == 0 { 0 } else { u128::from(self.time.busy_ns).min(window_ns) };
         let idle_ns = window_ns - busy_ns;
         let untaken_ns = u128::from(self.time.untaken_ns).min(idle_ns);
         let mut all = Amounts::default();
-        // In parts of a nanosecond, and times a window: it has to fit.
+        // Fixed-point arithmetic: `excess` bits are dropped so that the products fit into 128 bits.
         let scale = u128::from(ALL_PPM);
         let excess = (u128::BITS - sum.leading_zeros()).saturating_sub(40);
         for (factor, ns) in LimitingFactor::ALL.into_iter().zip(of_requests.0) {
@@ -167,7 +172,8 @@ impl Delivery {
         shares(&all)
     }
 
-    /// Mean number of requests that were queued or in flight while there were any, in thousandths.
+    /// Returns the mean number of queued and in-flight requests while there were any, in
+    /// thousandths.
     #[must_use]
     pub fn queue_depth_milli(&self) -> u64 {
         let sum = self.of_requests().sum() * 1000;
@@ -175,8 +181,8 @@ impl Delivery {
         u64::try_from(depth).unwrap_or(u64::MAX)
     }
 
-    /// Mean time of a read or write in the device in nanoseconds, and the device's own latency at the
-    /// same depth; `None` if none completed.
+    /// Returns the mean time of a read or write in the device, and the device's own latency at the
+    /// same depth, in nanoseconds. `None` if none completed.
     #[must_use]
     pub fn device_latency_ns(&self) -> Option<(u64, u64)> {
         let time = &self.time;
@@ -184,13 +190,14 @@ impl Delivery {
         Some((time.device_ns.checked_div(measured)?, time.own_ns.checked_div(measured)?))
     }
 
-    /// Time of requests by factor, summed over requests.
+    /// Returns the time of requests by factor, summed over requests.
     fn of_requests(&self) -> Amounts {
         let mut of = Amounts::default();
         for cause in WaitCause::ALL {
             of.add(cause.into(), self.waits.ns(cause).into());
         }
-        // Queued for the device behind those that were served for their minimums.
+        // Part of the queueing for the device that requests dispatched for other disks' minimums
+        // caused.
         let for_device = u128::from(self.waits.ns(WaitCause::DeviceDepth));
         let turns = u128::from(self.turns.max(1));
         let behind = for_device * u128::from(self.turns_of_minimums).min(turns) / turns;
@@ -206,7 +213,7 @@ impl Delivery {
         }
         let own = u128::from(self.time.own_ns).min(data);
         let unloaded = u128::from(self.time.unloaded_ns).min(own);
-        // Requests that the device has not completed have no own latency: all of their time is beyond.
+        // Requests that the device has not completed have no own latency: all their time is beyond.
         let beyond = data - own;
         let unscheduled = beyond.min(self.time.unscheduled_ns.into());
         of.add(LimitingFactor::Worker, unscheduled);
@@ -226,7 +233,7 @@ impl Delivery {
     }
 }
 
-/// Returns shares of amounts, in order. What rounding leaves over goes to the first.
+/// Returns the shares of the amounts in order. The rounding error is added to the first share.
 fn shares(amounts: &Amounts) -> Vec<TimeShare> {
     let sum = amounts.sum().max(1);
     let share = |ns: u128| u32::try_from(ns * u128::from(ALL_PPM) / sum).unwrap_or(ALL_PPM);

@@ -13,14 +13,14 @@ use crate::{
 const SECOND: u64 = 1_000_000_000;
 const START: Time = Time::from_ns(1 << 44);
 
-/// A window of 1 s in which requests were busy for all of it.
+/// Creates a window of 1 s in which the disk was busy all the time.
 fn window(time: RequestTime, waits: &[(WaitCause, u64)]) -> Delivery {
     let mut queued = Waits::default();
     waits.iter().for_each(|(cause, ns)| queued.add(*cause, 1, *ns));
     Delivery { window_ns: SECOND, time, waits: queued, ..Delivery::default() }
 }
 
-/// Requests that are in flight, with the device's part and its own latency.
+/// Creates the time of requests in flight, with the time in the device and the own latencies.
 fn in_device(in_flight_ns: u64, device_ns: u64, own_ns: u64, unloaded_ns: u64) -> RequestTime {
     let (busy_ns, requests) = (SECOND, 1000);
     RequestTime {
@@ -45,7 +45,7 @@ fn time_is_divided_by_where_it_was_spent() {
     let cases = [
         (window(RequestTime::default(), &[]), vec![(F::ClientIdle, 1_000_000)]),
         (window(healthy, &[]), vec![(F::QueueDepth, 1_000_000)]),
-        // A variation of less than the own latency is no fault.
+        // A variation below the own latency is not a fault.
         (
             window(in_device(SECOND, SECOND, 600_000_000, 600_000_000), &[]),
             vec![(F::QueueDepth, 1_000_000)],
@@ -76,12 +76,12 @@ fn time_is_divided_by_where_it_was_spent() {
             ),
             vec![(F::Discards, 500_000), (F::Unmeasured, 250_000), (F::QueueDepth, 250_000)],
         ),
-        // The device completed requests for 1 s, and has four others since.
+        // The device completed requests for 1 s, and has had four others in flight since.
         (
             window(RequestTime { in_flight_ns: 17 * SECOND, ..healthy }, &[]),
             vec![(F::DeviceSlow, 941_177), (F::QueueDepth, 58_823)],
         ),
-        // A larger part of the time in the device limits nothing while requests are queued.
+        // Most of the time is spent in the device, but the limit is the cause of queueing.
         (
             window(healthy, &[(WaitCause::OwnMaximum, SECOND / 4)]),
             vec![(F::OwnMaximum, 200_000), (F::Device, 800_000)],
@@ -90,7 +90,7 @@ fn time_is_divided_by_where_it_was_spent() {
             window(healthy, &[(WaitCause::OthersMinimums, 3 * SECOND)]),
             vec![(F::OthersMinimums, 750_000), (F::Device, 250_000)],
         ),
-        // Three of four were served for the minimums of others.
+        // Three of four dispatches were for the minimums of other disks.
         (
             Delivery {
                 turns: 1000,
@@ -116,7 +116,7 @@ fn a_worker_that_does_not_run_is_neither_a_slow_device_nor_an_idle_client() {
     let time = RequestTime { unscheduled_ns: 2 * SECOND, ..slow };
     let expected = [(F::Worker, 900_000), (F::QueueDepth, 100_000)];
     assert_eq!(shares_of(&window(time, &[])), expected);
-    // What the device took is the device's even if the worker did not run meanwhile.
+    // Time in the device counts as the device's even if the worker was not running meanwhile.
     let healthy = in_device(SECOND, SECOND, SECOND, SECOND);
     let time = RequestTime { unscheduled_ns: SECOND, ..healthy };
     assert_eq!(shares_of(&window(time, &[])), [(F::QueueDepth, 1_000_000)]);
@@ -125,7 +125,8 @@ fn a_worker_that_does_not_run_is_neither_a_slow_device_nor_an_idle_client() {
     assert_eq!(shares_of(&window(idle, &[])), expected);
 }
 
-/// Batches of what a cache answers in 4 us say little of requests that take 22 us on a busy host.
+/// Batches that a cache completes in 4 us are no measure for requests that take 22 us on a busy
+/// host.
 #[test]
 fn a_device_that_is_quick_is_not_slow() {
     let time = in_device(SECOND, SECOND, SECOND / 5, SECOND / 5);
@@ -143,7 +144,7 @@ fn a_device_from_which_nothing_comes_back_is_slow() {
     assert_eq!((delivery.queue_depth_milli(), delivery.device_latency_ns()), (4000, None));
 }
 
-/// A request of the model.
+/// Request of the model.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     submitted: Time,
@@ -151,7 +152,7 @@ struct Sample {
     completed: Time,
     phase: Phase,
     entered: Time,
-    /// Time in each phase that it has left.
+    /// Time in each phase that the request has left.
     phases_ns: [u64; Phase::COUNT],
 }
 
@@ -168,7 +169,7 @@ impl Sample {
     }
 }
 
-/// A disk's requests beside a scheduler, each with its own times.
+/// Requests of two disks beside a scheduler, each with its own times.
 struct Model {
     scheduler: StoreScheduler,
     queued: [VecDeque<Time>; 2],
@@ -273,9 +274,9 @@ fn any_deed() -> impl Strategy<Value = Deed> {
 }
 
 proptest! {
-    /// Little's law: the time accounted for in each state, as the number of requests in it over
-    /// time, is the sum of the times of the single requests in it. So the mean number of requests is
-    /// their throughput times their mean time.
+    /// Little's law: the time accounted for in each state is the sum of the times of the single
+    /// requests in the state. The mean number of requests in a state therefore equals throughput
+    /// times mean time.
     #[test]
     fn time_in_each_state_is_the_sum_of_the_requests_times(
         max in 1u64..3000,
@@ -298,7 +299,7 @@ proptest! {
             }
             model.poll(now);
         }
-        // Whatever is left ends.
+        // Complete the remaining requests.
         while model.in_flight.len() + model.queued[0].len() + model.queued[1].len() > 0 {
             model.pass(1_000_000);
             now = now + Duration::from_millis(1);
@@ -325,7 +326,7 @@ proptest! {
         }
     }
 
-    /// Whatever was counted, shares come to all of the time, and are in order.
+    /// For any counters, the shares are in order and their sum is the whole window.
     #[test]
     fn shares_come_to_all_of_the_time(
         window_ns in prop_oneof![1u64..1000, any::<u64>()],

@@ -1,4 +1,4 @@
-//! What the operator says of a disk or a policy.
+//! Limits of a disk or a policy.
 
 use core::time::Duration;
 
@@ -6,37 +6,36 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::{ByteRate, Iops};
 use thiserror::Error;
 
-/// How long a burst may last at most.
+/// Longest burst of a disk in seconds.
 pub const BURST_SECONDS_MAX: u32 = 3600;
-/// The largest rate of operations that may be set: none that is larger can be kept
-/// apart in whole nanoseconds.
+/// Largest rate of operations. Intervals of a higher rate are below one nanosecond.
 pub const IOPS_MAX: u64 = 1_000_000_000;
 
-/// How much more than its maximum a disk may do for a while.
+/// Rate above the maximum for a limited time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Burst {
-    /// The rate meanwhile; above the maximum.
+    /// Rate during the burst; above the maximum.
     pub iops: Iops,
-    /// How long a disk that was idle may keep it up, from 1 to [`BURST_SECONDS_MAX`]. What
-    /// was used comes back while the disk does less than its maximum.
+    /// Length of the burst in seconds after idling, from 1 to [`BURST_SECONDS_MAX`]. Burst credit
+    /// recovers while the disk is below its maximum.
     pub seconds: u32,
 }
 
-/// A share of what is left when minimums are met: 1 to [`Weight::MAX`].
+/// Share of the capacity beyond the minimums: 1 to [`Weight::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]
 pub struct Weight(u16);
 
 impl Weight {
-    /// The largest weight.
+    /// Largest weight of a disk.
     pub const MAX: u16 = 10_000;
 
-    /// `None` if `weight` is not from 1 to [`Weight::MAX`].
+    /// Creates a weight; `None` if `weight` is not from 1 to [`Weight::MAX`].
     pub const fn new(weight: u16) -> Option<Self> {
         if weight == 0 || weight > Self::MAX { None } else { Some(Self(weight)) }
     }
 
-    /// The number.
+    /// Returns the weight as a number.
     pub const fn number(self) -> u16 {
         self.0
     }
@@ -62,27 +61,26 @@ impl From<Weight> for u16 {
     }
 }
 
-/// What a disk is entitled to and held to. The default is no minimum, no maximum and
-/// the default weight.
+/// Limits of a disk or policy. The default has no minimum, no maximum and the default weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Normalised operations per second that it gets whenever it wants them.
+    /// Guaranteed normalised operations per second.
     pub min_iops: Option<Iops>,
-    /// Normalised operations per second that it never exceeds.
+    /// Largest rate in normalised operations per second.
     pub max_iops: Option<Iops>,
-    /// Bytes per second that it never exceeds.
+    /// Largest rate in bytes per second.
     pub max_bandwidth: Option<ByteRate>,
-    /// Its share of what nobody is entitled to.
+    /// Share of the capacity beyond the minimums.
     pub weight: Weight,
-    /// What it may do above `max_iops`, and for how long.
+    /// Rate above `max_iops` for a limited time.
     pub burst: Option<Burst>,
 }
 
 impl Limits {
-    /// Whether they can hold together.
+    /// Checks the limits for contradictions.
     ///
     /// # Errors
-    /// What contradicts what, and what would be accepted.
+    /// The contradicting fields and the accepted values.
     pub fn check(&self) -> Result<(), LimitsError> {
         let rates = [
             ("min_iops", self.min_iops),
@@ -110,14 +108,14 @@ impl Limits {
         Ok(())
     }
 
-    /// How long a maximum that was not used may be made up for.
+    /// Returns the time for which an unused maximum may be made up for.
     pub const fn catch_up(&self) -> Duration {
         if self.min_iops.is_some() { crate::CATCH_UP_WITH_MINIMUM } else { crate::CATCH_UP }
     }
 
-    /// The most operations that may be done in any window of `window`, beside what one
-    /// request counts as: its maximum over the window and [`Limits::catch_up`], and its
-    /// burst. `None`: there is no maximum.
+    /// Returns the largest number of operations in any window of `window`, excluding the cost of
+    /// one request: the maximum over the window and [`Limits::catch_up`], and the burst. `None`
+    /// without a maximum.
     pub fn operations_max(&self, window: Duration) -> Option<u64> {
         let max = u128::from(self.max_iops?.per_second());
         let ns = (window + self.catch_up()).as_nanos();
@@ -134,19 +132,19 @@ impl Limits {
     }
 }
 
-/// Limits that contradict themselves. Nothing was changed.
+/// Contradictory limits. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LimitsError {
-    /// A rate that cannot be kept.
+    /// Rate above the largest one.
     #[error("{field} of {iops} is above {IOPS_MAX}; give less, or leave it out")]
     RateTooHigh {
-        /// Which.
+        /// Field that holds the rate.
         field: &'static str,
-        /// What was asked for.
+        /// Requested rate in operations per second.
         iops: u64,
     },
-    /// A disk cannot be owed more than it may do.
+    /// The minimum exceeds the maximum of the limits.
     #[error("min_iops {} is above max_iops {}; lower the one or raise the other", .min.per_second(), .max.per_second())]
     MinimumAboveMaximum {
         /// `min_iops`.
@@ -154,10 +152,10 @@ pub enum LimitsError {
         /// `max_iops`.
         max: Iops,
     },
-    /// There is nothing to exceed.
+    /// The limits have a burst and no maximum.
     #[error("a burst is what may be done above max_iops; set max_iops or leave the burst out")]
     BurstWithoutMaximum,
-    /// The burst allows no more than is allowed always.
+    /// Burst rate that does not exceed the maximum.
     #[error("burst.iops {} is not above max_iops {}; give more or leave the burst out", .burst.per_second(), .max.per_second())]
     BurstBelowMaximum {
         /// `burst.iops`.
@@ -165,7 +163,7 @@ pub enum LimitsError {
         /// `max_iops`.
         max: Iops,
     },
-    /// A length of no use.
+    /// Burst length out of range.
     #[error("burst.seconds {0} is not from 1 to {BURST_SECONDS_MAX}")]
     BurstSeconds(u32),
 }

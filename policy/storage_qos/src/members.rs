@@ -1,12 +1,12 @@
-//! Which of a flow's disks is served next: the one that was served least. The only one of a flow needs
-//! no order, so nothing is kept in order for it.
+//! Order of the disks of a flow: the one with the least service is next. A flow with a single disk
+//! needs no order, so none is maintained for it.
 
 use crate::StoreScheduler;
 use crate::disk::Disk;
 use crate::flow::Flow;
 use crate::heap::Places;
 
-/// The first of a disk's requests waits now.
+/// Adds a disk whose first request was queued.
 #[inline]
 pub(crate) fn enter(flow: &mut Flow, disk: &mut Disk, slot: u32, places: &mut Places) {
     if !disk.is_only {
@@ -15,7 +15,7 @@ pub(crate) fn enter(flow: &mut Flow, disk: &mut Disk, slot: u32, places: &mut Pl
     }
 }
 
-/// A request of the disk in front goes, that counts as so much.
+/// Accounts for a dispatched request of the first disk, of `cost` operations.
 #[inline]
 pub(crate) fn serve(flow: &mut Flow, disk: &mut Disk, slot: u32, cost: u32, places: &mut Places) {
     if disk.is_only {
@@ -31,7 +31,7 @@ pub(crate) fn serve(flow: &mut Flow, disk: &mut Disk, slot: u32, cost: u32, plac
 }
 
 impl StoreScheduler {
-    /// Disks came to a flow, or left it: finds out which are its members and whether there is one only.
+    /// Updates the members of a flow after disks joined or left it.
     pub(crate) fn list_members(&mut self, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
         let is_its = |disk: &Disk| disk.flow == of && disk.id.is_some();
@@ -68,7 +68,7 @@ mod tests {
     }
 
     impl Shared {
-        /// A policy without disks, on a store that has one request at a time.
+        /// Creates a policy without disks, on a store with a queue depth of 1.
         fn new() -> Self {
             let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
             let store = Store::new(Capability::Declared(1000));
@@ -78,7 +78,7 @@ mod tests {
             of
         }
 
-        /// Tags of requests that do not go any more.
+        /// Applies a change. Returns the tags of requests that will not be dispatched.
         fn change(&mut self, proposal: Proposal) -> Vec<u32> {
             let changes = self.store.propose(&[proposal], false).unwrap();
             changes.into_iter().flat_map(|change| self.scheduler.apply(NOW, change)).collect()
@@ -95,7 +95,7 @@ mod tests {
             }
         }
 
-        /// Whose the next requests are, as the one in the device completes.
+        /// Completes requests one after another. Returns the slots of the requests dispatched next.
         fn order(&mut self, mut in_device: DiskSlot) -> Vec<u32> {
             let mut order = Vec::new();
             loop {
@@ -112,8 +112,8 @@ mod tests {
         }
     }
 
-    /// Requests that wait while their disk is alone in its policy take turns with those of one that
-    /// comes, and go on when that leaves.
+    /// Queued requests of a policy's only disk alternate with those of a disk that joins, and
+    /// continue when that disk leaves.
     #[test]
     fn disks_come_to_a_policy_and_leave_it_while_requests_wait() {
         let mut of = Shared::new();
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(of.change(Proposal::RemoveDisk(DiskId(1))), [0, 1]);
         assert_eq!(of.order(b), [b.0; 4]);
 
-        // One that has nothing to do stays out of it.
+        // A disk without requests is not in the order.
         let c = of.join(3);
         assert_eq!(of.scheduler.submit(NOW, c, 4096, 0), Ok(Submitted::Dispatch));
         of.submit(b, 2);

@@ -1,23 +1,23 @@
-//! A minimum, as the time at which its next request is due.
+//! Minimum, as the due time of its next request.
 
 use suimon_quantity::Iops;
 
 use crate::pace::{Fine, Pace, fine_ns};
 
-/// What a minimum is behind may be made up for, up to so much or a few requests.
+/// Time for which a minimum that is behind may be made up for.
 const KEPT_NS: u64 = 100_000_000;
-/// A minimum is behind when it is so late, or [`BEHIND_REQUESTS`].
+/// Lag from which on a minimum is behind, in time or in [`BEHIND_REQUESTS`].
 const BEHIND_NS: u64 = 10_000_000;
 const BEHIND_REQUESTS: Fine = 2;
 
-/// Times are those of the reservation clock, which stands still while a store can do
-/// less than all minimums together.
+/// Meter of a minimum. Times are those of the reservation clock, which stops while the store's
+/// capacity is below the sum of the minimums.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Minimum {
     pace: Pace,
-    /// When the next request is due.
+    /// Due time of the next request.
     pub(crate) due: Fine,
-    /// What the last request counted as.
+    /// Cost of the last request.
     last: u32,
 }
 
@@ -26,13 +26,13 @@ impl Minimum {
         Self { pace: Pace::at_least(rate.per_second()), due: clock, last: 0 }
     }
 
-    /// The same minimum at another rate: what is owed stays owed.
+    /// Returns a meter with another rate; operations owed remain owed.
     pub(crate) fn retuned(self, rate: Iops) -> Self {
         Self { pace: Pace::at_least(rate.per_second()), ..self }
     }
 
-    /// Something was done, because it was due or because there was time: it counts, but
-    /// what was done early puts the next one off by no more than its own time.
+    /// Charges a request. A request dispatched before the minimum was due delays the next one by
+    /// its own cost at most.
     #[inline]
     pub(crate) fn charge(&mut self, clock: Fine, cost: u32) {
         if self.due > clock {
@@ -42,24 +42,24 @@ impl Minimum {
         self.last = cost;
     }
 
-    /// The same of one request or several that count as `cost` each, before the minimum is due.
+    /// Charges one or more requests of `cost` operations each before the minimum is due.
     #[inline]
     pub(crate) fn charge_early(&mut self, clock: Fine, cost: u32) {
         self.due = self.due.max(clock + self.pace.span(cost));
         self.last = cost;
     }
 
-    /// Takes a charge back.
+    /// Refunds a charge.
     pub(crate) fn refund(&mut self, cost: u32) {
         self.due = self.due.saturating_sub(self.pace.span(cost));
     }
 
-    /// What the disk's own maximum kept from it is not owed.
+    /// Forgives operations that the disk's own maximum prevented.
     pub(crate) fn forgive(&mut self, clock: Fine) {
         self.due = self.due.max(clock);
     }
 
-    /// The disk asks again after it asked for nothing for `idle`, which is not owed.
+    /// Continues after the disk had no requests for `idle`; operations of that time are not owed.
     pub(crate) fn resume(&mut self, clock: Fine, idle: Fine) {
         let due = self.due.saturating_add(idle);
         let oldest =
@@ -67,7 +67,7 @@ impl Minimum {
         self.due = if due < clock { due.max(oldest) } else { self.due.max(clock) };
     }
 
-    /// How late it is.
+    /// Returns the time by which the minimum is late.
     #[inline]
     pub(crate) fn lag(&self, clock: Fine) -> Fine {
         clock.saturating_sub(self.due)
@@ -77,7 +77,7 @@ impl Minimum {
         self.lag(clock) > fine_ns(BEHIND_NS).max(self.pace.span(self.last) * BEHIND_REQUESTS)
     }
 
-    /// The most that may be made up for.
+    /// Returns the longest lag that may be made up for.
     #[inline]
     pub(crate) fn kept(&self) -> Fine {
         fine_ns(KEPT_NS).max(self.pace.span(self.last) * 2 * BEHIND_REQUESTS)

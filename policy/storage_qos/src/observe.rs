@@ -1,4 +1,4 @@
-//! Looking at what was delivered, every half second while a store is used.
+//! Sampling of delivered operations, every half second while a store is in use.
 
 use core::time::Duration;
 
@@ -10,30 +10,30 @@ use crate::{
     TOLD_AFTER, Unmet, WaitCause, Window,
 };
 
-/// What a disk gets, and what it is held to.
+/// Delivered operations and limits of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DiskFlow {
-    /// Which.
+    /// Identifier of the disk.
     pub disk: DiskId,
-    /// Whose the limits are that are in effect.
+    /// Holder of the limits.
     pub holder: Holder,
-    /// The limits that are in effect.
+    /// Effective limits.
     pub limits: Limits,
-    /// Requests that wait.
+    /// Queued requests.
     pub waiting: u32,
-    /// Requests that the device has.
+    /// Requests in flight, without loans.
     pub in_flight: u32,
-    /// Since it is there.
+    /// Operations and waits since the disk was added.
     pub done: Done,
-    /// Over five seconds.
+    /// Delivery over five seconds.
     pub short: Delivery,
-    /// Over five minutes.
+    /// Delivery over five minutes.
     pub long: Delivery,
 }
 
 impl StoreScheduler {
-    /// Reads all disks' counts and says which minimums are not met. To be called every
-    /// [`crate::SAMPLE`] while there are requests; pauses do no harm.
+    /// Samples the counters of all disks and returns events for minimums that are not met. Called
+    /// every [`crate::SAMPLE`] while there are requests; may be paused.
     pub fn observe(&mut self, now: Time) -> Vec<Event> {
         for flow in &mut self.flows {
             flow.account_entitled(now);
@@ -65,7 +65,7 @@ impl StoreScheduler {
         events
     }
 
-    /// Whether the store does what its minimums need.
+    /// Compares the capacity of the store with the requirement of its minimums.
     fn judge_capability(&mut self, now: Time) -> Option<Event> {
         let is_new = self.estimate.sample(now, self.depth.limit());
         let estimate = self.estimate.found()?;
@@ -75,7 +75,7 @@ impl StoreScheduler {
         self.shortage.judge(now, estimate, is_new, promised)
     }
 
-    /// What the disk in a slot gets.
+    /// Returns the state of the disk in a slot.
     pub fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
         let disk = self.disks.get(slot.0 as usize)?;
         let flow = self.flows.get(disk.flow as usize)?;
@@ -96,7 +96,7 @@ impl StoreScheduler {
         })
     }
 
-    /// Returns the time of a disk's requests since it is there.
+    /// Returns the request time of a disk since it was added.
     #[cfg(test)]
     pub(crate) fn time_of(&self, slot: DiskSlot) -> crate::RequestTime {
         self.disks.get(slot.0 as usize).map(|disk| disk.totals.time).unwrap_or_default()
@@ -125,7 +125,8 @@ impl StoreScheduler {
         }))
     }
 
-    /// Who else was served in the last seconds, and what all together got.
+    /// Returns the other disks that were served in the last seconds, and the throughput of all
+    /// disks.
     fn served_beside(&self, now: Time, of: usize) -> (Vec<Displacer>, u64) {
         let mut beside = Vec::new();
         let mut total = 0u64;

@@ -2,22 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Operation of a request. It decides nothing: latencies of reads and of writes are kept apart by it.
+/// Operation of a request. Used only to keep latencies of reads and writes apart; does not affect
+/// scheduling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// A read.
+    /// Read.
     #[default]
     Read,
-    /// A write.
+    /// Write.
     Write,
-    /// A flush, which moves no payload.
+    /// Flush, without payload.
     Flush,
-    /// A discard, a write of zeros or a query of the allocation.
+    /// Discard, write of zeros or query of the allocation.
     Other,
 }
 
 impl Operation {
-    /// All operations in the order of their numbers.
+    /// Operations in the order of their discriminants.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Flush, Self::Other];
 }

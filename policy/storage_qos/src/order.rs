@@ -1,4 +1,4 @@
-//! The orders in which flows with requests that wait are kept.
+//! Orders of flows with queued requests.
 
 use suimon_quantity::Time;
 
@@ -7,14 +7,16 @@ use crate::pace::not_before;
 use crate::ranking::{Entry, Ranking};
 
 impl StoreScheduler {
-    /// Whose minimum is due first, if it is due at this time of the reservation clock.
+    /// Returns the flow with the earliest due minimum, if it is due at `clock` on the reservation
+    /// clock.
     #[inline]
     pub(crate) fn first_due(&mut self, clock: Time) -> Option<Entry> {
         let first = self.due.first_until(clock.as_ns())?;
         self.first_due_from(first, clock)
     }
 
-    /// The same, where `first` comes first by what the order knows. Mostly nobody does.
+    /// Continues [`StoreScheduler::first_due`] with the flow that is first by its stored key.
+    /// Rarely called.
     #[inline(never)]
     fn first_due_from(&mut self, mut first: Entry, clock: Time) -> Option<Entry> {
         loop {
@@ -32,7 +34,7 @@ impl StoreScheduler {
         }
     }
 
-    /// Flows that waited for a maximum that lets them go now.
+    /// Releases flows whose maximum permits a request now.
     #[inline]
     pub(crate) fn release(&mut self, now: Time) {
         while let Some(first) = self.held.first_until(now.as_ns()) {
@@ -44,8 +46,8 @@ impl StoreScheduler {
         }
     }
 
-    /// Puts a flow where it belongs: out, if none of its requests waits; to those that a
-    /// maximum holds; or to those that may go.
+    /// Updates the orders that contain a flow: none without queued requests; held flows if a
+    /// maximum holds it; dispatchable flows otherwise.
     #[inline]
     pub(crate) fn place(&mut self, now: Time, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
@@ -61,7 +63,7 @@ impl StoreScheduler {
         }
     }
 
-    /// The same of one of which requests wait.
+    /// Updates the orders of a flow with queued requests.
     #[inline]
     pub(crate) fn place_waiting(&mut self, now: Time, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
@@ -72,7 +74,7 @@ impl StoreScheduler {
         }
     }
 
-    /// The same of one that a maximum holds, or held until now.
+    /// Updates the orders of a flow that a maximum holds, or held until now.
     #[inline(never)]
     fn place_held(&mut self, now: Time, of: u32) {
         let clock = self.clock(now);
@@ -80,8 +82,8 @@ impl StoreScheduler {
         let opens = flow.opens(now);
         let held_by = (opens > now).then(|| flow.held_last_by());
         if held_by != flow.held_by {
-            // Of a shared policy it is the disk whose turn it is; the others account for
-            // their waiting when it is theirs.
+            // In a shared policy, only the disk that is next accounts for its waiting here. The
+            // other disks do so when they are next.
             let is_turn = !flow.is_shared || flow.held_by.is_some();
             let disk = flow.members.first().filter(|_| is_turn);
             if let Some(disk) = disk.and_then(|first| self.disks.get_mut(first.id as usize)) {
@@ -106,7 +108,7 @@ impl StoreScheduler {
         self.place_free(of);
     }
 
-    /// The same of one that no maximum holds.
+    /// Updates the orders of a flow that no maximum holds.
     #[inline]
     fn place_free(&mut self, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
@@ -119,7 +121,7 @@ impl StoreScheduler {
         }
     }
 
-    /// Takes a flow out of all orders, because what it is ordered by has changed.
+    /// Removes a flow from all orders, because its keys change.
     #[inline]
     pub(crate) fn displace(&mut self, of: u32) {
         let Some(flow) = self.flows.get_mut(of as usize) else { return };
@@ -135,7 +137,7 @@ impl StoreScheduler {
         }
     }
 
-    /// Virtual times are only ever compared with each other.
+    /// Resets virtual times. They are only compared with each other.
     #[cold]
     pub(crate) fn start_virtual_time_again(&mut self, now: Time) {
         let passed = core::mem::take(&mut self.clocks.virtual_time);

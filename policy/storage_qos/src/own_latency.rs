@@ -1,13 +1,14 @@
-//! Latency that a device shows at each depth when nothing else uses it.
+//! Device latency at each queue depth without other load.
 //!
-//! For each operation, size class and depth it is the lowest mean of [`SPAN`] and [`BATCH`] requests or
-//! more in the last one to two hours, so that neither a cache nor a burst makes it for a moment. What a
-//! measurement of the store found counts, too. A device is at least as fast with fewer requests, and
-//! takes at most twice as long with twice as many: what is known of one depth bounds the others.
+//! The own latency of an operation, size class and depth is the lowest mean over at least [`SPAN`]
+//! and [`BATCH`] requests in the last one to two hours, so that a short burst or a cache hit has no
+//! effect. A measurement of the store counts as a further mean. A device is at least as fast with
+//! fewer requests, and takes at most twice as long with twice as many requests. A known depth
+//! therefore bounds the other depths.
 //!
-//! Reads and writes are kept apart, because a write cache completes writes in a fraction of the time of
-//! a read. Size classes are powers of two, so a class has latencies that differ by a factor of two at
-//! most. Flushes and discards have no own latency.
+//! Reads and writes have separate latencies, because a write cache completes writes in a fraction
+//! of the time of a read. Size classes are powers of two, so latencies within a class differ by a
+//! factor of two at most. Flushes and discards have no own latency.
 
 use core::time::Duration;
 
@@ -15,18 +16,18 @@ use suimon_quantity::Time;
 
 use crate::{Completed, MeasuredLatency, Normalization, Operation};
 
-/// Requests and time whose mean is one sample, at least.
+/// Smallest number of requests, and shortest time, that one mean covers.
 const BATCH: u32 = 16;
 const SPAN: Duration = Duration::from_millis(500);
-/// Depths from 1, 2, 4, ... on; the last has all that are larger.
+/// Number of depth classes: from 1, 2, 4, ... on; the last class has all larger depths.
 const DEPTHS: usize = 10;
-/// Lowest means are kept for this long, and at most twice as long.
+/// Shortest time for which a lowest mean is kept; the longest is twice as long.
 const KEPT: Duration = Duration::from_secs(3600);
 /// Requests of up to this size are in the first size class; each further class has twice the size.
 const FIRST_CLASS_BYTES: u32 = 4096;
 /// Number of size classes; the last has all requests above 1 MiB.
 const SIZE_CLASSES: usize = 10;
-/// Lowest mean that is not known.
+/// Value of a lowest mean that is not known.
 const UNKNOWN: u64 = u64::MAX;
 
 /// Requests of one operation and size class at one depth.
@@ -35,7 +36,7 @@ struct Cell {
     sum_ns: u64,
     count: u32,
     since: Time,
-    /// Lowest means of the present and of the previous hour.
+    /// Lowest means of the current and of the previous hour.
     present_ns: u64,
     previous_ns: u64,
 }
@@ -43,21 +44,21 @@ struct Cell {
 const EMPTY: Cell =
     Cell { sum_ns: 0, count: 0, since: Time::ZERO, present_ns: UNKNOWN, previous_ns: UNKNOWN };
 
-/// Part of a latency that is the device's own.
+/// Parts of a latency that are the device's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Own {
-    /// At the present depth.
+    /// Own latency at the current depth.
     pub(crate) own_ns: u64,
-    /// At the depth at which it is lowest.
+    /// Own latency at the depth at which it is lowest.
     pub(crate) unloaded_ns: u64,
 }
 
 /// Requests of one operation and size class.
 #[derive(Clone, Copy, Debug)]
 struct Class {
-    /// Latency by depth, as it is looked up for each completion.
+    /// Own latency by depth, looked up for each completion.
     own_ns: [u64; DEPTHS],
-    /// Latency at the depth at which it is lowest.
+    /// Own latency at the depth at which it is lowest.
     unloaded_ns: u64,
     cells: [Cell; DEPTHS],
 }
@@ -70,9 +71,9 @@ impl Default for Class {
 
 #[derive(Clone, Debug)]
 pub(crate) struct OwnLatency {
-    /// Size classes of reads, and then those of writes.
+    /// Size classes of reads, followed by those of writes.
     classes: Vec<Class>,
-    /// The result of a measurement, and the bytes of its requests.
+    /// Result of a measurement, and the bytes of each of its requests.
     measured: Option<(MeasuredLatency, u32)>,
     began: Time,
 }
@@ -84,14 +85,14 @@ impl Default for OwnLatency {
     }
 }
 
-/// Returns the size class of requests of `bytes`.
+/// Returns the size class of a request of `bytes`.
 #[inline]
 fn size_class(bytes: u32) -> usize {
     let steps = bytes.div_ceil(FIRST_CLASS_BYTES).max(1).next_power_of_two();
     (steps.trailing_zeros() as usize).min(SIZE_CLASSES - 1)
 }
 
-/// Returns the index of the class of requests; `None` if they have no own latency.
+/// Returns the index of the class of a request; `None` if its operation has no own latency.
 #[inline]
 fn class_of(operation: Operation, bytes: u32) -> Option<usize> {
     match operation {
@@ -101,15 +102,15 @@ fn class_of(operation: Operation, bytes: u32) -> Option<usize> {
     }
 }
 
-/// Returns the index of a depth.
+/// Returns the depth class of a depth.
 #[inline]
 fn index_of(depth: u32) -> usize {
     ((depth | 1).ilog2() as usize).min(DEPTHS - 1)
 }
 
 impl OwnLatency {
-    /// Accounts for requests that completed while the device had `depth` requests, `latency_ns` in
-    /// sum. Returns the parts of that which are the device's own.
+    /// Accounts for requests that completed at a queue depth of `depth` with a total latency of
+    /// `latency_ns`. Returns the parts of that latency that are the device's own.
     #[inline]
     pub(crate) fn handle_completed(
         &mut self,
@@ -144,8 +145,8 @@ impl OwnLatency {
         Own { own_ns, unloaded_ns: all(unloaded_ns).min(own_ns) }
     }
 
-    /// Sets what a measurement of the store found with requests that count as one operation; `None`
-    /// without one.
+    /// Sets the latency that a measurement of the store found with requests that count as one
+    /// operation; `None` removes the latency.
     pub(crate) fn set_measured(
         &mut self,
         measured: Option<MeasuredLatency>,
@@ -177,9 +178,9 @@ impl OwnLatency {
         }
     }
 
-    /// Computes anew what is looked up for a class.
+    /// Recomputes the lookup values of a class.
     fn settle(&mut self, class: usize) {
-        // Smaller requests than those of the measurement take at most as long.
+        // Requests smaller than those of the measurement take at most as long.
         let is_measured = |bytes: u32| class % SIZE_CLASSES <= size_class(bytes);
         let measured = self.measured.filter(|(_, bytes)| is_measured(*bytes));
         let measured = measured.map(|(of, _)| (index_of(of.depth), of.latency_ns));
@@ -192,13 +193,13 @@ impl OwnLatency {
             lowest_ns = lowest_ns.min(cell.present_ns).min(cell.previous_ns).min(of_measurement);
             *own = lowest_ns;
         }
-        // With twice as many requests each takes at most twice as long.
+        // With twice as many requests, each takes at most twice as long.
         let mut at_most_ns = UNKNOWN;
         for own in own_ns {
             *own = (*own).min(at_most_ns);
             at_most_ns = own.saturating_mul(2);
         }
-        // The depth of 1 has the lowest of all.
+        // `lowest_ns` is the minimum over all depths.
         *unloaded_ns = lowest_ns;
     }
 }

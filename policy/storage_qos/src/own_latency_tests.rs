@@ -3,17 +3,17 @@ use super::*;
 const NOW: Time = Time::from_ns(1 << 44);
 const HOUR: Duration = Duration::from_secs(3601);
 
-/// So many reads of 4 KiB.
+/// Creates reads of 4 KiB.
 fn reads(requests: u32) -> Completed {
     Completed { operation: Operation::Read, bytes: 4096, requests, latency_ns: None }
 }
 
-/// Completes a batch of requests that took `us` each; returns the part of one in microseconds.
+/// Completes a batch of requests that took `us` each. Returns the own part of one in microseconds.
 fn complete(of: &mut OwnLatency, now: Time, depth: u32, us: u64) -> (u64, u64) {
     complete_all(of, now, reads(BATCH), depth, us)
 }
 
-/// Completes such requests twice, which took `us` each; returns the part of one in microseconds.
+/// Completes the requests twice, at `us` each. Returns the own part of one in microseconds.
 fn complete_all(
     of: &mut OwnLatency,
     now: Time,
@@ -35,11 +35,11 @@ fn latency_is_compared_with_the_lowest_at_the_same_depth() {
     assert_eq!(complete(&mut of, NOW, 1, 100), (100, 100));
     assert_eq!(complete(&mut of, NOW, 32, 1600), (800, 100));
     assert_eq!(complete(&mut of, NOW, 1, 900), (100, 100));
-    // Of a depth between them the larger one is known.
+    // The latency of a depth in between is bounded by that of the larger depth.
     assert_eq!(complete(&mut of, NOW, 8, 2000), (800, 100));
-    // Twice as deep takes at most twice as long.
+    // At twice the depth, latency is at most twice as high.
     assert_eq!(complete(&mut of, NOW, 128, 9000), (3200, 100));
-    // Requests of another size say nothing.
+    // Requests of another size class are unaffected.
     let large = Completed { bytes: 65_536, ..reads(1) };
     let own = of.handle_completed(NOW, large, 1, 5_000_000);
     assert_eq!(own, Own { own_ns: 5_000_000, unloaded_ns: 5_000_000 });
@@ -48,7 +48,7 @@ fn latency_is_compared_with_the_lowest_at_the_same_depth() {
 #[test]
 fn few_requests_and_a_short_time_are_no_sample() {
     let mut of = OwnLatency::default();
-    // Many in a moment are none, and few in a long time are none.
+    // Many requests in a short time are no sample, and neither are few requests in a long time.
     for _ in 0..1000 {
         assert_eq!(of.handle_completed(NOW, reads(1), 1, 1000).own_ns, 1000);
     }
@@ -99,7 +99,7 @@ fn writes_say_nothing_of_reads() {
     assert_eq!(complete(&mut of, NOW, 4, 15_000), (5000, 5000));
 }
 
-/// A device that moves 100 MB/s takes 160 us for 16 KiB and 5 ms for 512 KiB.
+/// A device that transfers 100 MB/s takes 160 us for 16 KiB and 5 ms for 512 KiB.
 #[test]
 fn requests_of_other_sizes_have_an_own_latency_of_their_own() {
     let mut of = OwnLatency::default();

@@ -1,14 +1,14 @@
-//! Rates in fractions of a nanosecond, so that sums of them have no drift.
+//! Rates in fractions of a nanosecond, so that their sums do not drift.
 
 use core::num::NonZeroU64;
 
 use suimon_quantity::Time;
 
-/// Nanoseconds have so many binary places.
+/// Binary places of a nanosecond.
 const PLACES: u32 = 32;
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
-/// A time, or a span, in nanoseconds with binary places.
+/// Time or time span in nanoseconds with binary places.
 pub(crate) type Fine = u128;
 
 #[inline]
@@ -21,34 +21,34 @@ pub(crate) const fn fine_ns(ns: u64) -> Fine {
     (ns as Fine) << PLACES
 }
 
-/// The first whole nanosecond that is not before `at`.
+/// Returns the first whole nanosecond that is not before `at`.
 #[inline]
 pub(crate) const fn not_before(at: Fine) -> Time {
     let is_between = at as u32 != 0;
     Time::from_ns(not_after(at).as_ns().saturating_add(is_between as u64))
 }
 
-/// The last whole nanosecond that is not after `at`; later than all that there is, the latest time.
+/// Returns the last whole nanosecond that is not after `at`, limited to the largest time.
 #[inline]
 pub(crate) const fn not_after(at: Fine) -> Time {
-    // Asked in this way it is two instructions, and all requests ask it several times.
+    // Written such that it compiles to two instructions: each request calls it several times.
     let is_out = (at >> 64) as u64 >> PLACES != 0;
     if is_out { Time::NEVER } else { Time::from_ns((at >> PLACES) as u64) }
 }
 
-/// A rate, as the time that one unit takes.
+/// Rate, as the time of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pace(NonZeroU64);
 
 impl Pace {
-    /// The pace of a maximum: rounded so that it is never exceeded, by less than a
-    /// billionth of it.
+    /// Returns the pace of a maximum, rounded such that the maximum is never exceeded. The error is
+    /// below a billionth.
     pub(crate) fn at_most(per_second: u64) -> Self {
         let per_unit = (NS_PER_SECOND << PLACES).div_ceil(u128::from(per_second.max(1)));
         Self::of(per_unit)
     }
 
-    /// The pace of a minimum: rounded so that no less comes of it.
+    /// Returns the pace of a minimum, rounded such that the minimum is reached.
     pub(crate) fn at_least(per_second: u64) -> Self {
         let per_unit = (NS_PER_SECOND << PLACES) / u128::from(per_second.max(1));
         Self::of(per_unit)
@@ -59,13 +59,13 @@ impl Pace {
         Self(NonZeroU64::new(per_unit).unwrap_or(NonZeroU64::MIN))
     }
 
-    /// How long so many units take.
+    /// Returns the time of `units` units.
     #[inline]
     pub(crate) fn span(self, units: u32) -> Fine {
         Fine::from(self.0.get()) * Fine::from(units)
     }
 
-    /// `span` at this pace as the span that the same units take at another one.
+    /// Converts `span` at this pace to the time of the same units at another pace.
     pub(crate) fn translate(self, span: Fine, to: Self) -> Fine {
         let (from, to) = (Fine::from(self.0.get()), Fine::from(to.0.get()));
         let whole = (span / from).saturating_mul(to);

@@ -15,7 +15,7 @@ fn at(ms: u64) -> Time {
     Time::from_ns(ms * MS)
 }
 
-/// Two disks of a policy with a maximum.
+/// Creates two disks of a policy with a maximum.
 fn scheduler(max: u64) -> (StoreScheduler, Store) {
     let mut store = Store::new(Capability::Declared(100_000));
     let limits = Limits { max_iops: Iops::new(max), ..Limits::default() };
@@ -32,8 +32,8 @@ fn scheduler(max: u64) -> (StoreScheduler, Store) {
     (scheduler, store)
 }
 
-/// What each disk gets that always has 16 requests, each of which takes no time; `tell` is asked
-/// at each millisecond.
+/// Runs disks that always have 16 requests, each of which takes no time. `tell` is called each
+/// millisecond and may return a change. Returns the time and disk of each dispatch.
 fn run(
     scheduler: &mut StoreScheduler,
     (from, until): (u64, u64),
@@ -65,7 +65,7 @@ fn run(
         }
         let mut round = 0;
         while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
-            // Some waited before.
+            // Some requests were queued in an earlier run.
             waiting[disk.0 as usize] = waiting[disk.0 as usize].saturating_sub(1);
             got.push((ms, disk.0));
             scheduler.handle_complete(now, disk, (crate::Operation::Read, 8192), Duration::ZERO);
@@ -94,7 +94,7 @@ fn disks_of_a_policy_keep_to_the_part_of_it_that_is_here_and_a_lease_ends_by_its
     let (leased, after) = (count(&got, &[0, 1], 0, 1000), count(&got, &[0, 1], 1000, 2000));
     assert!((1950..=2030).contains(&leased), "{leased}");
     assert!((480..=530).contains(&after), "{after}");
-    // Among themselves they are served equally.
+    // The disks of the policy are served equally.
     let one = count(&got, &[0], 0, 1000);
     assert!((900..=1100).contains(&one), "{one} of {leased}");
 }
@@ -109,7 +109,7 @@ fn a_part_of_nothing_lets_nothing_go_until_there_is_more() {
     let more = Change::Part(POLICY, part(None, 1000));
     let got = run(&mut scheduler, (1000, 2000), &[0], |ms| (ms == 1000).then_some(more));
     assert!((950..=1030).contains(&got.len()), "{}", got.len());
-    // The policy is this node's alone again.
+    // The policy's limits apply to this node alone again.
     let none = Change::Part(POLICY, None);
     let got = run(&mut scheduler, (2000, 3000), &[0], |ms| (ms == 2000).then_some(none));
     assert!((4900..=5100).contains(&got.len()), "{}", got.len());
@@ -137,8 +137,8 @@ fn a_part_holds_for_disks_that_come_later_and_its_minimum_is_in_effect() {
 }
 
 proptest! {
-    /// However often and whatever is told: never more than what was allowed at each moment, what
-    /// the highest rate brings in the time of catching up, and one request for each disk.
+    /// For any sequence of parts: the operations dispatched are at most those permitted at each
+    /// moment, those of the highest rate in the catch-up time, and one request per disk.
     #[test]
     fn never_more_than_the_part_allowed(
         parts in prop::collection::vec((0_u64..300, 0_u64..3000, 0_u64..4000), 1..12)

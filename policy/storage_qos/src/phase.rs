@@ -1,6 +1,6 @@
 //! Phases of requests in flight.
 
-/// Phase of a request that was dispatched and has not completed.
+/// Phase of a dispatched request that has not completed.
 ///
 /// A request is in [`Phase::Data`] from its dispatch on unless another phase is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -8,10 +8,9 @@ pub enum Phase {
     /// The device reads or writes the request's payload.
     #[default]
     Data,
-    /// The request waits for metadata of the image: for a read of it, or until changes of it are
-    /// committed.
+    /// The request waits for image metadata: for a read of it, or for a commit of changes.
     Metadata,
-    /// The request is a flush or a durable write, and waits until the device has made data durable.
+    /// The request is a flush or a durable write and waits for the device to make data durable.
     Flush,
     /// The request is a discard or a write of zeros.
     Discard,
@@ -20,9 +19,9 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Number of phases.
+    /// Number of phases of a request.
     pub const COUNT: usize = 5;
-    /// All phases in the order of their numbers.
+    /// Phases in the order of their discriminants.
     pub const ALL: [Self; Self::COUNT] =
         [Self::Data, Self::Metadata, Self::Flush, Self::Discard, Self::Unmeasured];
 }
@@ -35,7 +34,7 @@ pub(crate) struct Phases {
 }
 
 impl Phases {
-    /// Moves one request from a phase to another.
+    /// Moves one request from one phase to another.
     pub(crate) fn change(&mut self, from: Phase, to: Phase) {
         let count = |counts: &mut [u32; Phase::COUNT], phase: Phase, change: i32| {
             if let Some(count) = counts.get_mut(phase as usize).filter(|_| phase != Phase::Data) {

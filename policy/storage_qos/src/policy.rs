@@ -1,42 +1,42 @@
-//! Limits that have a name and may be given to many disks.
+//! Named limits that several disks may have.
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Cap;
 
 use crate::Limits;
 
-/// A policy, for as long as it exists.
+/// Identifier of a policy, unique while the policy exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PolicyId(pub u32);
 
-/// Whether disks share a policy's limits.
+/// Kind of a policy: limits per disk or shared by its disks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PolicyKind {
-    /// Each disk has these limits for itself.
+    /// Each disk has these limits by itself.
     #[default]
     Dedicated,
-    /// All disks together have these limits; among them they are served equally.
+    /// The disks of the policy have these limits together and are served equally.
     Aggregated,
 }
 
-/// A policy.
+/// Kind and limits of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicySpec {
-    /// Whether disks share it.
+    /// Kind of the policy.
     pub kind: PolicyKind,
-    /// What it says.
+    /// Limits of the policy.
     pub limits: Limits,
 }
 
-/// Where a disk has its limits from.
+/// Source of a disk's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assignment {
-    /// They are its own.
+    /// Limits of the disk's own.
     Own(Limits),
-    /// They are a policy's.
+    /// Limits of the policy with this identifier.
     Policy(PolicyId),
 }
 
@@ -46,13 +46,13 @@ impl Default for Assignment {
     }
 }
 
-/// What a node has of an aggregated policy that disks of other nodes share. It holds beside
-/// the policy's own maximums, and its minimum is in place of the policy's.
+/// This node's part of an aggregated policy whose disks are on several nodes. `max` applies in
+/// addition to the policy's own maximums; `min_iops` replaces the policy's minimum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyPart {
-    /// What the policy's disks here get together whenever they want it, in normalised operations
-    /// per second; 0: nothing in particular.
+    /// Guaranteed normalised operations per second for the policy's disks on this node together; 0
+    /// without a guarantee.
     pub min_iops: u64,
-    /// What they may do together; `None`: the policy has no maximum.
+    /// Largest rate of these disks together; `None` if the policy has no maximum.
     pub max: Option<Cap>,
 }

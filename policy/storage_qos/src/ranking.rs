@@ -1,12 +1,12 @@
-//! Which of many comes first, kept as a tournament.
+//! Order of flows by key, kept as a tournament tree.
 //!
-//! The way from an entry to the final is always the same. So what it meets there can be
-//! loaded at once and compared without a branch, which costs less than a heap's search for
-//! a new place, whose every step depends on the one before and which nothing can predict.
+//! The path from a leaf to the root is fixed. Its nodes can be loaded at once and compared without
+//! branches. This costs less than the sift in a heap, whose steps depend on each other and are
+//! unpredictable.
 
-/// The key of what is not in.
+/// Key of an absent entry.
 const ABSENT: u64 = u64::MAX;
-/// The last key there is.
+/// Largest key of an entry.
 pub(crate) const LAST: u64 = ABSENT - 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,19 +15,19 @@ pub(crate) struct Entry {
     pub(crate) id: u32,
 }
 
-/// Nobody: behind all.
+/// Absent entry, behind all others.
 const NOBODY: Entry = Entry { key: ABSENT, id: 0 };
 
-/// The entry with the lowest key. Nothing allocates once room was reserved.
+/// Tournament tree with the lowest key first. No operation allocates after room was reserved.
 #[derive(Clone, Debug)]
 pub(crate) struct Ranking {
-    /// The winner of the final.
+    /// Entry with the lowest key.
     first: Entry,
-    /// The entries from `leaves` on, each winner above its match, up to the final.
+    /// Tree: leaves from index `leaves` on, each winner in the parent node, up to the root.
     nodes: Vec<Entry>,
     leaves: usize,
-    /// Numbers from here on never were in. So the final is not at 1, but on the left edge
-    /// where it is above all others: what would be played above it has one side only.
+    /// Bound of the identifiers used so far. The root is on the left edge of the tree, above all
+    /// used leaves, instead of at index 1: nodes above it would have one side only.
     width: usize,
     last: usize,
 }
@@ -39,7 +39,7 @@ impl Default for Ranking {
 }
 
 impl Ranking {
-    /// Makes room for numbers below `count`.
+    /// Allocates room for identifiers below `count`.
     pub(crate) fn reserve(&mut self, count: usize) {
         let leaves = count.next_power_of_two();
         if leaves <= self.leaves {
@@ -61,20 +61,19 @@ impl Ranking {
         Some(self.first).filter(|first| first.key != ABSENT)
     }
 
-    /// The same, if its key is not higher than this.
+    /// Returns the first entry if its key is at most `key`.
     #[inline]
     pub(crate) fn first_until(&self, key: u64) -> Option<Entry> {
-        // There is a latest key so that this need not look whether there is anybody.
+        // The limit to the largest key makes a check for absence unnecessary.
         Some(self.first).filter(|first| first.key <= key.min(LAST))
     }
 
-    /// Everything that is in.
+    /// Returns all entries.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
         self.nodes.iter().skip(self.leaves).copied().filter(|entry| entry.key != ABSENT)
     }
 
-    /// Puts `id` in, or gives it another key. The latest time there is counts as the one
-    /// before it.
+    /// Inserts `id`, or changes its key. The largest time counts as the one before it.
     #[inline]
     pub(crate) fn set(&mut self, id: u32, key: u64) {
         if id as usize >= self.width {
@@ -83,19 +82,19 @@ impl Ranking {
         self.play(Entry { key: key.min(LAST), id });
     }
 
-    /// Whether `entry` stands where `key` would put it, or after it.
+    /// Returns true if the key of `entry` is at least `key`.
     #[inline]
     pub(crate) fn is_reached(entry: Entry, key: u64) -> bool {
         key.min(LAST) <= entry.key
     }
 
-    /// Takes `id` out, if it is in.
+    /// Removes `id` if present.
     #[inline]
     pub(crate) fn remove(&mut self, id: u32) {
         self.play(Entry { key: ABSENT, id });
     }
 
-    /// Moves the final up, until `id` is below it.
+    /// Moves the root up until `id` is below it.
     #[cold]
     fn widen(&mut self, id: usize) {
         while self.width <= id && self.width < self.leaves {
@@ -130,7 +129,7 @@ impl Ranking {
     }
 }
 
-/// Which comes first, without a branch.
+/// Returns the entry with the lower key, without a branch.
 #[inline]
 fn lesser(a: Entry, b: Entry) -> Entry {
     let is_b = b.key < a.key;
@@ -146,7 +145,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// As a plain list has it, whatever is done.
+        /// The ranking behaves like a sorted list for any sequence of operations.
         #[test]
         fn the_first_is_the_least(
             ops in prop::collection::vec((0u32..40, prop::option::of(0u64..30), 1usize..41), 1..300),

@@ -1,9 +1,9 @@
-//! Requests that wait: small records in one block of memory, in a list for each disk.
+//! Records of queued requests: one block of memory with a linked list for each disk.
 
-/// No record.
+/// Index of no record.
 const NONE: u32 = u32::MAX;
 
-/// What a request counts as.
+/// Amount that a request is charged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Units {
     pub(crate) cost: u32,
@@ -12,13 +12,13 @@ pub(crate) struct Units {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
-    /// The engine's word for the request.
+    /// Identifier of the request in the engine.
     pub(crate) tag: u32,
     pub(crate) units: Units,
     next: u32,
 }
 
-/// The requests of one disk that wait, oldest first.
+/// Queued requests of one disk, oldest first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fifo {
     head: u32,
@@ -31,7 +31,7 @@ impl Default for Fifo {
     }
 }
 
-/// Room for all requests that may wait at a time.
+/// Storage of all queued requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Records {
     slots: Vec<Record>,
@@ -47,13 +47,13 @@ impl Records {
         Self { slots: slots.collect(), free: if count == 0 { NONE } else { 0 } }
     }
 
-    /// Whether there is room for another one.
+    /// Returns true if another request can be stored.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         self.free != NONE
     }
 
-    /// Appends a request; not if there is no room.
+    /// Appends a request. Does nothing if there is no room.
     #[inline]
     pub(crate) fn push(&mut self, fifo: &mut Fifo, tag: u32, units: Units) {
         let at = self.free;
@@ -67,7 +67,7 @@ impl Records {
         fifo.tail = at;
     }
 
-    /// Gives a list's requests other words, oldest first; `None` leaves one as it is.
+    /// Replaces the tags of a list's requests, oldest first; `None` keeps a tag.
     pub(crate) fn retag(&mut self, fifo: &Fifo, mut tag: impl FnMut(&Record) -> Option<u32>) {
         let mut at = fifo.head;
         while let Some(record) = self.slots.get_mut(at as usize) {

@@ -1,16 +1,17 @@
-//! Where the requests of a disk spend their time.
+//! Time that a disk's requests spend in each state.
 //!
-//! Time is accounted at changes of state, as a sum over time of the number of requests in the state.
-//! By Little's law a state's sum over a window, divided by the window, is the mean number of requests
-//! in it, and divided by the requests that completed, the mean time of a request in it.
+//! Time is accounted for at changes of state, as the integral over time of the number of requests
+//! in the state. By Little's law, the integral over a window divided by the window is the mean
+//! number of requests in the state. Divided by the number of completed requests, the integral is
+//! the mean time of a request in the state.
 
 use serde::{Deserialize, Serialize};
 
 use crate::phase::Phases;
 use crate::{Phase, Unscheduled};
 
-/// Nanoseconds since the disk was added, besides those that requests were queued
-/// ([`Waits`](crate::Waits)). All wrap; differences of two readings are right.
+/// Request time since the disk was added, in nanoseconds, except queueing
+/// ([`Waits`](crate::Waits)). Counters wrap; differences of two readings are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(C)]
 pub struct RequestTime {
@@ -18,23 +19,23 @@ pub struct RequestTime {
     pub busy_ns: u64,
     /// Time of requests from dispatch to completion, summed over requests.
     pub in_flight_ns: u64,
-    /// Part of the time of completed reads and writes from submission to the device to its completion,
-    /// summed over requests.
+    /// Time of completed reads and writes from submission to the device to completion, summed over
+    /// requests. Part of `in_flight_ns`.
     pub device_ns: u64,
     /// Part of `device_ns` up to the device's own latency at the depth at which each request
     /// completed.
     pub own_ns: u64,
-    /// Part of `own_ns` up to the device's lowest latency at any depth.
+    /// Part of `own_ns` up to the device's lowest own latency at any depth.
     pub unloaded_ns: u64,
     /// Time of requests in flight, summed over requests, in which the worker was runnable and not
     /// running.
     pub unscheduled_ns: u64,
-    /// Time without requests that ended in a turn before which the worker was runnable and not
-    /// running: the client's request was in its queue meanwhile.
+    /// Time without requests in flight that preceded a service turn for which the worker was late
+    /// (runnable and not running). The client's request was in its queue during that time.
     pub untaken_ns: u64,
-    /// Requests that completed.
+    /// Number of requests that completed.
     pub requests: u64,
-    /// Requests that completed without a device time: flushes, discards, writes of zeros.
+    /// Completed requests without a device time: flushes, discards, writes of zeros.
     pub unmeasured: u64,
     /// Part of `in_flight_ns` in [`Phase::Metadata`].
     #[serde(default)]
@@ -51,14 +52,15 @@ pub struct RequestTime {
 }
 
 impl RequestTime {
-    /// Adds `ns` in which the disk had requests, so many of them in flight.
+    /// Adds `ns` nanoseconds in which the disk had requests, `in_flight` of them in flight.
     #[inline]
     pub(crate) fn add(&mut self, ns: u64, in_flight: u32) {
         self.busy_ns = self.busy_ns.wrapping_add(ns);
         self.in_flight_ns = self.in_flight_ns.wrapping_add(ns.wrapping_mul(in_flight.into()));
     }
 
-    /// Adds the same time to that of requests in phases other than [`Phase::Data`].
+    /// Adds `ns` nanoseconds to the time of each phase other than [`Phase::Data`], for each of its
+    /// requests.
     #[cold]
     pub(crate) fn add_phases(&mut self, ns: u64, phases: &Phases) {
         for phase in Phase::ALL {
@@ -79,13 +81,13 @@ impl RequestTime {
         self.untaken_ns = self.untaken_ns.wrapping_add(of.untaken_ns);
     }
 
-    /// Returns what was added since an earlier reading.
+    /// Returns the difference to an earlier reading.
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {
         self.combine(earlier, false)
     }
 
-    /// Adds what was accounted elsewhere.
+    /// Adds time that a worker accounted for.
     pub(crate) fn merge(&mut self, more: &Self) {
         *self = self.combine(more, true);
     }

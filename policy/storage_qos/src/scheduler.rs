@@ -1,4 +1,4 @@
-//! The hot side: which request goes to the device next, and when.
+//! Data path of the scheduler: the next request to dispatch, and its time.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -28,18 +28,19 @@ use crate::{
     StoreSpec, SubmitError, Submitted, WaitCause,
 };
 
-/// After so long it has not helped a minimum that others are held back for it.
+/// Time for which other flows are held back for an unmet minimum before holding back counts as
+/// futile.
 const TRIED: Duration = Duration::from_secs(1);
 
-/// What is in the way of a request.
+/// Result of the admission check for one request.
 #[derive(Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) of: u32,
-    /// None of its flow's requests waits.
+    /// True if the flow has no queued requests.
     pub(crate) is_first: bool,
-    /// Its flow's minimum is due.
+    /// True if the flow's minimum is due.
     pub(crate) is_due: bool,
-    /// Nothing is.
+    /// True if the request can be dispatched at once.
     pub(crate) is_free: bool,
 }
 
@@ -48,45 +49,47 @@ pub(crate) struct Way {
 pub struct StoreScheduler {
     pub(crate) spec: StoreSpec,
     pub(crate) disks: Vec<Disk>,
-    /// Of the disks in the same order, apart from what each request touches.
+    /// Histories of the disks in the same order, stored apart from the fields that each request
+    /// accesses.
     pub(crate) histories: Vec<History>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) watches: Vec<Watch>,
     pub(crate) records: Records,
-    /// Flows with requests that wait for one of their maximums, by when it lets them go.
+    /// Flows with requests held by a maximum, by the time at which the maximum permits the next
+    /// one.
     pub(crate) held: Ranking,
-    /// Flows by when their minimum is due: those with requests that may go, and others that
-    /// had some. A key may be lower than what it stands for, which only grows while a flow is
-    /// in. It is put right when it comes first, and who has nothing that may go is taken out
-    /// then, so that what is done by weight costs nothing here.
+    /// Flows by the time at which their minimum is due: flows with dispatchable requests, and flows
+    /// that had some. A key may be lower than the actual value, which only grows while a flow is
+    /// listed. The key is corrected when the flow becomes the first, and a flow without
+    /// dispatchable requests is removed then. Dispatches by weight therefore have no cost here.
     pub(crate) due: Ranking,
-    /// Flows with requests that may go, by what they were served for their weight.
+    /// Flows with dispatchable requests, by the service they received relative to their weight.
     pub(crate) shares: Shares,
-    /// Of disks within their flow.
+    /// Positions of disks within the heap of their flow.
     pub(crate) member_places: Places,
     pub(crate) clocks: Clocks,
     pub(crate) depth: Depth,
     pub(crate) own_latency: OwnLatency,
-    /// Requests at workers that borrow; `None`: this scheduler accounts for all requests.
+    /// Requests at workers that borrow; `None` if this scheduler accounts for all requests.
     pub(crate) at_workers: Option<AtWorkers>,
     pub(crate) spare: Spare,
     pub(crate) gate: Gate,
-    /// What flows wait for that no maximum holds.
+    /// Cause of queueing for flows that no maximum holds.
     pub(crate) contention: WaitCause,
-    /// Requests that had been queued and were dispatched, and those of them that were for a minimum,
-    /// before a flow whose turn it was. They wrap.
+    /// Dispatches of queued requests, and those of them for a minimum before a flow that was first
+    /// by weight. Counters wrap.
     pub(crate) turns: u64,
     pub(crate) minimum_turns: u64,
     pub(crate) capability: Option<u64>,
     pub(crate) estimate: Estimate,
     pub(crate) shortage: Shortage,
-    /// What this node has of policies that span nodes.
+    /// This node's parts of policies that span nodes.
     pub(crate) parts: BTreeMap<PolicyId, PolicyPart>,
 }
 
 impl StoreScheduler {
-    /// Without disks. All memory that requests need is taken now; what disks need, when
-    /// they come.
+    /// Creates a scheduler without disks. Allocates the memory for requests; the memory for a disk
+    /// is allocated when the disk is added.
     pub fn new(spec: StoreSpec) -> Self {
         Self {
             records: Records::new(spec.waiting_max),
@@ -115,43 +118,45 @@ impl StoreScheduler {
         }
     }
 
-    /// Requests that the device has.
+    /// Returns the number of requests in the device.
     pub const fn in_flight(&self) -> u32 {
         self.depth.in_flight
     }
 
-    /// Requests that the device may have.
+    /// Returns the largest number of requests that may be in the device.
     pub fn depth(&self) -> u32 {
         self.depth.limit()
     }
 
-    /// What the device takes for a request, in nanoseconds: the mean of those that
-    /// completed lately; 0 while that is not known.
+    /// Returns the mean device latency of recently completed requests in nanoseconds; 0 if not
+    /// known.
     pub const fn latency_ns(&self) -> u64 {
         self.depth.latency_ns
     }
 
-    /// What the store did when requests last waited for it, if they did since it is used.
+    /// Returns the capacity estimate from the last time when requests were queued for the device,
+    /// if any.
     pub const fn estimate(&self) -> Option<CapabilityEstimate> {
         self.estimate.found()
     }
 
-    /// Whether requests wait that could go if all disks here together might do more.
+    /// Returns true if requests are queued only because the node's share of the store is used up.
     pub fn waits_for_cap(&self) -> bool {
         self.gate.holds() && !self.shares.is_empty()
     }
 
-    /// The reservation clock.
+    /// Returns the value of the reservation clock.
     #[inline]
     pub(crate) fn clock(&self, now: Time) -> Fine {
         self.clocks.reservation(now)
     }
 
-    /// A disk's request of `bytes` came. It goes to the device at once if nothing is
-    /// against it; else it waits behind the disk's earlier ones.
+    /// Submits a disk's request of `bytes` bytes. The caller dispatches it at once if nothing holds
+    /// it; otherwise it is queued behind the disk's earlier requests.
     ///
     /// # Errors
-    /// Why it was not taken. The disk's later requests must not be submitted before it.
+    /// [`SubmitError`] if the disk is not known or the queue is full. The caller must not submit
+    /// later requests of the disk before this one.
     #[inline]
     pub fn submit(
         &mut self,
@@ -173,8 +178,8 @@ impl StoreScheduler {
         Ok(Submitted::Waits)
     }
 
-    /// Like [`StoreScheduler::submit`], of something that need not be done: it goes now or
-    /// not at all. Whether it goes.
+    /// Submits an optional request, which is dispatched at once or not at all. Returns true if it
+    /// is dispatched.
     pub(crate) fn submit_if_free(&mut self, now: Time, slot: DiskSlot, bytes: u32) -> bool {
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
         let Some(way) = self.way(now, slot).ok().filter(|way| way.is_free) else { return false };
@@ -182,7 +187,7 @@ impl StoreScheduler {
         true
     }
 
-    /// Whether a request would go at once.
+    /// Checks whether a request could be dispatched at once.
     #[inline]
     pub(crate) fn way(&mut self, now: Time, slot: DiskSlot) -> Result<Way, SubmitError> {
         let clock = self.clock(now);
@@ -206,7 +211,7 @@ impl StoreScheduler {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return };
         demand(disk, flow, units.cost);
-        // None of its requests is queued.
+        // None of the flow's requests is queued.
         disk.account(now, WaitCause::DeviceDepth);
         self.clocks.start_now(now, disk, flow, units, way.is_due);
         self.gate.charge(units.cost);
@@ -233,7 +238,7 @@ impl StoreScheduler {
         }
     }
 
-    /// What is to be done next.
+    /// Returns the next action: dispatch a request, wait until a deadline, or idle.
     #[inline]
     pub fn poll(&mut self, now: Time) -> Next {
         self.release(now);
@@ -266,19 +271,19 @@ impl StoreScheduler {
                 return self.dispatch(now, clock, first.id, false);
             }
             self.contention = WaitCause::OthersMinimums;
-            // The deadline is that of the first minimum, as it is now.
+            // The deadline is the current due time of the first minimum.
             self.first_due(Time::NEVER);
         }
         self.next_deadline().map_or(Next::Idle, Next::WaitUntil)
     }
 
-    /// When something may go although nothing is submitted and nothing completes; may be
-    /// too early after requests were submitted, until the next poll.
+    /// Returns the time at which a request may be dispatched without a submission or completion.
+    /// After submissions it may be too early until the next poll.
     pub fn next_deadline(&self) -> Option<Time> {
         if !self.depth.has_room() {
             return None;
         }
-        // What a policy lets never go waits until it is told otherwise.
+        // Requests that a policy never permits are held until the policy changes.
         let held = self.held.first().filter(|first| first.key < LAST);
         let held = held.map(|first| Time::from_ns(first.key));
         if let Some(opens) = self.gate.closed_until() {
@@ -291,7 +296,8 @@ impl StoreScheduler {
         held.into_iter().chain(due).min()
     }
 
-    /// A read or write of `bytes` that went to the device completed, `latency` after it went.
+    /// Accounts for a completed read or write of `bytes` bytes; `latency` is its time in the
+    /// device.
     #[inline]
     pub fn handle_complete(
         &mut self,
@@ -304,8 +310,8 @@ impl StoreScheduler {
         self.handle_completed(now, slot, Completed { operation, bytes, requests: 1, latency_ns });
     }
 
-    /// Something that was dispatched was not done: `requests` of them, that were to count
-    /// as so much; requests that were done but counted as less are 0.
+    /// Takes back `requests` requests that were dispatched and not performed, and refunds `units`.
+    /// `requests` is 0 for requests that were performed and charged too much.
     pub(crate) fn take_back(&mut self, now: Time, slot: DiskSlot, requests: u32, units: Units) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
         let of = disk.flow;
@@ -328,7 +334,7 @@ impl StoreScheduler {
         self.place(now, of);
     }
 
-    /// A flow's request goes for its minimum, before a flow whose turn it is.
+    /// Counts a dispatch for a flow's minimum before a flow that was first by weight.
     fn note_minimum(&mut self, of: u32) {
         self.minimum_turns = self.minimum_turns.wrapping_add(1);
         if let Some(flow) = self.flows.get_mut(of as usize) {
@@ -336,14 +342,14 @@ impl StoreScheduler {
         }
     }
 
-    /// Returns what a flow did, and whose turns there were.
+    /// Returns the counters of a flow, and the dispatches of the store.
     pub(crate) fn totals_of(&self, flow: &Flow) -> FlowTotals {
         let others_minimums = self.minimum_turns.wrapping_sub(flow.minimum_turns);
         FlowTotals { turns: Turns { all: self.turns, others_minimums }, ..flow.totals() }
     }
 
-    /// [`StoreScheduler::dispatch`] of a flow whose minimum is due. The other way is in line where
-    /// it is called, which is what all others take.
+    /// Calls [`StoreScheduler::dispatch`] for a flow whose minimum is due. Not inlined: the common
+    /// case, dispatch by weight, is inlined at the call.
     #[inline(never)]
     fn dispatch_due(&mut self, now: Time, clock: Fine, of: u32) -> Next {
         self.dispatch(now, clock, of, true)
@@ -365,7 +371,8 @@ impl StoreScheduler {
         self.gate.charge(cost);
         self.depth.in_flight += 1;
         if flow.waiting == 0 {
-            // Nothing holds who is let go: he is in no other order but that of minimums, and stays there.
+            // A dispatched flow is held by no maximum. It is only in the order of minimums, and
+            // remains there.
             flow.listed.shares = false;
             self.shares.remove(of);
         } else {
@@ -377,25 +384,26 @@ impl StoreScheduler {
         Next::Dispatch { disk: DiskSlot(member.id), tag: record.tag }
     }
 
-    /// Who a flow is of, and which disks it has.
+    /// Returns the holder of a flow.
     pub(crate) fn holder(&self, of: usize) -> Option<Holder> {
         self.flows.get(of).and_then(|flow| flow.holder)
     }
 
-    /// Which disk is in a slot.
+    /// Returns the disk in a slot.
     pub fn disk(&self, slot: DiskSlot) -> Option<DiskId> {
         self.disks.get(slot.0 as usize).and_then(|disk| disk.id)
     }
 }
 
-/// A request came.
+/// Adds the demand of a request.
 #[inline]
 fn demand(disk: &mut Disk, flow: &mut Flow, cost: u32) {
     disk.totals.demanded = disk.totals.demanded.wrapping_add(cost.into());
     flow.demanded = flow.demanded.wrapping_add(cost.into());
 }
 
-/// A flow has a request again, after none waited. Whether its minimum is due.
+/// Updates a flow that receives a request while none was queued. Returns true if its minimum is
+/// due.
 #[inline]
 fn wake(flow: &mut Flow, spare: &mut Spare, now: Time, clock: Fine) -> bool {
     let mut idle_ns = 0;

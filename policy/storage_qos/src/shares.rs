@@ -1,33 +1,33 @@
-//! The order in which flows are served by weight.
+//! Order of flows by weight.
 //!
-//! Who was served last mostly goes to the end, because the others are as far as he was. So most
-//! stand in a row, where coming and going costs the same for few and many. Who belongs further
-//! in front, because his requests count for less than others' or his weight is higher, is kept in
-//! a [`Ranking`] beside it.
+//! A flow that was served usually moves behind all others, because the other flows have received
+//! about the same service. Most flows are therefore in a queue in ascending order of keys, with
+//! constant cost per operation. Flows that belong further in front, because of smaller requests or
+//! a higher weight, are in a [`Ranking`] beside the queue.
 
 use crate::ranking::{Entry, LAST, Ranking};
 
-/// Nobody: behind all.
+/// Absent entry, behind all others.
 const NOBODY: Entry = Entry { key: u64::MAX, id: u32::MAX };
 
-/// Where one is who is not in the row.
+/// Values in `places` for a flow that is absent, and for one that is in the ranking.
 const OUT: u64 = 0;
 const RANKED: u64 = 1;
-/// The number of the first place in the row that there ever was.
+/// Number of the first position of the queue.
 const ROW: u64 = 2;
 
-/// The one with the lowest key first; of those in the row with the same one, who came first.
-/// Nothing allocates once room was reserved.
+/// Order with the lowest key first; entries of the queue with equal keys are in order of insertion.
+/// No operation allocates after room was reserved.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares {
     first: Entry,
-    /// From `front` to before `end` by key, in a ring. Who left has [`NOBODY`] in his place, but
-    /// not in front and not at the end.
+    /// Ring with the entries from `front` up to `end` in ascending order of keys. A removed entry
+    /// leaves [`NOBODY`] behind, except at either end.
     row: Vec<Entry>,
-    /// Numbers of places. They go on as others come.
+    /// Positions in the queue, counted up without wrapping.
     front: u64,
     end: u64,
-    /// By number of flow: its place in the row, or where else it is.
+    /// Position in the queue of each flow, or where else it is.
     places: Vec<u64>,
     ranked: Ranking,
 }
@@ -40,14 +40,14 @@ impl Default for Shares {
 }
 
 impl Shares {
-    /// Makes room for numbers below `count`.
+    /// Allocates room for flows below `count`.
     pub(crate) fn reserve(&mut self, count: usize) {
         if self.places.len() >= count {
             return;
         }
         self.places.resize(count, OUT);
         self.ranked.reserve(count);
-        // With as many gaps as there may be flows, it is worth closing them.
+        // With room for as many gaps as flows, the cost of closing gaps is amortized.
         let room = (2 * count).next_power_of_two();
         if room > self.row.len() {
             let entries: Vec<Entry> = self.standing().collect();
@@ -67,12 +67,12 @@ impl Shares {
         self.first.id == NOBODY.id
     }
 
-    /// Everyone who is in.
+    /// Returns all entries.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
         self.standing().chain(self.ranked.entries())
     }
 
-    /// Puts `id` in, or gives it another key. The latest there is counts as the one before it.
+    /// Inserts `id`, or changes its key. The largest key counts as the one before it.
     #[inline]
     pub(crate) fn set(&mut self, id: u32, key: u64) {
         let entry = Entry { key: key.min(LAST), id };
@@ -90,7 +90,7 @@ impl Shares {
         }
     }
 
-    /// Takes `id` out, if it is in.
+    /// Removes `id` if present.
     #[inline]
     pub(crate) fn remove(&mut self, id: u32) {
         let Some(place) = self.places.get_mut(id as usize) else { return };
@@ -108,12 +108,12 @@ impl Shares {
         }
     }
 
-    /// Those in the row.
+    /// Returns the entries of the queue.
     fn standing(&self) -> impl Iterator<Item = Entry> {
         (self.front..self.end).map(|place| self.at(place)).filter(|entry| entry.id != NOBODY.id)
     }
 
-    /// Who stands in a place of the row.
+    /// Returns the entry at a position of the queue.
     #[inline]
     fn at(&self, place: u64) -> Entry {
         let at = place as usize & self.row.len().wrapping_sub(1);
@@ -128,7 +128,7 @@ impl Shares {
         }
     }
 
-    /// Whether nobody in the row comes after it.
+    /// Returns true if no entry of the queue has a larger key.
     #[inline]
     fn is_last(&self, entry: Entry) -> bool {
         self.front == self.end || self.at(self.end - 1).key <= entry.key
@@ -139,7 +139,7 @@ impl Shares {
         ((self.end - self.front) as usize) < self.row.len()
     }
 
-    /// One goes to the end of the row.
+    /// Appends an entry to the queue.
     #[inline]
     fn stand(&mut self, entry: Entry) {
         self.put(self.end, entry);
@@ -159,14 +159,15 @@ impl Shares {
         self.note(entry.id, RANKED);
     }
 
-    /// Puts one in for whom there is no place at the end of the row.
+    /// Inserts an entry that cannot be appended to the queue.
     #[inline(never)]
     fn insert(&mut self, entry: Entry) {
         if self.is_last(entry) {
             self.close_gaps();
             return self.stand(entry);
         }
-        // Who is further behind than all others must not keep them out of the row.
+        // An entry far behind all others must not keep them out of the queue: it moves to the
+        // ranking.
         let last = self.end - 1;
         if last == self.front || self.at(last - 1).key <= entry.key {
             let far = self.at(last);
@@ -178,7 +179,7 @@ impl Shares {
         }
     }
 
-    /// One leaves who is not in front of the row.
+    /// Removes an entry that is not the first of the queue.
     #[inline(never)]
     fn leave(&mut self, id: u32, place: u64) {
         if place == RANKED {
@@ -190,7 +191,7 @@ impl Shares {
         }
     }
 
-    /// Nobody stands in front of the row: it begins with the first who does.
+    /// Moves the front of the queue to its first entry.
     #[inline(never)]
     fn close_up(&mut self) {
         while self.front < self.end && self.at(self.front).id == NOBODY.id {

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use super::*;
 
 proptest! {
-    /// As a plain list has it, whatever is done; without more memory than was reserved.
+    /// The order behaves like a sorted list for any sequence of operations, and uses no more memory
+    /// than was reserved.
     #[test]
     fn the_first_is_the_least(
         ops in prop::collection::vec((0u32..12, prop::option::of(0u64..40), 1usize..13), 1..600),
@@ -14,7 +15,7 @@ proptest! {
         let (mut shares, mut model) = (Shares::default(), BTreeMap::new());
         let mut room = if grows { 0 } else { 12 };
         shares.reserve(room as usize);
-        // Keys grow, as those of who is served do, and are sometimes far ahead or behind.
+        // Keys grow like those of served flows, and are sometimes far ahead or behind.
         for (at, (id, key, count)) in ops.into_iter().enumerate() {
             if grows {
                 shares.reserve(count);
@@ -51,7 +52,8 @@ fn shares_of(count: usize) -> Shares {
     shares
 }
 
-/// Serves them in turn, each for as much as `span` says. How many stood beside the row at most.
+/// Serves the flows in turn, each for `span` of its identifier. Returns the largest number of
+/// entries in the ranking.
 fn ranked_at_most(shares: &mut Shares, rounds: u32, span: impl Fn(u32) -> u64) -> usize {
     let mut most = 0;
     for _ in 0..rounds {
@@ -81,7 +83,7 @@ fn those_alike_stand_in_the_row_and_who_came_first_goes_first() {
     assert_eq!(ranked_at_most(&mut shares, 100, |_| 16), 0);
 }
 
-/// One whose requests are large is served rarely, and the others stand in the row nonetheless.
+/// A flow with large requests is served rarely; the other flows stay in the queue.
 #[test]
 fn one_far_behind_does_not_keep_the_others_out_of_the_row() {
     let mut shares = shares_of(8);
@@ -91,7 +93,7 @@ fn one_far_behind_does_not_keep_the_others_out_of_the_row() {
     assert_eq!(ranked_at_most(&mut shares, 1000, |id| if id == 3 { 1000 } else { 16 }), 1);
 }
 
-/// Where the first is never served by weight, gaps behind it are closed.
+/// If the first flow is never served by weight, gaps behind it are closed.
 #[test]
 fn gaps_take_no_more_room_than_there_is() {
     let mut shares = shares_of(3);

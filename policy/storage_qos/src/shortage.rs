@@ -1,4 +1,4 @@
-//! Whether a store does as much as its minimums need.
+//! Comparison of a store's capacity with the requirement of its minimums.
 
 use core::time::Duration;
 
@@ -6,29 +6,30 @@ use suimon_quantity::Time;
 
 use crate::{CapabilityEstimate, CapabilityLow, Event, PROMISED_PERCENT_MAX};
 
-/// So long it is too little, or enough again, before it is told.
+/// Time for which the capacity must be too low, or sufficient again, before an event is emitted.
 const LASTING: Duration = Duration::from_secs(60);
-/// Time that passes between samples that follow one another, at most.
+/// Longest interval between consecutive samples.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// Too little is less than so much of what is needed: where all is promised that may be, a
-/// store that does what it is known to do is estimated a little below that now and then.
+/// Percentage of the requirement below which the capacity is too low. With the largest permitted
+/// minimums, the estimate of a healthy store is occasionally slightly below the requirement.
 const LOW_PERCENT: u128 = 95;
-/// Enough again is so much of it: what such a store does most of the time.
+/// Percentage of the requirement from which on the capacity is sufficient again. A healthy store
+/// reaches it most of the time.
 const ENOUGH_PERCENT: u128 = 98;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shortage {
-    /// Since when it is otherwise than was told.
+    /// Time since when the state differs from the one last reported.
     since: Option<Time>,
-    /// When it was last looked at.
+    /// Time of the last evaluation.
     judged: Time,
-    /// Since when what was told is so; `None`: nothing is wrong.
+    /// Begin of the reported shortage; `None` if none is reported.
     told: Option<Time>,
 }
 
 impl Shortage {
-    /// Judges what minimums that come to `promised_iops` have of a store, by an estimate;
-    /// `is_new`: which was made just now.
+    /// Compares a capacity estimate with the sum of the minimums. `is_new`: the estimate has just
+    /// been updated.
     pub(crate) fn judge(
         &mut self,
         now: Time,
@@ -39,7 +40,7 @@ impl Shortage {
         let needed_iops = needed(promised_iops);
         let percent = |of: u128| u128::from(needed_iops) * of / 100;
         let is_otherwise = match self.told {
-            // Too little is believed while it is seen; fewer promises need no proof.
+            // A shortage requires current estimates; its end after lowered minimums does not.
             None => is_new && u128::from(estimate.iops) < percent(LOW_PERCENT),
             Some(_) => u128::from(estimate.iops) >= percent(ENOUGH_PERCENT),
         };
@@ -74,7 +75,7 @@ impl Shortage {
     }
 }
 
-/// What a store must be able to do, so that so much may be promised.
+/// Returns the capacity that is needed for a sum of minimums.
 fn needed(promised_iops: u64) -> u64 {
     let needed = (u128::from(promised_iops) * 100).div_ceil(u128::from(PROMISED_PERCENT_MAX));
     u64::try_from(needed).unwrap_or(u64::MAX)

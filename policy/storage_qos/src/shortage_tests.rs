@@ -1,6 +1,6 @@
 use super::*;
 
-/// What is told while an estimate is so much for so many samples.
+/// Evaluates a number of samples with the same estimate. Returns the events.
 fn run(
     shortage: &mut Shortage,
     at: &mut Time,
@@ -20,14 +20,14 @@ fn run(
 #[test]
 fn a_store_that_does_too_little_is_told_once_and_so_is_its_end() {
     let (mut shortage, mut at) = (Shortage::default(), Time::from_ns(1 << 40));
-    // 900 may be promised of 1000, and 5 % less is nothing to tell.
+    // 900 of 1000 is permitted, and a capacity of 5 % less emits no event.
     assert_eq!(run(&mut shortage, &mut at, 400, 950, 900), []);
     assert_eq!(run(&mut shortage, &mut at, 100, 949, 900), []);
     let told = run(&mut shortage, &mut at, 200, 949, 900);
     let [Event::CapabilityLow(low)] = &told[..] else { panic!("{told:?}") };
     assert_eq!((low.estimate_iops, low.promised_iops, low.needed_iops), (949, 900, 1000));
     assert_eq!(low.lasting, LASTING);
-    // It must be enough for as long.
+    // The capacity must be sufficient for the same time.
     assert_eq!(run(&mut shortage, &mut at, 400, 979, 900), []);
     assert_eq!(run(&mut shortage, &mut at, 100, 980, 900), []);
     assert_eq!(run(&mut shortage, &mut at, 5, 979, 900), []);
@@ -40,7 +40,8 @@ fn a_store_that_does_too_little_is_told_once_and_so_is_its_end() {
 fn a_store_of_which_all_is_promised_may_dip() {
     let (mut shortage, mut at) = (Shortage::default(), Time::from_ns(1 << 40));
     for _ in 0..50 {
-        // A little too little most of the time, and clearly so for less than a minute.
+        // The capacity is slightly too low most of the time, and clearly too low for less than a
+        // minute.
         assert_eq!(run(&mut shortage, &mut at, 300, 970, 900), []);
         assert_eq!(run(&mut shortage, &mut at, 100, 700, 900), []);
     }
@@ -66,7 +67,7 @@ fn fewer_promises_end_it_without_another_sample() {
         told.extend(shortage.judge(at, estimate, false, 90));
     }
     assert!(matches!(&told[..], [Event::CapabilityEnough { .. }]), "{told:?}");
-    // What is promised and not asked of the device says nothing.
+    // Minimums without load on the device give no new estimate.
     for _ in 0..200 {
         at = at + Duration::from_millis(500);
         assert_eq!(shortage.judge(at, estimate, false, 900), None);

@@ -1,14 +1,15 @@
-//! Holding others back where a minimum is behind although its requests never wait here:
-//! they are in the device too long, because others' requests are there as well.
+//! Holding back of other disks while a minimum is behind although its requests are not queued: they
+//! take too long in the device because of other disks' requests.
 //!
-//! It is a second, lower bound of the device's depth, for requests that nobody is owed.
-//! It falls while a minimum is behind and rises again when none is.
+//! A second, lower queue depth of the device applies to requests that no minimum guarantees. This
+//! depth shrinks while a minimum is behind, and grows again afterwards.
 
 use core::time::Duration;
 
 use suimon_quantity::Time;
 
-/// How often it is judged, at the most; it takes two requests' time to see an effect.
+/// Shortest interval between adjustments. An adjustment takes effect after the time of two
+/// requests.
 const PERIOD: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug)]
@@ -28,22 +29,23 @@ impl Spare {
         in_flight < self.limit
     }
 
-    /// Requests that nobody is owed and that may go.
+    /// Returns the number of requests without a guarantee that may be dispatched.
     pub(crate) const fn room(&self, in_flight: u32) -> u32 {
         self.limit.saturating_sub(in_flight)
     }
 
-    /// Whether nobody is served but who is owed, unless the device has nothing to do.
+    /// Returns true if only guaranteed requests are dispatched, unless the device is idle.
     pub(crate) const fn is_least(&self) -> bool {
         self.limit <= 1
     }
 
-    /// A minimum is behind.
+    /// Records that a minimum is behind.
     pub(crate) const fn handle_behind(&mut self) {
         self.is_behind = true;
     }
 
-    /// After each completion; `in_flight` are left in the device, which may have `depth`.
+    /// Adjusts the depth after a completion; `in_flight` requests remain in the device, whose depth
+    /// is `depth`.
     #[inline]
     pub(crate) fn handle_complete(
         &mut self,

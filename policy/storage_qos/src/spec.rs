@@ -1,4 +1,4 @@
-//! What is said of a store.
+//! Specification of a store.
 
 use core::time::Duration;
 
@@ -6,25 +6,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::Normalization;
 
-/// Disks that a store may have.
+/// Largest number of disks of a store.
 pub const DISKS_MAX: usize = 4096;
 
-/// How a store's requests are counted and how many of them the device gets.
+/// Normalization, queue depths and queue size of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreSpec {
-    /// The bytes that count as one operation.
+    /// Bytes that count as one operation.
     pub normalization: Normalization,
-    /// The device gets at least so many requests at a time; from 1.
+    /// Lower bound of the queue depth of the device; from 1.
     pub depth_min: u32,
-    /// The device gets at most so many. Between the two the number follows the device's
-    /// latency.
+    /// Upper bound of the queue depth. Within the bounds, the depth follows the device's latency.
     pub depth_max: u32,
-    /// While one disk has the store for itself, the device may take so long for each request,
-    /// where that is more than it may take otherwise. Who comes then may have to wait as long, once.
+    /// Permitted device latency while one disk is the only user of the store, if this is more than
+    /// permitted otherwise. The first request of another disk may be delayed once by this time.
     #[serde(default)]
     pub alone_latency: Duration,
-    /// Requests that may wait at a time, of all disks together. Memory for them is taken
-    /// when the scheduler is made.
+    /// Largest number of queued requests of all disks. Memory for them is allocated when the
+    /// scheduler is created.
     pub waiting_max: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The control side: which disks and policies there are, and what may be promised.
+//! Control side of a store: disks, policies and admission control.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,26 +10,26 @@ use crate::{
     PolicyKind, PolicySpec, Promises, Refusal,
 };
 
-/// One change that may be asked for.
+/// Change requested by the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proposal {
-    /// The disk, which may be a new one, gets its limits from there.
+    /// Adds a disk, or sets its limits.
     Disk(DiskId, Assignment),
-    /// The disk goes.
+    /// Removes a disk.
     RemoveDisk(DiskId),
-    /// The policy, which may be a new one, says this.
+    /// Adds a policy, or changes it.
     Policy(PolicyId, PolicySpec),
-    /// The policy goes; no disk may have it.
+    /// Removes a policy that no disk uses.
     RemovePolicy(PolicyId),
 }
 
-/// What is in effect for a disk.
+/// Limits in effect for a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effective {
-    /// Whose the limits are: with a policy's, the disk shares them.
+    /// Holder of the limits. The disk shares limits whose holder is a policy.
     pub holder: Holder,
-    /// The limits.
+    /// Limits in effect.
     pub limits: Limits,
 }
 
@@ -39,8 +39,8 @@ struct Placed<T> {
     of: T,
 }
 
-/// The disks and policies of one store. It schedules nothing: each change that it accepts
-/// becomes [`Change`]s for the store's scheduler.
+/// Disks and policies of one store. Accepted changes are converted to [`Change`]s for the store's
+/// scheduler.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
     capability: Capability,
@@ -49,19 +49,19 @@ pub struct Store {
 }
 
 impl Store {
-    /// Without disks and policies.
+    /// Creates a store without disks and policies.
     pub fn new(capability: Capability) -> Self {
         Self { capability, ..Self::default() }
     }
 
-    /// What the store can do is known better. Promises that do not fit any more stay, and
-    /// [`Store::promises`] shows it.
+    /// Sets the capacity of the store. Minimums that exceed the new capacity remain in effect; see
+    /// [`Store::promises`].
     pub fn set_capability(&mut self, capability: Capability) -> Change {
         self.capability = capability;
         Change::Capability(capability.iops())
     }
 
-    /// What is promised.
+    /// Returns the sum of the minimums and the capacity.
     pub fn promises(&self) -> Promises {
         let mut promises = Promises { minimums_iops: 0, minimums: 0, capability: self.capability };
         let mut counted = BTreeSet::new();
@@ -76,7 +76,7 @@ impl Store {
         promises
     }
 
-    /// What is in effect for a disk.
+    /// Returns the limits in effect for a disk.
     pub fn effective(&self, disk: DiskId) -> Option<Effective> {
         let holder = Holder::Disk(disk);
         let policy = match self.disks.get(&disk)?.of {
@@ -91,34 +91,34 @@ impl Store {
         Some(Effective { holder, limits: spec.limits })
     }
 
-    /// Where a disk is in the store's scheduler.
+    /// Returns the slot of a disk in the store's scheduler.
     pub fn slot(&self, disk: DiskId) -> Option<DiskSlot> {
         self.disks.get(&disk).map(|placed| DiskSlot(placed.slot))
     }
 
-    /// Its disks.
+    /// Returns the disks of the store.
     pub fn disks(&self) -> impl Iterator<Item = DiskId> {
         self.disks.keys().copied()
     }
 
-    /// Whether these changes, all together, might be made: what would be promised then.
-    /// Nothing is changed.
+    /// Checks whether all these changes together would be accepted, and returns the resulting sum
+    /// of minimums. Changes nothing.
     ///
     /// # Errors
-    /// What [`Store::propose`] would be refused for, had it to be forced or not.
+    /// The reason for which [`Store::propose`] without `force` would refuse them.
     pub fn may_promise(&self, proposals: &[Proposal]) -> Result<Promises, Refusal> {
         let mut then = self.clone();
         then.propose(proposals, false)?;
         Ok(then.promises())
     }
 
-    /// Makes these changes, all or none; `force` makes them although more is promised
-    /// than the store can keep.
+    /// Applies these changes, all or none. `force` permits a sum of minimums above the permitted
+    /// share of the capacity.
     ///
     /// # Errors
-    /// What is wrong with the first that cannot be made, or that the store cannot keep
-    /// what would be promised. Changes that promise less than before are not refused for
-    /// that.
+    /// The reason why the first invalid change was refused, or that the minimums exceed the
+    /// permitted share of the capacity. Changes that do not increase the sum of minimums are never
+    /// refused for the latter.
     pub fn propose(&mut self, proposals: &[Proposal], force: bool) -> Result<Vec<Change>, Refusal> {
         let mut then = self.clone();
         for proposal in proposals {
@@ -134,7 +134,7 @@ impl Store {
         Ok(changes)
     }
 
-    /// The steps that make a new scheduler one with everything that is in effect here.
+    /// Returns the steps that configure a new scheduler like this store.
     pub fn changes(&self) -> Vec<Change> {
         let mut changes = Self::default().steps_to(self);
         changes.push(Change::Capability(self.capability.iops()));
@@ -172,7 +172,7 @@ impl Store {
         }
     }
 
-    /// The steps from what is in effect here to what is in effect then.
+    /// Returns the steps from this configuration to another one.
     fn steps_to(&self, then: &Self) -> Vec<Change> {
         let mut steps = Vec::new();
         for (disk, placed) in &self.disks {
@@ -196,12 +196,12 @@ impl Store {
                 steps.push(Change::Disk { slot, disk: *disk, flow });
             }
         }
-        // Disks leave a place before it is gone.
+        // Disks leave a flow before it is removed.
         steps.sort_by_key(|step| matches!(step, Change::RemoveFlow(_)));
         steps
     }
 
-    /// Everything that is scheduled by itself.
+    /// Returns all flows with their holders and limits.
     fn flows(&self) -> BTreeMap<FlowSlot, (Holder, Limits)> {
         let flow_of = |disk: &DiskId| {
             let effective = self.effective(*disk)?;
@@ -210,7 +210,7 @@ impl Store {
         self.disks.keys().filter_map(flow_of).collect()
     }
 
-    /// Disks by themselves have even places, policies odd ones.
+    /// Disks with their own limits have even flow slots, policies odd ones.
     fn flow(&self, disk: DiskId) -> Option<FlowSlot> {
         match self.effective(disk)?.holder {
             Holder::Disk(disk) => self.disks.get(&disk).map(|placed| FlowSlot(placed.slot * 2)),
@@ -221,7 +221,7 @@ impl Store {
     }
 }
 
-/// Keeps the place of what is there already, else takes the lowest free one.
+/// Inserts or updates an entry. A new entry gets the lowest free slot.
 fn place<K: Ord, T>(all: &mut BTreeMap<K, Placed<T>>, key: K, of: T) -> Option<()> {
     if let Some(placed) = all.get_mut(&key) {
         placed.of = of;

@@ -34,7 +34,7 @@ fn nine_tenths_may_be_promised_and_the_refusal_shows_the_arithmetic() {
     assert_eq!(store.slot(DiskId(3)), None);
     store.propose(&[own(3, min(1))], true).unwrap();
     assert_eq!(store.promises().minimums_iops, 9001);
-    // What promises less is not refused, although it is still too much.
+    // A change to a lower sum is not refused, although it still exceeds the capacity.
     store.set_capability(Capability::Declared(100));
     store.propose(&[own(1, min(3999))], false).unwrap();
     store.propose(&[own(4, Limits::default())], false).unwrap();
@@ -57,7 +57,7 @@ fn a_question_changes_nothing() {
     assert_eq!(store.may_promise(&[own(2, min(400))]).unwrap().minimums_iops, 900);
     assert!(matches!(store.may_promise(&[own(2, min(401))]), Err(Refusal::Overcommitted(_))));
     assert_eq!(format!("{store:?}"), format!("{before:?}"));
-    // All together: the one makes room for the other.
+    // The changes are considered together: one makes room for the other.
     assert!(store.may_promise(&[own(2, min(900)), own(1, Limits::default())]).is_ok());
 }
 
@@ -73,7 +73,7 @@ fn a_shared_minimum_counts_once_and_a_dedicated_one_for_each_disk() {
     let changes = store.propose(&[policy(1, PolicyKind::Dedicated, min(300))], false).unwrap();
     assert_eq!((store.promises().minimums, store.promises().minimums_iops), (3, 900));
     assert_eq!(store.effective(DiskId(2)).unwrap().holder, Holder::Disk(DiskId(2)));
-    // Three places that are new, three disks that move, and the shared place goes last.
+    // Three new flows, three disks that move, and the removal of the shared flow last.
     assert_eq!(changes.len(), 7);
     assert!(matches!(changes.last(), Some(Change::RemoveFlow(_))));
     let more = policy(1, PolicyKind::Dedicated, min(301));

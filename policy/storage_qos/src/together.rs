@@ -1,5 +1,5 @@
-//! Several requests of a disk at once. What comes of them is what came of one after another, but
-//! what they have in common is looked up and reckoned once.
+//! Submission and completion of several requests of a disk in one call. The result equals that of
+//! one call per request; common lookups and arithmetic are performed once.
 
 use suimon_quantity::Time;
 
@@ -7,42 +7,42 @@ use crate::records::Units;
 use crate::scheduler::Way;
 use crate::{DiskSlot, Operation, StoreScheduler, SubmitError, WaitCause};
 
-/// Requests of one disk, one operation and one size that completed at the same time.
+/// Requests of one disk, operation and size that completed at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// The operation of each of them.
+    /// Operation of each request.
     pub operation: Operation,
-    /// What each of them was submitted with.
+    /// Size of each request in bytes.
     pub bytes: u32,
-    /// How many.
+    /// Number of requests.
     pub requests: u32,
-    /// How long they were in the device, all together, in nanoseconds; `None` if that says
-    /// nothing about how busy the device is.
+    /// Sum of the times in the device in nanoseconds; `None` if the time is no measure of the
+    /// device's load.
     pub latency_ns: Option<u64>,
 }
 
-/// What became of requests that came at once, in their order. Those that are neither found no room
-/// ([`SubmitError::Full`]).
+/// Result of the submission of several requests, in their order. Requests that are neither
+/// dispatched nor queued found the queue full ([`SubmitError::Full`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Together {
-    /// The first so many go to the device now.
+    /// Number of requests, from the first on, to dispatch now.
     pub dispatched: usize,
-    /// The next so many wait.
+    /// Number of the following requests that are queued.
     pub waiting: usize,
 }
 
-/// Requests of one size that are charged at once.
+/// Requests of one size that are charged together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) requests: u32,
-    /// Of each.
+    /// Units of each request.
     pub(crate) each: Units,
-    /// In sum.
+    /// Sum of the units.
     pub(crate) all: Units,
 }
 
 impl Run {
-    /// `None`: the sums would not fit.
+    /// Creates a run; `None` if the sums overflow.
     #[inline]
     fn new(each: Units, requests: u32) -> Option<Self> {
         let all = Units {
@@ -54,11 +54,11 @@ impl Run {
 }
 
 impl StoreScheduler {
-    /// Requests of a disk came at once, of so many bytes each: as [`StoreScheduler::submit`] of one
-    /// after another with the same `tag`.
+    /// Submits requests of a disk with the given sizes in bytes. Equivalent to
+    /// [`StoreScheduler::submit`] of one after another with the same `tag`.
     ///
     /// # Errors
-    /// Why none was taken.
+    /// [`SubmitError::NoDisk`] if the disk is not known; then no request was accepted.
     pub fn submit_together(
         &mut self,
         now: Time,
@@ -87,13 +87,14 @@ impl StoreScheduler {
         Ok(of)
     }
 
-    /// Sends the first of these, or several of its size if nothing is against them. How many.
+    /// Dispatches the first request, or several of its size if nothing holds them. Returns the
+    /// number of requests.
     #[inline]
     fn start_first_of(&mut self, now: Time, slot: DiskSlot, way: Way, sizes: &[u32]) -> usize {
         let Some(&bytes) = sizes.first() else { return 0 };
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
-        // Of a minimum that is due each request moves when the next one is, and below a cap each may
-        // be the last.
+        // With a due minimum, each request changes the due time of the next one. With a cap, each
+        // request may be the last one permitted.
         if !way.is_due && !self.gate.is_capped() {
             let room = self.depth.room().min(self.spare.room(self.depth.in_flight));
             let alike = sizes.iter().take(room as usize).take_while(|size| **size == bytes).count();
@@ -108,12 +109,12 @@ impl StoreScheduler {
         1
     }
 
-    /// Sends requests all at once, if the maximums are not used up by them. Whether they are sent.
+    /// Dispatches a run if the maximums permit the whole run. Returns true if dispatched.
     #[inline]
     fn start_run(&mut self, now: Time, slot: DiskSlot, way: Way, run: Run) -> bool {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return false };
         let Some(flow) = self.flows.get_mut(way.of as usize) else { return false };
-        // None of its requests is queued.
+        // None of the flow's requests is queued.
         disk.account(now, WaitCause::DeviceDepth);
         if !self.clocks.start_run(now, disk, flow, run) {
             return false;
@@ -125,8 +126,8 @@ impl StoreScheduler {
         true
     }
 
-    /// Requests that went to the device completed. It is in line where it is called, because one by
-    /// itself needs less than several.
+    /// Accounts for completed requests. Inlined, because a single completion costs less than
+    /// several.
     #[inline(always)]
     pub fn handle_completed(&mut self, now: Time, slot: DiskSlot, of: Completed) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
@@ -138,7 +139,7 @@ impl StoreScheduler {
         }
         disk.account(now, flow.held_by.unwrap_or(self.contention));
         let depth = self.at_workers.map_or(self.depth.in_flight, |of| of.depth);
-        // Where all nodes together may do only so much, others of them use the store.
+        // With a cap, other nodes use the store, too.
         let is_alone = disk.in_flight == self.depth.in_flight
             && disk.waiting == flow.waiting
             && self.shares.first().is_none_or(|first| first.id == disk.flow)

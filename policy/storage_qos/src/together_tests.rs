@@ -12,18 +12,18 @@ use crate::{
 
 const DISKS: u32 = 3;
 
-/// One of a disk's requests that went, or waits.
+/// Dispatched or queued request of a disk.
 type Sent = (DiskSlot, u32);
 
 #[derive(Clone, Debug)]
 enum Deed {
-    /// Time goes on.
+    /// Advances time by nanoseconds.
     Wait(u64),
-    /// Requests of a disk come at once.
+    /// Submits requests of a disk.
     Come(u32, Vec<u32>),
-    /// So many of the requests that the device has end, of one disk and size.
+    /// Completes up to this number of requests in the device, of one disk and size.
     End(usize, u32),
-    /// All disks together may do so much.
+    /// Sets the cap of all disks together.
     Cap(Option<u64>),
 }
 
@@ -98,12 +98,13 @@ impl Side {
         }
     }
 
-    /// All that there is but for the records of what waits, which are many and mostly empty.
+    /// Returns the whole state except for the records of queued requests, which are many and mostly
+    /// empty.
     fn state(&self) -> String {
         format!("{:?}", StoreScheduler { records: Records::new(0), ..self.scheduler.clone() })
     }
 
-    /// Takes up to `count` requests like the one at `at` out of the device.
+    /// Removes up to `count` requests like the one at `at` from the device.
     fn take(&mut self, at: usize, count: u32) -> Option<(Sent, u32)> {
         let of = *self.in_device.get(at % self.in_device.len().max(1))?;
         let mut taken = 0;
@@ -117,8 +118,7 @@ impl Side {
 }
 
 proptest! {
-    /// Requests that come at once are accounted for as those that come one after another, to the
-    /// last bit.
+    /// Requests submitted together are accounted for exactly like those submitted one by one.
     #[test]
     fn coming_together_is_coming_one_by_one(
         limits in prop::collection::vec(any_limits(), DISKS as usize),
@@ -154,15 +154,15 @@ proptest! {
         }
     }
 
-    /// Requests that end together are accounted for as those that end one by one: what was
-    /// delivered, and what is in the device.
+    /// Requests completed together are accounted for like those completed one by one: delivered
+    /// operations and requests in the device.
     #[test]
     fn ending_together_is_ending_one_by_one(
         limits in any_limits(),
         deeds in prop::collection::vec((any_deed(), any::<bool>()), 1..120),
     ) {
         let mut now = Time::from_ns(1 << 44);
-        // A depth that does not follow latency: how requests are grouped is not to change it.
+        // Fixed depth, so that grouping of requests cannot change it.
         let spec = StoreSpec { depth_min: 64, depth_max: 64, ..StoreSpec::default() };
         let limits = Limits { min_iops: None, ..limits };
         let sides = || Side::new(&[limits; DISKS as usize], &spec, Time::from_ns(1 << 44));

@@ -1,4 +1,4 @@
-//! What is said of requests.
+//! Results of submissions and polls.
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
@@ -6,39 +6,39 @@ use thiserror::Error;
 
 use crate::DiskSlot;
 
-/// What became of a request.
+/// Result of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Submitted {
-    /// It goes to the device now.
+    /// The caller dispatches the request now.
     Dispatch,
-    /// It waits; [`crate::StoreScheduler::poll`] will tell when it goes.
+    /// The request is queued; [`crate::StoreScheduler::poll`] returns it later.
     Waits,
 }
 
-/// Why a request was not taken.
+/// Reason why a request was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// There is no disk there.
+    /// No disk in this slot.
     #[error("there is no disk in slot {}; carry out the store's changes first", .0.0)]
     NoDisk(DiskSlot),
-    /// As many requests wait as may wait.
+    /// Queue of the store is full.
     #[error("the store's queue is full; leave the request where it is until one was dispatched")]
     Full,
 }
 
-/// What is to be done next.
+/// Next action of the scheduler's caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Next {
-    /// This request goes to the device; ask again.
+    /// Dispatch this request, and poll again.
     Dispatch {
-        /// Whose it is.
+        /// Disk of the request.
         disk: DiskSlot,
-        /// The engine's word for it.
+        /// Identifier of the request in the engine.
         tag: u32,
     },
-    /// Nothing may go before this time, unless something is submitted or completes.
+    /// Idle until this time, unless a request is submitted or completes.
     WaitUntil(Time),
-    /// Nothing may go until something is submitted or completes.
+    /// Idle until a request is submitted or completes.
     Idle,
 }

@@ -1,30 +1,29 @@
-//! Why a request waited.
+//! Causes of queueing.
 
 use serde::{Deserialize, Serialize};
 
-/// What keeps a disk's requests from the device.
+/// Cause for which a disk's requests are queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitCause {
-    /// Its own `max_iops`, or its burst's rate.
+    /// The disk's own `max_iops`, or the rate of its burst.
     OwnMaximum,
-    /// Its own `max_bandwidth`.
+    /// The disk's own `max_bandwidth`.
     OwnBandwidth,
-    /// A maximum of the policy that it shares with other disks.
+    /// A maximum of the policy that the disk shares with other disks.
     SharedPolicy,
-    /// Others are owed minimums, and more requests in the device would keep them from
-    /// these.
+    /// Minimums of other disks, which more requests in the device would delay.
     OthersMinimums,
-    /// The device has as many requests as serve it.
+    /// Queue depth limit of the device.
     DeviceDepth,
-    /// All disks of the store here together may do no more, because other nodes use it.
+    /// Share of this node in a store that other nodes use.
     StoreCap,
 }
 
 impl WaitCause {
-    /// How many there are.
+    /// Number of causes of queueing.
     pub const COUNT: usize = 6;
-    /// All, in the order in which waits are kept.
+    /// Causes in the order of their discriminants.
     pub const ALL: [Self; Self::COUNT] = [
         Self::OwnMaximum,
         Self::OwnBandwidth,
@@ -35,18 +34,18 @@ impl WaitCause {
     ];
 }
 
-/// Nanoseconds that requests waited, summed over them, by cause in the order of
-/// [`WaitCause::ALL`]. They wrap; differences of two readings are right.
+/// Queueing time in nanoseconds, summed over requests, by cause in the order of [`WaitCause::ALL`].
+/// Counters wrap; differences of two readings are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits([u64; WaitCause::COUNT]);
 
 impl Waits {
-    /// Nanoseconds of one cause.
+    /// Returns the nanoseconds of one cause.
     pub fn ns(&self, cause: WaitCause) -> u64 {
         self.0.get(cause as usize).copied().unwrap_or_default()
     }
 
-    /// `waiting` requests waited for `ns`.
+    /// Adds `ns` nanoseconds for each of `waiting` requests.
     #[inline]
     pub(crate) fn add(&mut self, cause: WaitCause, waiting: u32, ns: u64) {
         if let Some(sum) = self.0.get_mut(cause as usize) {

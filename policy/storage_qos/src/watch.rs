@@ -1,4 +1,4 @@
-//! Whether a minimum is met, judged by what completed while there was a backlog.
+//! Evaluation of a minimum by the operations completed while requests were queued.
 
 use core::time::Duration;
 
@@ -6,31 +6,32 @@ use suimon_quantity::Time;
 
 use crate::history::FlowTotals;
 
-/// It is judged over so many samples: five seconds.
+/// Number of samples of the evaluation window: five seconds.
 const SAMPLES: usize = 10;
-/// By so many percent it may be missed.
+/// Permitted shortfall in percent.
 const TOLERANCE_PERCENT: u128 = 2;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watch {
     samples: [(Time, FlowTotals); SAMPLES],
     taken: usize,
-    /// Since when it is not met, and what had been done then.
+    /// Begin of the current shortfall, and the counters at that time.
     unmet: Option<(Time, FlowTotals)>,
     is_told: bool,
 }
 
-/// What has been found out.
+/// Change of a minimum's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// It is not met for so long, and this was done meanwhile.
+    /// Unmet for `lasting`, with the operations in that time.
     Unmet { lasting: Duration, entitled: u64, demanded: u64, delivered: u64 },
-    /// It was told that it is not met, and it is met.
+    /// Met again after [`Finding::Unmet`] was returned.
     Met { lasted: Duration },
 }
 
 impl Watch {
-    /// `cost_max`: what its largest request counts as; two of them may always be missing.
+    /// Takes a sample. `cost_max` is the cost of the largest request; two such requests may be
+    /// missing.
     pub(crate) fn sample(
         &mut self,
         now: Time,
@@ -38,7 +39,7 @@ impl Watch {
         cost_max: u32,
         told_after: Duration,
     ) -> Option<Finding> {
-        // Not met since the sample before this one, at the latest.
+        // The shortfall began at the previous sample at the latest.
         let previous = self.samples.get(self.taken.wrapping_sub(1) % SAMPLES).copied()?;
         let slot = self.samples.get_mut(self.taken % SAMPLES)?;
         let (since, before) = core::mem::replace(slot, (now, *totals));

@@ -1,7 +1,7 @@
-//! Time of requests at a worker that borrows from a store's budget.
+//! Request time at a worker that borrows from a store's budget.
 //!
-//! The worker accounts for the time of its requests itself: it dispatches them by what was lent ahead
-//! before the budget has a report of them, and what it holds lent ahead is no request.
+//! The worker accounts for the time of its requests itself. It dispatches requests from loans
+//! before the budget has a report of them, and an unused loan is not a request in flight.
 
 use core::time::Duration;
 
@@ -11,37 +11,38 @@ use suimon_quantity::Time;
 use crate::phase::Phases;
 use crate::{DiskSlot, Phase, RequestTime, Unscheduled};
 
-/// Longest time until a worker reports the time of requests in flight without another reason to
-/// report.
+/// Longest interval between reports of request time while the worker has requests queued or in
+/// flight.
 pub(crate) const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// Time of a disk's requests at a worker since the worker's previous report.
+/// Request time of one disk at a worker since the worker's previous report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerTime {
-    /// The disk.
+    /// Disk of the requests.
     pub disk: DiskSlot,
-    /// Time of its requests: busy, in flight, in each phase, and lost by the worker.
+    /// Busy time, time in flight by phase, and time lost because the worker was not running.
     pub time: RequestTime,
-    /// Change of the number of requests in flight.
+    /// Change of the number of requests in flight since the previous report.
     pub in_flight_change: i32,
 }
 
-/// Requests of a disk that are queued or in flight at a worker, and their time that was not reported.
+/// Queued and in-flight requests of a disk at a worker, and their time that is not reported yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LocalRequests {
     pub(crate) in_flight: u32,
     phases: Phases,
-    /// Time up to which the time of requests is accounted.
+    /// Time up to which request time is accounted for.
     accounted: Time,
     time: RequestTime,
     reported_in_flight: u32,
-    /// True if the borrower's list of disks with unreported time has the disk.
+    /// True if the borrower's list of disks with unreported time contains the disk.
     is_listed: bool,
 }
 
 impl LocalRequests {
-    /// Accounts for the time up to now, before a request changes its state; so many are queued. Returns
-    /// true if the disk is to be listed as one with unreported time.
+    /// Accounts for the time up to `now`; called before a request changes its state. `waiting` is
+    /// the number of queued requests. Returns true if the caller must add the disk to the list of
+    /// disks with unreported time.
     #[inline]
     pub(crate) fn account(&mut self, now: Time, waiting: u32) -> bool {
         let ns = now.ns_since(core::mem::replace(&mut self.accounted, now));
@@ -54,7 +55,7 @@ impl LocalRequests {
         !core::mem::replace(&mut self.is_listed, true)
     }
 
-    /// Removes a request that completed.
+    /// Removes a completed request.
     pub(crate) fn complete(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if self.in_flight == 0 {
@@ -62,7 +63,7 @@ impl LocalRequests {
         }
     }
 
-    /// Moves one request from a phase to another.
+    /// Moves one request from one phase to another.
     pub(crate) fn change_phase(&mut self, from: Phase, to: Phase) {
         self.phases.change(from, to);
     }
@@ -72,20 +73,20 @@ impl LocalRequests {
         self.time.add_unscheduled(of);
     }
 
-    /// Takes over requests in flight that another part of the scheduler accounted for up to now.
+    /// Takes over requests in flight that the scheduler accounted for up to `now`.
     pub(crate) fn take_over(&mut self, now: Time, in_flight: u32, phases: Phases) {
         (self.in_flight, self.reported_in_flight) = (in_flight, in_flight);
         (self.phases, self.accounted, self.time) = (phases, now, RequestTime::default());
     }
 
-    /// Returns the requests in flight by phase and their unreported time up to now.
+    /// Returns the phases of the requests in flight, and the unreported time up to `now`.
     pub(crate) fn give_up(mut self, now: Time, waiting: u32) -> (Phases, RequestTime) {
         self.account(now, waiting);
         (self.phases, self.time)
     }
 
-    /// Takes what is to be reported of the disk, up to now; so many of its requests are queued.
-    /// `None`: nothing.
+    /// Takes the disk's unreported time up to `now`; `waiting` is the number of queued requests.
+    /// Returns `None` if nothing changed since the previous report.
     pub(crate) fn report(&mut self, now: Time, disk: DiskSlot, waiting: u32) -> Option<WorkerTime> {
         self.account(now, waiting);
         self.is_listed = self.in_flight | waiting > 0;

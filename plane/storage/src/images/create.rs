@@ -1,4 +1,4 @@
-//! Making a disk.
+//! Creation of a disk's image.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use super::locate_parent::relative_path;
 use super::plan::{DiskFormat, DiskKind, DiskPlan};
 use super::{Seeds, vhd_time};
 
-/// What is usual for a VHDX image, by the specification.
+/// Usual block size of a VHDX image according to its specification (MS-VHDX), in bytes.
 const VHDX_BLOCK_DEFAULT: u64 = 32 << 20;
 
-/// What a new image says of its parent.
+/// Reference of a new image to its parent.
 #[derive(Clone, Debug)]
 pub(crate) enum ParentClaim {
     Vhd(Parent),
     Vhdx(suimon_vhdx::ParentLocator),
 }
 
-/// What is needed of a parent to make a child.
+/// Properties of a parent that determine those of a child.
 #[derive(Clone, Debug)]
 pub(crate) struct MakingParent {
     pub(crate) claim: ParentClaim,
@@ -33,7 +33,7 @@ pub(crate) struct MakingParent {
     logical_sector: u32,
 }
 
-/// A new image, all of it decided.
+/// Complete description of an image to create.
 pub(crate) struct Making {
     pub(crate) format: DiskFormat,
     pub(crate) kind: DiskKind,
@@ -42,14 +42,15 @@ pub(crate) struct Making {
     pub(crate) logical_sector: u32,
     pub(crate) physical_sector: u32,
     pub(crate) claim: Option<ParentClaim>,
-    /// Another disk's, whose content it will have; else a new one is drawn.
+    /// Identity of another disk whose content the image will have; otherwise a new one is
+    /// generated.
     pub(crate) identity: Identity,
 }
 
-/// Whether a plan's file is there.
+/// Returns true if the file of a plan exists.
 ///
 /// # Errors
-/// Something else is there, or the system said no.
+/// Another kind of object has the name, or the system returned an error.
 pub fn exists(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<bool, DiskError> {
     match files.status(plan.named()?) {
         Ok(_) => Ok(true),
@@ -58,13 +59,13 @@ pub fn exists(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<bool, DiskError
     }
 }
 
-/// Makes the file of a disk as a plan says. It has its name only when it is whole and
-/// durable; after a crash or an error nothing is there, or a file that
-/// [`sweep`](super::sweep) removes.
+/// Creates the file of a disk according to a plan. The file gets its name only when it is complete
+/// and durable. After a crash or an error there is no file, or a draft that [`sweep`](super::sweep)
+/// removes.
 ///
 /// # Errors
-/// The plan is not possible; there is a file of that name, or a directory is missing; the
-/// parent cannot be opened; the store is full, or the system said no.
+/// The plan is not possible, a file of that name exists, a directory is missing, the parent cannot
+/// be opened, the store is full, or the system returned an error.
 pub fn create(
     files: &Arc<dyn StoreFiles>,
     plan: &DiskPlan,
@@ -75,7 +76,7 @@ pub fn create(
     if exists(files.as_ref(), plan)? {
         return Err(plan.error(StoreFault::Exists));
     }
-    // Kept open, so that nobody changes it meanwhile.
+    // The parent remains open, so that it cannot be changed meanwhile.
     let parent = open_parent(files.as_ref(), plan, seeds)?;
     let of_parent = match &parent {
         Some(parent) => Some(parent_of(files.as_ref(), parent, name)?),
@@ -97,8 +98,8 @@ pub fn create(
         })
 }
 
-/// Setting aside more than there is would fill the store, if only for a moment, and other
-/// disks with it.
+/// Refuses a fixed disk that is larger than the free space. Reserving more would fill the store
+/// temporarily and affect other disks.
 pub(crate) fn refuse_too_large(files: &dyn StoreFiles, making: &Making) -> Result<(), DiskFault> {
     if making.kind != DiskKind::Fixed {
         return Ok(());
@@ -145,7 +146,7 @@ fn open_parent(
     }
 }
 
-/// What a child named `child` says of this parent.
+/// Returns the reference of a child named `child` to this parent.
 pub(crate) fn parent_of(
     files: &dyn StoreFiles,
     parent: &OpenLayer,
@@ -180,7 +181,7 @@ pub(crate) fn parent_of(
     })
 }
 
-/// What a plan leaves open is decided.
+/// Determines the properties that a plan leaves open.
 pub(crate) fn decide(plan: &DiskPlan, parent: Option<MakingParent>) -> Result<Making, DiskError> {
     let refuse =
         |field, value: String, allowed| Err(plan.error(DiskFault::Plan { field, value, allowed }));
@@ -219,7 +220,7 @@ pub(crate) fn decide(plan: &DiskPlan, parent: Option<MakingParent>) -> Result<Ma
     })
 }
 
-/// Writes a new image into an empty file, and makes it durable.
+/// Writes a new image to an empty file, and flushes it.
 pub(crate) fn write_image(
     file: &dyn ImageFile,
     making: &Making,

@@ -1,4 +1,4 @@
-//! Files that are not finished.
+//! Files of images that are not complete.
 
 use std::sync::Arc;
 
@@ -6,21 +6,21 @@ use suimon_ports::{BadFileName, DiskFile, FileName, FileUse, StoreFault, StoreFi
 
 use super::error::{DiskError, DiskFault};
 
-/// How names of files end that are not finished; they begin with a dot.
+/// Suffix of the names of incomplete files; the names begin with a dot.
 pub const DRAFT_ENDING: &str = ".suimon-new";
 
-/// A file that will have a name once it is whole. Dropped before that, it is removed; after
-/// a crash [`sweep`] does it.
+/// Incomplete file that gets its final name when complete. Dropping it earlier removes the file;
+/// after a crash, [`sweep`] removes it.
 pub(crate) struct Draft {
     files: Arc<dyn StoreFiles>,
     target: FileName,
     name: FileName,
-    /// `None` once it has its name.
+    /// Open file; `None` once the file has its final name.
     file: Option<Arc<dyn DiskFile>>,
 }
 
 impl Draft {
-    /// Makes the file. One that a crash has left is removed.
+    /// Creates the file. A file that a crash has left is removed before.
     pub(crate) fn new(
         files: &Arc<dyn StoreFiles>,
         target: &FileName,
@@ -32,7 +32,7 @@ impl Draft {
         Ok(Self { files: Arc::clone(files), target: target.clone(), name, file })
     }
 
-    /// Takes one that was left, to go on with it; `None` if there is none.
+    /// Opens a draft that was left, to continue it; `None` if there is none.
     pub(crate) fn reopen(
         files: &Arc<dyn StoreFiles>,
         target: &FileName,
@@ -49,12 +49,12 @@ impl Draft {
         }
     }
 
-    /// It is left for somebody who goes on with it, and keeps the name that it has.
+    /// Leaves the draft under its current name for a later continuation.
     pub(crate) fn leave(mut self) {
         self.file = None;
     }
 
-    /// Under which name the file for `target` is made.
+    /// Returns the name of the draft for `target`.
     pub(crate) fn name_for(target: &FileName) -> Result<FileName, DiskError> {
         let last = target.last();
         target.sibling(&format!(".{last}{DRAFT_ENDING}")).map_err(|bad: BadFileName| {
@@ -64,17 +64,17 @@ impl Draft {
         })
     }
 
-    /// The file.
+    /// Returns the open file of the draft.
     pub(crate) fn file(&self) -> Result<&Arc<dyn DiskFile>, DiskError> {
         self.file.as_ref().ok_or_else(|| DiskError::new(&self.name, StoreFault::Missing))
     }
 
-    /// Writes all that is to be in it.
+    /// Writes the whole content of the file.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), DiskError> {
         self.write_at(0, bytes)
     }
 
-    /// Writes a part of what is to be in it.
+    /// Writes a part of the content.
     pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let written = self.file()?.write_at(offset, bytes);
         written.map_err(|error| {
@@ -82,17 +82,17 @@ impl Draft {
         })
     }
 
-    /// The name that it has now.
+    /// Returns the current name of the draft.
     pub(crate) const fn name(&self) -> &FileName {
         &self.name
     }
 
-    /// It is whole: it gets its name, which nobody has.
+    /// Gives the complete file its final name, which must be free.
     pub(crate) fn publish(self) -> Result<(), DiskError> {
         self.finish(|files, from, to| files.rename(from, to))
     }
 
-    /// It is whole: it takes the place of the file that has its name.
+    /// Replaces the file that has the final name by the complete file.
     pub(crate) fn replace(self) -> Result<(), DiskError> {
         self.finish(|files, from, to| files.replace(from, to))
     }
@@ -118,13 +118,13 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if self.file.take().is_some() {
-            // What cannot be removed now, `sweep` removes.
+            // A file that cannot be removed now is removed by `sweep`.
             let _ = self.files.remove(&self.name);
         }
     }
 }
 
-/// Removes a file that was never finished, if nobody is at it.
+/// Removes an incomplete file unless it is in use.
 pub(crate) fn remove_left(files: &dyn StoreFiles, name: &FileName) -> Result<bool, DiskError> {
     match files.open(name, FileUse::Write, 1) {
         Ok(left) => {
@@ -137,19 +137,19 @@ pub(crate) fn remove_left(files: &dyn StoreFiles, name: &FileName) -> Result<boo
     }
 }
 
-/// Under which name the image `target` is made until it is whole.
+/// Returns the name under which the image `target` is created until it is complete.
 ///
 /// # Errors
-/// The name of `target` is too long for that.
+/// The name of `target` is too long.
 pub fn draft_name(target: &FileName) -> Result<FileName, DiskError> {
     Draft::name_for(target)
 }
 
-/// Removes what crashes have left of images that were being made; returns what that was.
-/// What somebody is still making stays, and what is `kept` for work that goes on.
+/// Removes incomplete images that crashes have left, and returns their names. Files in use remain,
+/// as do those in `kept`, for jobs that continue.
 ///
 /// # Errors
-/// The store cannot be read, or a file not removed.
+/// The store cannot be read, or a file cannot be removed.
 pub fn sweep(files: &dyn StoreFiles, kept: &[FileName]) -> Result<Vec<FileName>, DiskError> {
     let mut removed = Vec::new();
     let drafts = files.names(DRAFT_ENDING)?;

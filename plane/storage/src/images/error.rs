@@ -1,35 +1,35 @@
-//! What is wrong with a disk's files.
+//! Errors of a disk's files.
 
 use suimon_image::ImageError;
 use suimon_ports::{FileName, StoreFault, StoreFileError};
 use thiserror::Error;
 
-/// What kind of thing is wrong with a disk.
+/// Fault of a disk's files.
 #[derive(Debug, Error)]
 pub enum DiskFault {
-    /// The plan asks for something that is not possible.
+    /// The plan has an invalid value.
     #[error("{field} is {value}: allowed is {allowed}")]
     Plan {
-        /// Which part of the plan.
+        /// Key of the plan with the value.
         field: &'static str,
-        /// What it says.
+        /// Value of the key in the plan.
         value: String,
-        /// What would be accepted.
+        /// Values that would be accepted.
         allowed: &'static str,
     },
-    /// The plan says something else than the image.
+    /// The plan contradicts the image.
     #[error(
         "{field} is {planned} in the configuration and {found} in the image: remove {field} from the configuration, correct it, or convert the image"
     )]
     Differs {
-        /// Which part of the plan.
+        /// Key of the plan with the value.
         field: &'static str,
-        /// What the plan says.
+        /// Value of the key in the plan.
         planned: String,
-        /// What the image says.
+        /// Value that the image has.
         found: String,
     },
-    /// No file was found where the parent is recorded or named.
+    /// The parent was not found under any recorded or configured name.
     #[error("its parent is missing: {}", search(recorded, tried))]
     ParentMissing {
         /// Paths of the parent that the image records; empty if the configuration names it.
@@ -37,145 +37,145 @@ pub enum DiskFault {
         /// Names that were searched; empty if no recorded path leads to a file of the store.
         tried: Vec<FileName>,
     },
-    /// The parent is another disk than the child was made over.
+    /// The parent is another disk than that of the child's creation.
     #[error(
         "{field} names its parent {expected}, but {parent} is {found}: it is another disk, find the right one"
     )]
     ParentIsAnother {
-        /// The field of the child.
+        /// Field of the child that identifies the parent.
         field: &'static str,
-        /// The file that was found.
+        /// File that was found under the parent's name.
         parent: FileName,
-        /// What the child expects.
+        /// Value that the child records.
         expected: String,
-        /// What the parent says of itself.
+        /// Value that the parent has.
         found: String,
     },
-    /// The parent was changed after the child was made.
+    /// The parent was changed after the creation of the child.
     #[error(
         "{field} says that its parent is as of {expected}, but {parent} is as of {found}: {hint}"
     )]
     ParentChanged {
-        /// The field of the child.
+        /// Field of the child that identifies the parent.
         field: &'static str,
-        /// The parent's file.
+        /// File name of the parent.
         parent: FileName,
-        /// What the child expects.
+        /// Value that the child records.
         expected: String,
-        /// What was found.
+        /// Value that the parent has.
         found: String,
-        /// What to do.
+        /// Advice how to resolve the error.
         hint: String,
     },
     /// A file is its own ancestor.
     #[error("{file} is its own ancestor: one of the files in between was exchanged, restore it")]
     ParentCycle {
-        /// The file that came again.
+        /// File that occurred twice in the chain.
         file: FileName,
     },
-    /// Other disks would change with a parent that a child is merged into.
+    /// The parent of the merge has other children, which would change with it.
     #[error(
         "it is the parent of {child} too, which would change with it: merge or convert that first"
     )]
     OtherChildren {
-        /// Another child's file.
+        /// File name of another child.
         child: FileName,
     },
-    /// There would be too many layers.
+    /// A further layer would exceed the limit.
     #[error(
         "it has {max} files, its own and its parents', and may have no more: merge it into its parent first (`suimon disk merge`), or convert it"
     )]
     NoLayerMore {
-        /// How many a disk may have.
+        /// Largest number of layers of a disk.
         max: usize,
     },
-    /// There are too many layers.
+    /// The disk has more layers than are opened.
     #[error(
         "it has more than {max} files, its own and its parents': merge it into its parent (`suimon disk merge`) until it has no more"
     )]
     TooManyLayers {
-        /// How many are opened.
+        /// Largest number of layers that are opened.
         max: usize,
     },
-    /// What a killed daemon had answered is not in the image, and cannot be put there.
+    /// Changes that a killed daemon had completed are not in the image and cannot be added.
     #[error(
         "writes that were answered before the daemon was killed are not in the image: {error}; to use the image without them, remove {record}"
     )]
     NotRedone {
-        /// The file that has them.
+        /// File with the record of the changes.
         record: String,
-        /// What the image says.
+        /// Error of the image on applying the changes.
         #[source]
         error: ImageError,
     },
-    /// What a killed daemon had answered cannot be read.
+    /// The record of changes that a killed daemon had completed cannot be read.
     #[error(
         "the record of writes that were answered before the daemon was killed cannot be used: {error}; to use the image without them, remove {record}"
     )]
     RecordUnusable {
-        /// The record.
+        /// File with the record of the changes.
         record: String,
-        /// Why.
+        /// Error on reading the record.
         #[source]
         error: std::io::Error,
     },
-    /// The store has less space than a fixed disk needs.
+    /// The store has less free space than a fixed disk needs.
     #[error(
         "it needs {needed} bytes and the store has {free}: free space in it, choose another store, or make a dynamic disk"
     )]
     NoRoom {
-        /// Bytes of the disk.
+        /// Size of the disk in bytes.
         needed: u64,
         /// Free bytes of the store.
         free: u64,
     },
-    /// A job that had copied everything could not end.
+    /// A job copied everything, but could not close the image.
     #[error(
         "everything was copied, but the image could not be closed: {error}; begin the job again"
     )]
     NotEnded {
-        /// Why.
+        /// Error on closing the image.
         #[source]
         error: Box<DiskError>,
     },
-    /// A backup of metadata is not of the image as it is.
+    /// A backup of metadata does not belong to the current image.
     #[error("{backup} cannot be written back: {why}")]
     BackupRefused {
-        /// The file that has it.
+        /// Name of the file with the backup.
         backup: String,
-        /// What does not fit, and what to do.
+        /// Mismatch, and advice for the operator.
         why: String,
     },
-    /// A change of metadata failed, and could not be taken back.
+    /// A change of metadata failed and could not be reverted.
     #[error(
         "a change of its metadata failed and is unfinished: {error}; `suimon image repair` takes it \
          back and begins anew, `suimon image repair --undo {backup}` only takes it back"
     )]
     ChangeFailed {
-        /// The file that has the former metadata.
+        /// File with the former metadata.
         backup: String,
-        /// Why.
+        /// Error because of which the change failed.
         #[source]
         error: Box<DiskError>,
     },
-    /// A change of metadata was begun and has not ended.
+    /// A change of metadata is incomplete.
     #[error(
         "a change of its metadata is unfinished: run `suimon image repair`, which takes it back and \
          begins anew, or `suimon image repair --undo {backup}`, which only takes it back"
     )]
     ChangeUnfinished {
-        /// The file that has the former metadata.
+        /// File with the former metadata.
         backup: String,
     },
-    /// The image is broken.
+    /// The image is damaged or cannot be accessed.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// A file could not be used.
+    /// A file cannot be used.
     #[error(transparent)]
     Store(#[from] StoreFault),
 }
 
-/// Describes where a parent is recorded and where it was searched.
+/// Describes the recorded names of a parent and the names searched.
 fn search(recorded: &[String], tried: &[FileName]) -> String {
     let tried: Vec<&str> = tried.iter().map(FileName::as_str).collect();
     let searched = if tried.is_empty() {
@@ -193,31 +193,31 @@ fn search(recorded: &[String], tried: &[FileName]) -> String {
     )
 }
 
-/// What is wrong with a disk, and with which of its files.
+/// Fault of a disk, with the name of the file.
 #[derive(Debug, Error)]
 #[error("{file}: {fault}")]
 pub struct DiskError {
-    /// The file's name in the store.
+    /// Name of the file in the store.
     pub file: String,
-    /// What is wrong.
+    /// Fault that was found in the file.
     #[source]
     pub fault: Box<DiskFault>,
 }
 
 impl DiskError {
-    /// Something is wrong with a file.
+    /// Creates an error of a file.
     #[must_use]
     pub fn new(file: impl Into<String>, fault: impl Into<DiskFault>) -> Self {
         Self { file: file.into(), fault: Box::new(fault.into()) }
     }
 
-    /// Whether the disk's own file is not there, so that it may be made.
+    /// Returns true if the disk's own file does not exist, so that it may be created.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(*self.fault, DiskFault::Store(StoreFault::Missing))
     }
 
-    /// Whether the store is full.
+    /// Returns true if the store is full.
     #[must_use]
     pub fn is_full(&self) -> bool {
         match self.fault.as_ref() {
@@ -230,7 +230,8 @@ impl DiskError {
         }
     }
 
-    /// The end of a job failed. It cannot be repeated, even if the store is full.
+    /// Converts a failure to close the image at the end of a job: it cannot be repeated, even if
+    /// the store was full.
     pub(crate) fn not_ended(self) -> Self {
         if !self.is_full() {
             return self;
@@ -238,13 +239,13 @@ impl DiskError {
         Self::new(self.file.clone(), DiskFault::NotEnded { error: Box::new(self) })
     }
 
-    /// A full store is told as such, wherever it was noticed.
+    /// Converts any error caused by a full store to [`StoreFault::Full`].
     pub(crate) fn or_full(self) -> Self {
         if self.is_full() { Self::new(self.file, StoreFault::Full) } else { self }
     }
 }
 
-/// Whether an error says that the file system has no room.
+/// Returns true if the error states that the file system has no space.
 fn is_full(error: &suimon_image::FileError) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     match error {

@@ -14,21 +14,21 @@ use super::unfinished::refuse_unfinished;
 use super::{Seeds, vhd_time};
 use crate::disk::DiskLayer;
 
-/// An opened image, by its format.
+/// Opened image, by its format.
 pub(crate) enum Opened {
     Raw(Linear),
     Vhd(Box<Vhd>),
     Vhdx(Box<Vhdx>),
 }
 
-/// An opened image with its file.
+/// Opened image with its file.
 pub(crate) struct OpenLayer {
     pub(crate) name: FileName,
     pub(crate) file: Arc<dyn DiskFile>,
     pub(crate) image: Opened,
 }
 
-/// What tells a disk from others, and its content from what it was before.
+/// Identifiers of a disk and of its current content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Identity {
     None,
@@ -36,13 +36,13 @@ pub(crate) enum Identity {
     Vhdx { disk: Guid, content: Guid },
 }
 
-/// How a file is opened as an image.
+/// Options for opening a file as an image.
 #[derive(Clone, Copy)]
 pub(crate) struct LayerOptions {
     pub(crate) format: DiskFormat,
     pub(crate) used: FileUse,
     pub(crate) unit: u32,
-    /// What a raw file has; other images tell.
+    /// Logical and physical sector sizes of a raw file; other formats record theirs.
     pub(crate) sectors: (u32, u32),
 }
 
@@ -63,8 +63,8 @@ impl OpenLayer {
         Self::on(file, name, options, None, seeds)
     }
 
-    /// Redoes what a killed process left of an image that will be read. To children it is the same
-    /// image.
+    /// Repeats the changes that a killed process left of an image that will be read. Children still
+    /// accept the image as their parent.
     pub(crate) fn redo_left(
         files: &dyn StoreFiles,
         name: &FileName,
@@ -88,9 +88,9 @@ impl OpenLayer {
         Self::on(file, name, writing, content, seeds)?.close()
     }
 
-    /// Takes an opened file as an image. With `content` a VHDX image that is opened for
-    /// writing keeps being that content for its children: what they read will not change.
-    /// What a killed process left of an image is redone if it is opened for writing.
+    /// Uses an opened file as an image. With `content`, a VHDX image that is opened for writing
+    /// keeps this content identifier, because the content that children read does not change. If
+    /// the image is opened for writing, changes that a killed process left are repeated.
     pub(crate) fn on(
         file: Arc<dyn DiskFile>,
         name: &FileName,
@@ -118,7 +118,7 @@ impl OpenLayer {
         Ok(Self { name: name.clone(), file, image })
     }
 
-    /// What tells the disk and its content from others.
+    /// Returns the identifiers of the disk and its content.
     pub(crate) fn identity(&self) -> Identity {
         match &self.image {
             Opened::Raw(_) => Identity::None,
@@ -129,7 +129,7 @@ impl OpenLayer {
         }
     }
 
-    /// When bytes take space; of a raw file, that is not known.
+    /// Returns the kind of the disk; `None` for a raw file, whose kind is not known.
     pub(crate) fn kind(&self) -> Option<DiskKind> {
         match &self.image {
             Opened::Raw(_) => None,
@@ -151,7 +151,7 @@ impl OpenLayer {
         self.kind() == Some(DiskKind::Differencing)
     }
 
-    /// What a guest sees.
+    /// Returns the size and sector sizes that a guest sees.
     pub(crate) fn shape(&self) -> Shape {
         match &self.image {
             Opened::Raw(image) => image.shape(),
@@ -160,7 +160,7 @@ impl OpenLayer {
         }
     }
 
-    /// Bytes of a block, if the image has blocks.
+    /// Returns the block size in bytes, if the image has blocks.
     pub(crate) fn block_bytes(&self) -> Option<u64> {
         match &self.image {
             Opened::Vhdx(image) => Some(image.block_bytes()),
@@ -168,7 +168,7 @@ impl OpenLayer {
         }
     }
 
-    /// For the engine.
+    /// Converts to a layer of the engine.
     pub(crate) fn into_layer(self) -> DiskLayer {
         let image: Box<dyn Image> = match self.image {
             Opened::Raw(image) => Box::new(image),
@@ -185,15 +185,15 @@ impl OpenLayer {
         image.close(file.as_image_file()).map_err(|error| DiskError::new(&name, error).or_full())
     }
 
-    /// When the file was last changed, as VHD counts.
+    /// Returns the time of the file's last change, as VHD represents it.
     pub(crate) fn modified(&self, files: &dyn StoreFiles) -> Result<u32, DiskError> {
         Ok(vhd_time(files.status(&self.name)?.modified_unix_s))
     }
 }
 
-/// Sets the time of a VHD's last change back after it was opened: its children know its content by
-/// the time, and opening repairs metadata and zeroes unreferenced space only. If the time cannot be
-/// set (the file is another user's), children have to be told the new one.
+/// Restores the modification time of a VHD after opening. Children identify its content by that
+/// time, and opening only repairs metadata and zeroes unreferenced space. If the time cannot be set
+/// (the file belongs to another user), the new time must be recorded in the children.
 fn keep_modified(file: &dyn DiskFile, image: &Opened, before: Option<FileTime>) {
     let (Opened::Vhd(_), Some(before)) = (image, before) else { return };
     if file.modified().is_ok_and(|now| now != before) {
@@ -213,7 +213,7 @@ fn open_image(
         DiskFormat::Raw | DiskFormat::PassThrough => {
             let (logical_sector, physical_sector) = options.sectors;
             let len = file.len().map_err(|error| ImageError::new("file", 0, error))?;
-            // Part of a sector at the end is nobody's.
+            // A partial sector at the end is not part of the disk.
             let size = len - len % u64::from(logical_sector.max(1));
             let shape = Shape { size, logical_sector, physical_sector, block: 0 };
             Ok(Opened::Raw(Linear::new(shape, 0, is_read_only)))

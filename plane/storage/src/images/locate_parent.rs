@@ -1,4 +1,4 @@
-//! Where an image says that its parent is, and whether a file is that parent.
+//! Location of an image's parent, and verification that a file is that parent.
 
 use suimon_ports::{FileName, StoreFiles};
 use suimon_vhd::{Parent, ParentLocator, ParentMismatch};
@@ -7,18 +7,18 @@ use super::error::{DiskError, DiskFault};
 use super::layer::{OpenLayer, Opened};
 use super::unix_time;
 
-/// A name under which a parent is looked for.
+/// Name under which a parent is searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) name: FileName,
-    /// Only the last part of the path was taken, which another file may have too.
+    /// True if only the last component of a recorded path was used, which another file may have,
+    /// too.
     pub(crate) is_guess: bool,
 }
 
-/// Names under which the parent of a layer is searched, in this order: recorded paths that are
-/// relative to the child, then the last part of every recorded path in the child's directory.
-/// The latter finds a parent that was moved together with the child, or comes from another
-/// system.
+/// Returns the names under which the parent of a layer is searched, in this order: recorded paths
+/// relative to the child, then the last component of every recorded path in the child's directory.
+/// The latter finds a parent that was moved together with the child, or comes from another system.
 pub(crate) fn candidates(child: &OpenLayer) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     let mut add = |name: Option<FileName>, is_guess| {
@@ -37,7 +37,7 @@ pub(crate) fn candidates(child: &OpenLayer) -> Vec<Candidate> {
     found
 }
 
-/// Returns the paths of the parent as the image records them.
+/// Returns the paths of the parent that the image records.
 pub(crate) fn recorded_paths(child: &OpenLayer) -> Vec<String> {
     let (relative, elsewhere) = paths(&child.image);
     let mut found: Vec<String> = Vec::new();
@@ -49,7 +49,7 @@ pub(crate) fn recorded_paths(child: &OpenLayer) -> Vec<String> {
     found
 }
 
-/// Paths that are relative to the child, and others.
+/// Returns the recorded paths that are relative to the child, and all other recorded paths.
 fn paths(image: &Opened) -> (Vec<&str>, Vec<&str>) {
     match image {
         Opened::Raw(_) => (Vec::new(), Vec::new()),
@@ -72,8 +72,8 @@ fn paths(image: &Opened) -> (Vec<&str>, Vec<&str>) {
     }
 }
 
-/// A relative path of Windows as a name in the store; `None` if it leads out of it, or is
-/// not relative.
+/// Converts a relative Windows path to a name in the store; `None` if it leads out of the store, or
+/// is not relative.
 fn relative_to(child: &FileName, path: &str) -> Option<FileName> {
     let mut parts: Vec<&str> = child.folder().map_or_else(Vec::new, |f| f.split('/').collect());
     if path.starts_with(['\\', '/']) || path.contains(':') {
@@ -89,7 +89,7 @@ fn relative_to(child: &FileName, path: &str) -> Option<FileName> {
     FileName::new(&parts.join("/")).ok()
 }
 
-/// The path of a file from another's directory, in the syntax of Windows.
+/// Returns the path of a file relative to another file's directory, in Windows syntax.
 pub(crate) fn relative_path(child: &FileName, parent: &FileName) -> String {
     let split = |name: &FileName| -> Vec<String> {
         name.folder().map_or_else(Vec::new, |f| f.split('/').map(str::to_owned).collect())
@@ -105,7 +105,7 @@ pub(crate) fn relative_path(child: &FileName, parent: &FileName) -> String {
     parts.join("\\")
 }
 
-/// Whether `parent` is the disk over which `child` was made, unchanged since.
+/// Checks that `parent` is the disk for which `child` was created, unchanged since.
 pub(crate) fn verify(
     files: &dyn StoreFiles,
     child: &OpenLayer,
@@ -138,7 +138,7 @@ pub(crate) fn verify(
     judged.map_err(|fault| DiskError::new(&child.name, fault))
 }
 
-/// Whether `layer` names `parent`, by its name and by what it is.
+/// Returns true if `layer` references `parent` by its name and identifiers.
 pub(crate) fn is_child_of(layer: &OpenLayer, parent: &OpenLayer) -> bool {
     let is_linked = match (&layer.image, &parent.image) {
         (Opened::Vhd(child), Opened::Vhd(parent)) => {
@@ -161,7 +161,7 @@ fn judge_vhd(
     let hex = |id: [u8; 16]| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     match claim.check(unique_id, modified) {
         Ok(()) => Ok(()),
-        // Programs that do not know the time write none.
+        // Programs that do not know the time record 0.
         Err(ParentMismatch::Modified { expected: 0, .. }) => Ok(()),
         Err(ParentMismatch::UniqueId) => Err(DiskFault::ParentIsAnother {
             field: "Parent Unique ID",

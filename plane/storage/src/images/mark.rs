@@ -1,9 +1,8 @@
-//! Files by which a node knows that another node's store is the same as its own.
+//! Marker files by which a node detects that another node's store is the same as its own.
 //!
-//! A node makes a file with a name that nobody else can have chosen, and keeps it open. A node
-//! that finds a file of that name has the same store before it, whatever the paths, and if it
-//! cannot open it, locks on files hold between both nodes: then two that want the same image
-//! keep each other off.
+//! A node creates a file with a random unique name, and keeps it open. A node that finds a file of
+//! that name accesses the same store, regardless of paths. If it cannot open the file, file locks
+//! hold between both nodes, so that two nodes cannot open the same image for writing.
 
 use std::sync::Arc;
 
@@ -13,38 +12,40 @@ use thiserror::Error;
 use super::draft::Draft;
 use super::error::{DiskError, DiskFault};
 
-/// Such a file, as long as it lives. What a crash leaves of it, [`sweep`](super::sweep) removes.
+/// Marker file, held open while this value exists. A file that a crash leaves is removed by
+/// [`sweep`](super::sweep).
 pub struct StoreMark {
     _draft: Draft,
 }
 
-/// Why a store is not known to be the same.
+/// Reason why a store is not known to be the same.
 #[derive(Debug, Error)]
 pub enum MarkFault {
-    /// There is no such file.
+    /// The marker file does not exist.
     #[error("the file that the other node has made in it is not there")]
     Missing,
-    /// The file can be opened although the other node has it open.
+    /// The marker file can be opened although the other node has it open.
     #[error("locks on its files do not hold between both nodes")]
     NotLocked,
-    /// The store cannot be looked at.
+    /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] DiskError),
 }
 
 impl StoreMark {
-    /// Makes the file of this name: `token` has random letters and digits, of 128 bits.
+    /// Creates a marker file. `token` consists of random letters and digits with 128 bits of
+    /// entropy.
     ///
     /// # Errors
-    /// The store takes no file, or somebody has one of this name.
+    /// The file cannot be created, or a file of this name is in use.
     pub fn make(files: &Arc<dyn StoreFiles>, token: &str) -> Result<Self, DiskError> {
         Ok(Self { _draft: Draft::new(files, &target(token)?, 1)? })
     }
 
-    /// Looks whether another node has made a file of this name in what may be the same store.
+    /// Checks for the marker file of another node in a store that may be the same.
     ///
     /// # Errors
-    /// It is not known to be the same.
+    /// The store is not known to be the same.
     pub fn check(files: &dyn StoreFiles, token: &str) -> Result<(), MarkFault> {
         let name = Draft::name_for(&target(token)?)?;
         match files.open(&name, FileUse::Write, 1) {
@@ -97,7 +98,7 @@ mod tests {
         assert!(here.files().is_empty());
     }
 
-    /// As where locks are each node's own: the file is there, and nobody seems to have it.
+    /// Locks that each node keeps by itself: the file exists and appears to be free.
     #[test]
     fn a_store_without_locks_between_nodes_is_told() {
         let (_, files) = store();
@@ -116,7 +117,7 @@ mod tests {
         let left = MemoryStore::with_files([(name, Vec::new())]);
         super::super::sweep(&left, &[]).unwrap();
         assert!(left.files().is_empty());
-        // What somebody holds is not swept.
+        // A file in use is not removed.
         let mark = StoreMark::make(&files, TOKEN).unwrap();
         super::super::sweep(&here, &[]).unwrap();
         StoreMark::check(&here, TOKEN).unwrap();

@@ -1,10 +1,10 @@
-//! Disks of a store: what one is to be ([`DiskPlan`]), making it ([`create`]), and opening
-//! it with all its parents ([`open`]).
+//! Images of a store's disks: specification ([`DiskPlan`]), creation ([`create`]), and opening with
+//! all parents ([`open`]).
 //!
-//! What it does not do: it decides nothing about when, draws no random numbers and reads
-//! no clock ([`Seeds`]), and resizes nothing ([`jobs`](crate::jobs)).
+//! This module generates no random numbers and reads no clock ([`Seeds`]), and resizes nothing
+//! ([`jobs`](crate::jobs)).
 //!
-//! Life of a disk's file
+//! Life cycle of a disk's file
 //! ```text
 //! create ──► .NAME.suimon-new ──► whole and durable ──► NAME ──► open ──► close
 //!                  │                                              ▲         │
@@ -12,11 +12,11 @@
 //! ```
 //!
 //! Invariants
-//! - A file under a disk's name is whole: what is being made has a name of its own until
-//!   it is durable.
-//! - Parents are looked for in the store only, opened for reading, and believed only if
-//!   they are the disks that the child names, unchanged.
-//! - A chain of parents is bounded ([`LAYERS_MAX`]) and has no file twice.
+//! - A file under a disk's name is complete: an image being created has another name until it is
+//!   durable.
+//! - Parents are searched in the store only, opened for reading, and accepted only if they are the
+//!   disks that the child references, unchanged.
+//! - A chain of parents is bounded ([`LAYERS_MAX`]) and contains no file twice.
 
 mod create;
 mod draft;
@@ -52,33 +52,34 @@ pub(crate) use unfinished::{unfinished_backup, unfinished_name};
 
 use suimon_ports::RedoRecords;
 
-/// What making and opening images needs of the host.
+/// Inputs from the host for the creation and opening of images.
 pub struct Seeds<'a> {
-    /// Draws 128 random bits that nobody has drawn before.
+    /// Generator of unique random values of 128 bits.
     pub random: &'a mut dyn FnMut() -> [u8; 16],
-    /// Now: seconds since 1970-01-01 UTC.
+    /// Current time in seconds since 1970-01-01 UTC.
     pub now_unix_s: u64,
-    /// Where changes of metadata are kept. Without, each write to new space waits for a commit.
+    /// Records of metadata changes. Without them, each write to newly allocated space waits for a
+    /// commit.
     pub records: Option<&'a dyn RedoRecords>,
-    /// What becomes of records that a killed process left of images that are opened.
+    /// Handling of records that a killed process left of images that are opened.
     pub left: LeftRecords,
 }
 
-/// What becomes of the record that a killed process left of an image.
+/// Handling of the record that a killed process left of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LeftRecords {
-    /// It is redone.
+    /// Changes of the record are repeated.
     #[default]
     Redo,
-    /// It is discarded: another host has had the image since.
+    /// The record is discarded, because another host has had the image since.
     Discard,
-    /// It is kept, and images are read as they are in their files. For opening images for reading
-    /// only.
+    /// The record is kept, and images are read as their files are. Only for images that are opened
+    /// for reading.
     Keep,
 }
 
 impl Seeds<'_> {
-    /// Returns seeds for reading images whose files must not be written, whatever records are left.
+    /// Returns seeds for reading images whose files must not be written, with any records kept.
     pub(crate) fn keeping_records(&mut self) -> Seeds<'_> {
         Seeds {
             random: &mut *self.random,
@@ -101,15 +102,15 @@ impl Seeds<'_> {
     }
 }
 
-/// Seconds from 1970-01-01 to 2000-01-01, from which VHD counts.
+/// Seconds from 1970-01-01 to 2000-01-01, the epoch of VHD.
 const VHD_EPOCH_UNIX_S: u64 = 946_684_800;
 
-/// A time as VHD has it.
+/// Converts Unix time to VHD time.
 pub(crate) fn vhd_time(unix_s: u64) -> u32 {
     u32::try_from(unix_s.saturating_sub(VHD_EPOCH_UNIX_S)).unwrap_or(u32::MAX)
 }
 
-/// A time of VHD as the system has it.
+/// Converts VHD time to Unix time.
 pub(crate) fn unix_time(vhd: u32) -> u64 {
     VHD_EPOCH_UNIX_S.saturating_add(vhd.into())
 }

@@ -1,4 +1,4 @@
-//! Opening a disk with its parents.
+//! Opening of a disk with its parents.
 
 use std::io;
 
@@ -13,40 +13,40 @@ use super::plan::{DiskFormat, DiskKind, DiskPlan};
 use super::redoing::recorded;
 use crate::disk::{DiskLayer, DiskSpec};
 
-/// Layers that a disk may have, its own image with them.
+/// Largest number of layers of a disk, including its own image.
 pub const LAYERS_MAX: usize = 64;
 
-/// Layers of a disk that is read to make it one of fewer.
+/// Largest number of layers of a disk that is read in order to reduce them.
 pub(crate) const LAYERS_READ_MAX: usize = 1024;
 
-/// A disk that is open.
+/// Open disk with its properties.
 pub struct OpenedDisk {
-    /// For the engine, which gives it back for [`close`].
+    /// Images for the engine, which returns them for [`close`].
     pub spec: DiskSpec,
-    /// Kind of the disk's own image. Of a raw file and a block device it is the planned one.
+    /// Kind of the disk's own image; for a raw file or block device, the planned kind.
     pub kind: DiskKind,
-    /// What a guest sees.
+    /// Size and sector sizes that a guest sees.
     pub shape: Shape,
-    /// Bytes that the disk's own file takes of the store; all of a block device.
+    /// Bytes that the disk's own file occupies on the store; the size of a block device.
     pub allocated_bytes: u64,
-    /// The files: its own, then the parent's, and so on. Empty for a block device.
+    /// Files of the disk: its own, its parent's, and so on. Empty for a block device.
     pub layers: Vec<FileName>,
-    /// Why changes of its metadata are not kept, so that each write to new space waits for
-    /// a commit.
+    /// Error because of which metadata changes are not recorded, so that each write to newly
+    /// allocated space waits for a commit.
     pub unrecorded: Option<io::Error>,
 }
 
-/// Opens a disk as a plan says, and locks its files. Nothing is made: if the disk's file is
-/// not there, the error says so ([`DiskError::is_missing`]). The size in the plan is not
-/// compared; whoever asked for another resizes.
+/// Opens a disk according to a plan, and locks its files. Creates no file: a missing file is an
+/// error ([`DiskError::is_missing`]). The size of the plan is not compared; the caller resizes the
+/// disk if necessary.
 ///
-/// An image that was not closed is repaired as its format has it. A VHDX image that is
-/// opened for writing is another one for its children from then on, as the specification
-/// has it.
+/// An image that was not closed is repaired as its format requires. Opening a VHDX image for
+/// writing changes its content identifier, as the specification requires, so that its children do
+/// not accept it any more.
 ///
 /// # Errors
-/// The plan is not possible, or is not what the image is; a file is missing, in use, or
-/// broken; a parent is missing, another one, or was changed. Nothing stays open.
+/// The plan is not possible or contradicts the image; a file is missing, in use, or damaged; a
+/// parent is missing, another disk, or was changed. No file remains open.
 pub fn open(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
@@ -55,7 +55,7 @@ pub fn open(
     open_up_to(files, plan, LAYERS_MAX, seeds)
 }
 
-/// Like [`open`], with another limit of layers.
+/// Opens a disk like [`open`], with another limit on the number of layers.
 pub(crate) fn open_up_to(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
@@ -91,11 +91,11 @@ pub(crate) fn open_up_to(
     Ok(OpenedDisk { spec, kind, shape, allocated_bytes, layers: names, unrecorded })
 }
 
-/// Closes a disk that the engine has given back, so that its file needs no repair. `label`
-/// names it in an error.
+/// Closes a disk that the engine has returned, so that its file needs no repair. `label` is its
+/// name in an error.
 ///
 /// # Errors
-/// The file could not be written. The image is as after a crash, which is as good.
+/// The file could not be written. The image is then repaired at the next opening, as after a crash.
 pub fn close(spec: DiskSpec, label: &str) -> Result<(), DiskError> {
     let Some(DiskLayer { image, file }) = spec.layers.into_iter().next() else { return Ok(()) };
     image.close(file.as_image_file()).map_err(|error| DiskError::new(label, error).or_full())
@@ -117,7 +117,7 @@ fn open_device(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, Di
     Ok(OpenedDisk { spec, kind, shape, allocated_bytes: len, layers: Vec::new(), unrecorded: None })
 }
 
-/// Opens the disk's own image as the plan says, and its parents for reading.
+/// Opens the disk's own image according to the plan, and its parents for reading.
 pub(crate) fn open_layers(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
@@ -134,7 +134,7 @@ pub(crate) fn open_layers(
     match opened {
         Ok(()) => Ok(layers),
         Err(error) => {
-            // It was not used. If it cannot be closed, it is as after a crash.
+            // The image was not used. If it cannot be closed, it is repaired at the next opening.
             if let Some(own) = layers.into_iter().next().filter(|_| !plan.is_read_only) {
                 let _ = own.close();
             }
@@ -143,7 +143,7 @@ pub(crate) fn open_layers(
     }
 }
 
-/// Whether the image is what the plan says.
+/// Checks that the image agrees with the plan.
 fn agree(plan: &DiskPlan, layers: &[OpenLayer]) -> Result<(), DiskError> {
     let Some(own) = layers.first() else { return Ok(()) };
     let differs = |field, planned: String, found: String| {
@@ -167,11 +167,12 @@ fn agree(plan: &DiskPlan, layers: &[OpenLayer]) -> Result<(), DiskError> {
     Ok(())
 }
 
-/// Returns the files of a disk's parents, nearest first, as far as they are found and are what their
-/// children name. Nothing is written. Each file is opened for reading and closed again.
+/// Returns the files of a disk's parents, nearest first, as far as they exist and are the disks
+/// that their children reference. Nothing is written. Each file is opened for reading and closed
+/// again.
 ///
 /// # Errors
-/// The disk's own file is missing, in use, or no image.
+/// The disk's own file is missing, in use, or not an image.
 pub fn parents(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
@@ -180,7 +181,7 @@ pub fn parents(
     let seeds = &mut seeds.keeping_records();
     let options = plan.layer_options(FileUse::Read);
     let mut layers = vec![OpenLayer::open(files, plan.named()?, options, seeds)?];
-    // What is missing or wrong farther up is an error of opening the disk, and not of this.
+    // Faults of parents are errors of opening the disk, and not of this function.
     let _ = add_parents(files, &mut layers, plan.parent.as_ref(), options, LAYERS_MAX, seeds);
     Ok(layers.into_iter().skip(1).map(|layer| layer.name).collect())
 }
@@ -229,9 +230,9 @@ fn add_parents(
     Ok(())
 }
 
-/// Opens the first candidate that is the child's parent. If there is none, the error is that of
-/// the first candidate whose file is there: another image at one place does not hide the parent
-/// at another.
+/// Opens the first candidate that is the child's parent. If there is none, returns the error of the
+/// first candidate whose file exists: another image under one name does not hide the parent under
+/// another.
 pub(crate) fn find_parent(
     files: &dyn StoreFiles,
     child: &OpenLayer,

@@ -1,5 +1,5 @@
-//! Disks are made whole or not at all, and parents are what the child names, or an error
-//! that says what they are instead.
+//! An image is created completely or not at all; a parent is the disk that the child references, or
+//! an error states the difference.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) fn name(name: &str) -> FileName {
     FileName::new(name).unwrap()
 }
 
-/// A plan that can be made.
+/// Returns a plan that is possible.
 pub(crate) fn plan(format: DiskFormat, kind: DiskKind, file: &str) -> DiskPlan {
     DiskPlan {
         format,
@@ -37,12 +37,12 @@ pub(crate) fn child(format: DiskFormat, file: &str, parent: &str) -> DiskPlan {
     DiskPlan { parent: Some(name(parent)), ..plan(format, DiskKind::Differencing, file) }
 }
 
-/// Runs with seeds that are numbers in order.
+/// Runs with consecutive numbers as seeds.
 pub(crate) fn seeded<T>(first: u128, run: impl FnOnce(&mut Seeds<'_>) -> T) -> T {
     recorded(first, None, run)
 }
 
-/// The same, with records of what changes.
+/// Runs with seeds and records of metadata changes.
 pub(crate) fn recorded<T>(
     first: u128,
     records: Option<&MemoryRecords>,
@@ -79,7 +79,7 @@ fn formats() -> Vec<DiskPlan> {
         .into()
 }
 
-/// What an error says is wrong, in one word.
+/// Returns the name of an error's fault.
 fn fault<T>(result: Result<T, DiskError>) -> String {
     let text = format!("{:?}", result.err().expect("an error").fault);
     let word = text.trim_start_matches("Store(");
@@ -230,12 +230,12 @@ fn an_image_that_is_not_as_planned_is_refused() {
             let sectors = DiskPlan { logical_sector: 4096, ..dynamic.clone() };
             assert_eq!(fault(opened(files.as_ref(), &sectors)), "Differs");
         }
-        // Whatever was refused is not held.
+        // A refused file is not locked.
         opened(files.as_ref(), &dynamic).unwrap();
     }
 }
 
-/// A store with `base`, `sub/mid` over it and `top` over that.
+/// Creates a store with `base`, its child `sub/mid`, and that image's child `top`.
 fn chain(format: DiskFormat) -> (MemoryStore, Arc<dyn StoreFiles>) {
     let (store, files) = store();
     made(&files, &plan(format, DiskKind::Dynamic, "base"), 1).unwrap();
@@ -253,7 +253,7 @@ fn a_chain_is_found_by_what_its_images_say() {
             let disk = opened(files.as_ref(), &plan).unwrap();
             assert_eq!(disk.layers, [name("top"), name("sub/mid"), name("base")]);
             assert_eq!(disk.shape.size, 3 * MB);
-            // Parents are shared, and nobody writes to them.
+            // Parents are opened for reading and shared.
             assert!(store.open(&name("base"), FileUse::Read, 1).is_ok());
             assert!(store.open(&name("base"), FileUse::Write, 1).is_err());
             close(disk.spec, "top").unwrap();
@@ -271,7 +271,7 @@ fn an_image_states_its_kind_where_the_plan_does_not() {
         let disk = opened(files.as_ref(), &plan).unwrap();
         assert_eq!(Some(disk.kind), kind);
         close(disk.spec, "disk").unwrap();
-        // A parent is contradicted by an image that has none.
+        // A planned parent contradicts an image without parent.
         let child = DiskPlan { parent: Some(name("other")), ..plan.clone() };
         let error = opened(files.as_ref(), &child).err().unwrap();
         assert!(matches!(&*error.fault, DiskFault::Differs { field: "parent", .. }), "{error}");
@@ -283,13 +283,13 @@ fn an_image_states_its_kind_where_the_plan_does_not() {
         let disk = opened(files.as_ref(), &top).unwrap();
         assert_eq!((disk.kind, disk.layers.len()), (DiskKind::Differencing, 3));
         close(disk.spec, "top").unwrap();
-        // What is named and contradicts the image is refused, and names the key.
+        // A planned value that contradicts the image is refused, with the name of the key.
         let dynamic = DiskPlan { kind: Some(DiskKind::Dynamic), ..top.clone() };
         let error = opened(files.as_ref(), &dynamic).err().unwrap().to_string();
         assert!(error.contains("kind is dynamic in the configuration and differencing"), "{error}");
         let base = DiskPlan { parent: Some(name("base")), ..top };
         assert!(opened(files.as_ref(), &base).is_err());
-        // A new file with a parent is a child.
+        // A new file with a parent is differencing.
         let new = DiskPlan { kind: None, ..child(format, "new", "base") };
         made(&files, &new, 500).unwrap();
         assert_eq!(opened(files.as_ref(), &new).unwrap().kind, DiskKind::Differencing);
@@ -305,16 +305,16 @@ fn a_moved_parent_is_found_beside_the_child() {
         let disk = opened(files.as_ref(), &top).unwrap();
         assert_eq!(disk.layers, [name("top"), name("sub/mid"), name("sub/base")]);
         close(disk.spec, "top").unwrap();
-        // Another image where it was does not hide it.
+        // Another image at the former name does not hide the parent.
         made(&files, &plan(format, DiskKind::Dynamic, "base"), 5000).unwrap();
         let disk = opened(files.as_ref(), &top).unwrap();
         assert_eq!(disk.layers.last(), Some(&name("sub/base")));
         close(disk.spec, "top").unwrap();
-        // It is told of where there is none that is the parent.
+        // The other image is reported if the parent exists under no name.
         files.remove(&name("sub/base")).unwrap();
         let error = opened(files.as_ref(), &top).err().unwrap();
         assert!(error.to_string().contains("but base is"), "{error}");
-        // A parent that is named is the only one that is tried.
+        // With a planned parent, no other name is tried.
         let (_, files) = chain(format);
         files.rename(&name("base"), &name("sub/base")).unwrap();
         let named = child(format, "sub/mid", "base");
@@ -335,7 +335,7 @@ fn a_parent_that_is_missing_changed_or_another_is_named() {
         let text = error.to_string();
         assert!(text.contains(r"the image records ..\base"), "{text}");
         assert!(text.contains("searched base, sub/base; put it there"), "{text}");
-        // The child is not held, and opens when its parent is back.
+        // The child is not locked, and opens when its parent is back.
         files.rename(&name("elsewhere"), &name("base")).unwrap();
         opened(files.as_ref(), &top).unwrap();
 
@@ -369,7 +369,7 @@ fn a_chain_that_comes_round_or_does_not_end_is_an_error() {
         files.rename(&name("sub/mid"), &name("sub/x")).unwrap();
         made(&files, &plan(format, DiskKind::Dynamic, "sub/base"), 1).unwrap();
         made(&files, &child(format, "sub/mid", "sub/base"), 100).unwrap();
-        // It calls its parent by the name that it now has itself.
+        // The image records a parent with the name that it has now itself.
         files.replace(&name("sub/mid"), &name("sub/base")).unwrap();
         let own = DiskPlan { parent: None, ..child(format, "sub/base", "sub/x") };
         assert_eq!(fault(opened(files.as_ref(), &own)), "ParentCycle");
@@ -381,7 +381,7 @@ fn a_chain_that_comes_round_or_does_not_end_is_an_error() {
         }
         let longest = LAYERS_MAX - 1;
         let last = |number: usize| child(format, &number.to_string(), &(number - 1).to_string());
-        // To write to a parent ends its children, so the child is first.
+        // Opening a parent for writing invalidates its children, so the child is opened first.
         assert_eq!(fault(opened(files.as_ref(), &last(LAYERS_MAX))), "TooManyLayers");
         let disk = opened(files.as_ref(), &last(longest)).unwrap();
         assert_eq!(disk.layers.len(), LAYERS_MAX);
@@ -395,7 +395,7 @@ fn paths_of_an_image_lead_nowhere_but_to_the_store() {
     let hostile = [r"..\..\etc\passwd", r"\etc\passwd", r"C:\p", "/etc/passwd", "a:b", r".."];
     let mut locators: Vec<_> =
         hostile.iter().map(|path| ParentLocator::WindowsRelative((*path).to_owned())).collect();
-    // The last part is the child's own name.
+    // The last component is the child's own name.
     locators.push(ParentLocator::WindowsAbsolute(r"C:\elsewhere\top".to_owned()));
     let parent = Parent { unique_id: [7; 16], modified: 0, name: "../x".to_owned(), locators };
     let image = NewVhd {
@@ -408,6 +408,6 @@ fn paths_of_an_image_lead_nowhere_but_to_the_store() {
     image.create(files.create(&name("top"), 512).unwrap().as_ref()).unwrap();
     let top = DiskPlan { parent: None, ..child(DiskFormat::Vhd, "top", "x") };
     let error = opened(files.as_ref(), &top).err().unwrap();
-    // Only last parts of paths are searched, in the child's directory.
+    // Only the last components of paths are searched, in the child's directory.
     assert!(error.to_string().contains("searched passwd, p, a:b, x;"), "{error}");
 }

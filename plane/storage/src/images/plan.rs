@@ -1,4 +1,4 @@
-//! What a disk is to be.
+//! Specification of a disk.
 
 use suimon_ports::{FileName, FileUse};
 use suimon_vhd::SIZE_MAX;
@@ -7,21 +7,21 @@ use suimon_vhdx::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DISK_BYTES_MAX};
 use super::error::{DiskError, DiskFault};
 use super::layer::LayerOptions;
 
-/// How a disk's bytes are kept.
+/// Format of a disk's image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFormat {
-    /// The file is the disk.
+    /// Raw file without metadata.
     Raw,
-    /// Virtual hard disk.
+    /// Virtual hard disk (VHD).
     Vhd,
-    /// Virtual hard disk, version 2.
+    /// Virtual hard disk, version 2 (VHDX).
     Vhdx,
-    /// The store, which is a block device, is the disk.
+    /// Block device of the store, used as the disk.
     PassThrough,
 }
 
 impl DiskFormat {
-    /// As a person writes it.
+    /// Returns the word for the format in configurations and messages.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -32,26 +32,26 @@ impl DiskFormat {
         }
     }
 
-    /// Returns true if images have metadata beside the content of the disk.
+    /// Returns true if images of the format have metadata.
     #[must_use]
     pub const fn has_metadata(self) -> bool {
         matches!(self, Self::Vhd | Self::Vhdx)
     }
 }
 
-/// When a disk's bytes take space.
+/// Allocation of a disk's space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskKind {
-    /// From the beginning.
+    /// Space is allocated on creation.
     Fixed,
-    /// When they are written. Of a raw file: it has holes.
+    /// Space is allocated when written. A raw file of this kind is sparse.
     Dynamic,
-    /// When they are written; what was not is in a parent.
+    /// Space is allocated when written; other content is in a parent.
     Differencing,
 }
 
 impl DiskKind {
-    /// As a person writes it.
+    /// Returns the word for the kind in configurations and messages.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -62,47 +62,45 @@ impl DiskKind {
     }
 }
 
-/// What a disk is to be. Which files there are is for the store to say.
+/// Specification of a disk, independent of the files that exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskPlan {
-    /// The format.
+    /// Format of the disk's image.
     pub format: DiskFormat,
-    /// Allocation kind. `None`: an existing image states its own; a new one is of
-    /// [`Self::new_kind`]. An existing image of another kind is refused. For a raw file the
-    /// kind only has a meaning when the file is made.
+    /// Allocation kind. `None`: an existing image determines its kind, and a new one has
+    /// [`Self::new_kind`]. An existing image of another kind is refused. For a raw file, the kind
+    /// matters only on creation.
     pub kind: Option<DiskKind>,
-    /// The image's file; `None` with [`DiskFormat::PassThrough`].
+    /// File of the image; `None` with [`DiskFormat::PassThrough`].
     pub file: Option<FileName>,
-    /// Bytes of the disk. Needed to make one, unless it has a parent, whose size it has
-    /// then. An image that is opened tells its own.
+    /// Size of the disk in bytes. Required for creation, except with a parent, whose size is the
+    /// default. Ignored on opening: the image determines its size.
     pub size: Option<u64>,
-    /// The parent's file, of a differencing image. `None`: the parent that the image records.
+    /// File of the parent of a differencing image. `None`: the parent that the image records.
     pub parent: Option<FileName>,
-    /// Nothing is written, and others may read the file meanwhile.
+    /// True if nothing is written, and others may read the file meanwhile.
     pub is_read_only: bool,
-    /// The smallest unit of a request: 512 or 4096 bytes. An image that is opened has to
-    /// have it.
+    /// Logical sector size: 512 or 4096 bytes. An existing image must have the same size.
     pub logical_sector: u32,
-    /// What the disk would rather have: 512 or 4096 bytes. A VHDX image that is opened
-    /// tells its own.
+    /// Physical sector size: 512 or 4096 bytes. An existing VHDX image determines its own.
     pub physical_sector: u32,
-    /// Bytes of a block, for an image that is made: of VHD 512 KiB to 2 MiB, of VHDX 1 MiB
-    /// to 256 MiB, a power of two. `None`: 2 MiB and 32 MiB, or as the parent has.
+    /// Block size in bytes for creation, a power of two: 512 KiB to 2 MiB for VHD, 1 MiB to 256 MiB
+    /// for VHDX. `None`: the parent's, or 2 MiB for VHD and 32 MiB for VHDX.
     pub block_bytes: Option<u64>,
 }
 
-/// Blocks of a VHD.
+/// Smallest and largest block size of a VHD in bytes.
 const VHD_BLOCKS: (u64, u64) = (512 << 10, 2 << 20);
 
 impl DiskPlan {
-    /// The disk for errors: its file, or what it is instead.
+    /// Returns the name of the disk for errors: its file, or the format without a file.
     #[must_use]
     pub fn label(&self) -> String {
         self.file.as_ref().map_or_else(|| self.format.word().to_owned(), |file| file.to_string())
     }
 
-    /// Returns the kind of an image that is made: the planned one; else differencing if a
-    /// parent is named, dynamic for VHD and VHDX, and fixed for others.
+    /// Returns the kind of a new image: the planned one; otherwise differencing if a parent is
+    /// named, dynamic for VHD and VHDX, and fixed for other formats.
     #[must_use]
     pub fn new_kind(&self) -> DiskKind {
         self.kind.unwrap_or(match self.format {
@@ -112,7 +110,7 @@ impl DiskPlan {
         })
     }
 
-    /// Returns true if the disk is an image that states its own kind.
+    /// Returns true if the disk is an image that records its kind.
     #[must_use]
     pub const fn has_image(&self) -> bool {
         self.format.has_metadata()
@@ -131,12 +129,12 @@ impl DiskPlan {
         self.error(DiskFault::Plan { field, value: value.to_string(), allowed })
     }
 
-    /// The image's file.
+    /// Returns the file of the image.
     pub(crate) fn named(&self) -> Result<&FileName, DiskError> {
         self.file.as_ref().ok_or_else(|| self.refuse("file", &"missing", "the name of a file"))
     }
 
-    /// All I/O on the files is aligned to so many bytes.
+    /// Returns the alignment of all I/O on the files, in bytes.
     pub(crate) const fn unit(&self) -> u32 {
         match self.format {
             DiskFormat::Vhd => 512,
@@ -144,16 +142,16 @@ impl DiskPlan {
         }
     }
 
-    /// How its file is opened.
+    /// Returns the options for opening the file.
     pub(crate) const fn layer_options(&self, used: FileUse) -> LayerOptions {
         let sectors = (self.logical_sector, self.physical_sector);
         LayerOptions { format: self.format, used, unit: self.unit(), sectors }
     }
 
-    /// Whether what it says goes together.
+    /// Checks the plan for contradictions.
     ///
     /// # Errors
-    /// The first thing that does not.
+    /// The first contradiction.
     pub fn check(&self) -> Result<(), DiskError> {
         let is_sector = |bytes: u32| bytes == 512 || bytes == 4096;
         if !is_sector(self.logical_sector) {
@@ -215,10 +213,10 @@ impl DiskPlan {
         Err(self.refuse("block_bytes", &block, allowed))
     }
 
-    /// Whether a disk of this format can have so many bytes.
+    /// Checks that a disk of this format can have `size` bytes.
     ///
     /// # Errors
-    /// It cannot.
+    /// The size is not possible.
     pub fn check_size(&self, size: u64) -> Result<(), DiskError> {
         if size == 0 || size % u64::from(self.logical_sector.max(1)) != 0 {
             return Err(self.refuse("size", &size, "a multiple of logical_sector, not 0"));
@@ -226,7 +224,7 @@ impl DiskPlan {
         let (max, allowed) = match self.format {
             DiskFormat::Vhd => (SIZE_MAX, "at most 2040 GiB with format vhd; use vhdx"),
             DiskFormat::Vhdx => (DISK_BYTES_MAX, "at most 64 TiB with format vhdx"),
-            // What a file's offset can tell.
+            // Largest file offset of the system.
             _ => (i64::MAX.unsigned_abs(), "less than 8 EiB"),
         };
         if size > max { Err(self.refuse("size", &size, allowed)) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! An image whose changes of metadata are kept where they outlive this process.
+//! Image whose metadata changes are recorded outside of this process.
 
 use std::collections::BTreeMap;
 
@@ -8,45 +8,47 @@ use suimon_image::{
 };
 use suimon_ports::RedoRecord;
 
-/// Bytes of metadata that a kept change counts as: with as many as a record has room for, a commit
-/// is long due.
+/// Bytes of metadata that a recorded change counts as. With as many changes as a record has room
+/// for, a commit is overdue.
 const BYTES_PER_CHANGE: u64 = 2048;
 
-/// Changes of metadata that a discard makes at most for each block: that of its entry.
+/// Largest number of metadata changes of a discard per block: that of the block's entry.
 const CHANGES_PER_DISCARD: u64 = 1;
 
-/// Blocks that are discarded at a time at most, so that their changes take little memory.
+/// Largest number of blocks discarded at a time, which bounds the memory for their changes.
 const DISCARDED_BLOCKS_MAX: u64 = 1 << 16;
 
-/// An image with its record. A write is answered when its changes are kept; a commit makes them
+/// Image with its record. A write completes when its changes are recorded; a commit makes them
 /// durable and empties the record.
 ///
-/// Nothing changes that cannot be kept: room is reserved before a write is placed. So the file is never
-/// ahead of the record, and what is redone takes nothing back that a commit has written.
+/// A change is made only if it can be recorded: room is reserved before a write is placed. The file
+/// is therefore never ahead of the record, and repeating recorded changes does not revert changes
+/// that a commit has written.
 ///
-/// A record that cannot be written is used no more: each write to new space waits for a commit, and the
-/// record is abandoned when the first of these begins.
+/// A record that cannot be written is not used any more: each write to newly allocated space waits
+/// for a commit, and the record is abandoned when the first of these commits begins.
 pub struct RecordedImage {
     image: Box<dyn Image>,
     record: Box<dyn RedoRecord>,
-    /// Whether a write to the record has failed.
+    /// True if a write to the record has failed.
     has_failed: bool,
-    /// Number of the first change that is kept.
+    /// Number of the first recorded change.
     first: u64,
-    /// Changes that are not kept because one request makes more than the record has room for. They
-    /// follow all that are kept.
+    /// Changes that are not recorded because one request makes more changes than the record has
+    /// room for. They follow all recorded changes.
     unkept: Vec<MetadataChange>,
-    /// Number of changes since the record failed that no commit has made durable. What they are is not
-    /// needed any more.
+    /// Number of changes since the record failed that no commit has made durable. Their contents
+    /// are not needed any more.
     unkept_after_failure: usize,
-    /// What the commit under way has taken on: changes before this number, and so many others.
+    /// Changes that the commit in flight includes: recorded ones up to this number, and a number of
+    /// others.
     committing: (u64, usize),
-    /// Changes that writes under way will make at most, by their ranges, and in all.
+    /// Reservations for changes of writes in flight by range, and the sum of the reservations.
     under_way: BTreeMap<(u64, u64), Reservation>,
     reserved: u64,
 }
 
-/// What writes to a range that are under way may need.
+/// Reservation for writes in flight to one range.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reservation {
     writes: u32,
@@ -54,8 +56,8 @@ struct Reservation {
 }
 
 impl RecordedImage {
-    /// Takes an image that was opened for writing and in which nothing has changed since, and its
-    /// record, which keeps nothing of it yet.
+    /// Creates a recorded image from an image that was opened for writing and not changed since,
+    /// and its empty record.
     #[must_use]
     pub fn new(mut image: Box<dyn Image>, record: Box<dyn RedoRecord>) -> Self {
         image.remember_changes();
@@ -73,7 +75,7 @@ impl RecordedImage {
         }
     }
 
-    /// Changes that can be kept and that no write under way will make.
+    /// Returns the number of changes that can be recorded and are not reserved.
     fn free(&self) -> u64 {
         if self.has_failed {
             return u64::MAX;
@@ -82,12 +84,13 @@ impl RecordedImage {
         self.record.room().saturating_sub(kept).saturating_sub(self.reserved)
     }
 
-    /// Whether the record has more room after a commit, or after what is under way.
+    /// Returns true if the record will have more room after a commit, or after the writes in
+    /// flight.
     fn can_have_more_room(&self) -> bool {
         self.free() < self.record.room()
     }
 
-    /// A write that was placed has ended.
+    /// Releases the reservation of a placed write that has ended.
     fn release(&mut self, range: ByteRange) {
         let key = (range.offset(), range.len());
         let Some(reservation) = self.under_way.get_mut(&key) else { return };
@@ -98,7 +101,7 @@ impl RecordedImage {
         }
     }
 
-    /// What the commit under way had taken on is in the file.
+    /// Removes the changes from the record that the commit in flight has written to the file.
     fn end_commit(&mut self) {
         let (before, others) = core::mem::take(&mut self.committing);
         match self.has_failed {
@@ -114,8 +117,9 @@ impl RecordedImage {
         self.keep();
     }
 
-    /// Before all changes are written to the file. Those that the record has and those that it has not
-    /// may concern the same metadata: if the record could not take all, none may be redone.
+    /// Records pending changes before all changes are written to the file. Recorded and unrecorded
+    /// changes may concern the same metadata: if not all could be recorded, none may be repeated,
+    /// and the record is abandoned.
     fn keep_or_abandon(&mut self) {
         self.keep();
         let has_kept = self.record.next() > self.first;
@@ -123,13 +127,13 @@ impl RecordedImage {
         debug_assert!(self.has_failed || !has_both, "room was reserved for all changes");
         if self.has_failed || has_both {
             self.give_up_record();
-            // If this fails too, and the process is killed during the commit, the record does not fit
-            // the image any more.
+            // If this fails, too, and the process is killed during the commit, the record does not
+            // fit the image any more.
             let _ = self.record.abandon();
         }
     }
 
-    /// Keeps what has changed.
+    /// Writes pending changes to the record.
     fn keep(&mut self) {
         self.image.take_changes(&mut self.unkept);
         if self.unkept.is_empty() {
@@ -139,7 +143,7 @@ impl RecordedImage {
             return self.give_up_record();
         }
         let file_len = self.image.opened().file_len;
-        // What is not kept waits for a commit, as without a record.
+        // A change that is not recorded waits for a commit, as without a record.
         match self.record.keep(&self.unkept, file_len) {
             Ok(true) => {
                 self.unkept.clear();
@@ -150,7 +154,7 @@ impl RecordedImage {
         }
     }
 
-    /// Keeps no changes any more: they are counted only.
+    /// Stops recording: changes are only counted from now on.
     fn give_up_record(&mut self) {
         self.has_failed = true;
         self.unkept_after_failure = self.unkept_after_failure.saturating_add(self.unkept.len());
@@ -186,8 +190,8 @@ impl Image for RecordedImage {
         }
         let located = self.image.place_write(range, extents)?;
         let key = (range.offset(), range.len());
-        // A write that makes no change counts beside others of the same range, which release when
-        // all have ended: nobody can say which one has.
+        // A write without changes counts together with others of the same range. The reservation is
+        // released when all have ended, because their ends cannot be distinguished.
         if located == Located::Ready && (changes > 0 || self.under_way.contains_key(&key)) {
             let reservation = self.under_way.entry(key).or_default();
             reservation.writes = reservation.writes.saturating_add(1);
@@ -218,11 +222,11 @@ impl Image for RecordedImage {
         let mut rest = range;
         while !rest.is_empty() {
             if block == 0 {
-                // Nothing can be freed: no metadata changes.
+                // No space can be freed, so no metadata changes.
                 return self.image.discard(range, kept);
             }
-            // As many blocks as there is room for. Those that were discarded before the commit
-            // change no more when the same is asked again.
+            // As many blocks as the record has room for. Blocks discarded before a commit are not
+            // changed again when the request is repeated.
             let blocks = (self.free() / CHANGES_PER_DISCARD).min(DISCARDED_BLOCKS_MAX);
             let blocks = if self.can_have_more_room() { blocks } else { blocks.max(1) };
             let end = (rest.offset() / block).saturating_add(blocks).saturating_mul(block);
@@ -263,7 +267,7 @@ impl Image for RecordedImage {
         self.committing = (self.record.next(), self.unkept.len() + self.unkept_after_failure);
         let commit = self.image.begin_commit();
         if commit.is_none() {
-            // All of it is in the file.
+            // All changes are in the file.
             self.end_commit();
         }
         commit
@@ -289,7 +293,7 @@ impl Image for RecordedImage {
         self.keep_or_abandon();
         let Self { image, mut record, .. } = *self;
         image.close(file)?;
-        // Either will do.
+        // One of these suffices.
         let _ = record.abandon();
         let _ = record.remove();
         Ok(())

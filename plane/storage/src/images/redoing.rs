@@ -1,5 +1,5 @@
-//! Records of images: what a killed process left is redone when an image is opened, and what
-//! changes from then on is kept.
+//! Records of images: repetition of changes that a killed process left, and recording of further
+//! changes.
 
 use suimon_image::{ImageError, ImageFault, Redo};
 use suimon_ports::{DiskFile, FileName, FileUse, RedoRecords, StoreFault, StoreFiles};
@@ -10,7 +10,7 @@ use super::recorded::RecordedImage;
 use super::{LeftRecords, Seeds};
 use crate::disk::DiskLayer;
 
-/// What a killed process left of an image.
+/// Changes that a killed process left of an image.
 pub(super) struct LeftRedo<'a> {
     records: &'a dyn RedoRecords,
     key: String,
@@ -18,7 +18,7 @@ pub(super) struct LeftRedo<'a> {
 }
 
 impl<'a> LeftRedo<'a> {
-    /// `None` if there is nothing to redo.
+    /// Loads the changes; `None` if there are none.
     pub(super) fn of(
         file: &dyn DiskFile,
         name: &FileName,
@@ -39,7 +39,8 @@ impl<'a> LeftRedo<'a> {
         Ok(redo.map(|redo| Self { records, key, redo }))
     }
 
-    /// Everything is in the file. If the record stayed, it would be redone over what is written next.
+    /// Discards the record after all its changes are in the file. A record that remained would be
+    /// repeated over later writes.
     pub(super) fn finish(self, name: &FileName) -> Result<(), DiskError> {
         self.records.discard(&self.key).map_err(|error| {
             let record = self.records.place(&self.key);
@@ -47,8 +48,8 @@ impl<'a> LeftRedo<'a> {
         })
     }
 
-    /// The image could not be opened. The record stays, and the next try may succeed, unless the image
-    /// does not fit the record.
+    /// Converts the error of opening the image. The record remains, and the next attempt may
+    /// succeed, unless the image does not fit the record.
     pub(super) fn failed(self, name: &FileName, error: ImageError) -> DiskError {
         if !matches!(error.fault, ImageFault::Changed { .. } | ImageFault::Overlap { .. }) {
             return DiskError::new(name, error).or_full();
@@ -58,8 +59,8 @@ impl<'a> LeftRedo<'a> {
     }
 }
 
-/// Keeps the changes of an image that was opened for writing from now on. Where that is not
-/// possible, the reason is returned with the image.
+/// Begins the recording of an image that was opened for writing. If that is not possible, returns
+/// the reason with the image.
 pub(super) fn recorded(layer: DiskLayer, seeds: &Seeds<'_>) -> (DiskLayer, Option<std::io::Error>) {
     if layer.image.linear_offset().is_some() {
         return (layer, None);
@@ -74,7 +75,7 @@ pub(super) fn recorded(layer: DiskLayer, seeds: &Seeds<'_>) -> (DiskLayer, Optio
     }
 }
 
-/// Removes what a killed process left of an image whose file is going to be removed.
+/// Removes the record that a killed process left of an image whose file is going to be removed.
 ///
 /// # Errors
 /// The file cannot be opened, or the record cannot be removed.
@@ -98,7 +99,7 @@ pub fn discard_left(
     })
 }
 
-/// Returns true if a killed process left something to redo of an image.
+/// Returns true if a killed process left changes of an image.
 pub(crate) fn has_left(
     file: &dyn DiskFile,
     name: &FileName,
@@ -107,7 +108,7 @@ pub(crate) fn has_left(
     Ok(LeftRedo::of(file, name, seeds)?.is_some())
 }
 
-/// Where the record of a file is.
+/// Returns the records, and the key of a file's record.
 fn place<'a>(file: &dyn DiskFile, seeds: &Seeds<'a>) -> Option<(&'a dyn RedoRecords, String)> {
     Some((seeds.records?, file.facts().id?.to_string()))
 }

@@ -1,19 +1,19 @@
-//! Images of which a change of metadata ([`inspect`](crate::inspect)) was begun and has not ended.
+//! Images with an incomplete metadata change ([`inspect`](crate::inspect)).
 
 use suimon_ports::{FileName, StoreFiles};
 
 use super::error::{DiskError, DiskFault};
 
-/// How names of backups of unfinished changes end.
+/// Suffix of the names of backups of incomplete changes.
 const ENDING: &str = ".backup-unfinished";
 
-/// Returns the name of the backup of an unfinished change of an image; `None` if the image's name
-/// leaves no room for it, so that no change was begun.
+/// Returns the name of the backup of an incomplete change of an image; `None` if the image's name
+/// is too long, so that no change can have begun.
 pub(crate) fn unfinished_name(image: &FileName) -> Option<FileName> {
     image.sibling(&format!("{}{ENDING}", image.last())).ok()
 }
 
-/// Returns the backup of an unfinished change of an image, if there is one.
+/// Returns the backup of an incomplete change of an image, if there is one.
 pub(crate) fn unfinished_backup(
     files: &dyn StoreFiles,
     image: &FileName,
@@ -26,8 +26,9 @@ pub(crate) fn unfinished_backup(
     }
 }
 
-/// Fails if a change of an image is unfinished. Such an image is not opened for writing: its metadata
-/// may be half old and half new, and the change could not be taken back after other writes.
+/// Fails if a change of an image is incomplete. Such an image is not opened for writing: its
+/// metadata may be partly old and partly new, and the change could not be reverted after other
+/// writes.
 pub(crate) fn refuse_unfinished(files: &dyn StoreFiles, image: &FileName) -> Result<(), DiskError> {
     match unfinished_backup(files, image)? {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! The former metadata of an image, in a file beside it.
+//! Backup of an image's former metadata in a file beside the image.
 //!
 //! ```text
 //! Suimon image backup 2
@@ -10,8 +10,9 @@
 //! for each range: its content before, then after
 //! ```
 //!
-//! Ranges are whole sectors, in order, and apart from each other. While the change is carried out,
-//! the backup is named as [`unfinished_name`] says; then [`Backup::finish`] gives it its own name.
+//! Ranges consist of whole sectors, are in ascending order, and do not touch. During the change,
+//! the backup has the name given by [`unfinished_name`]; [`Backup::finish`] gives it its final
+//! name.
 
 use core::fmt::Write as _;
 use std::sync::Arc;
@@ -25,16 +26,16 @@ use crate::images::{DiskError, DiskFault, Draft, unfinished_name};
 
 const TITLE: &str = "Suimon image backup 2";
 
-/// Bytes of a head: as many ranges as sectors may be written.
+/// Largest size of a head in bytes: as many ranges as sectors may be written.
 const HEAD_MAX: u64 = 16 << 20;
 
-/// Bytes of a head that are read at once.
+/// Bytes of a head that are read at a time.
 const HEAD_PIECE: u64 = 64 << 10;
 
-/// Backups of one image within a second.
+/// Largest number of backups of one image per second.
 const NAMES_MAX: u32 = 100;
 
-/// See the module. Contents stay in the file.
+/// Backup of a change. Its contents remain in the file.
 pub(super) struct Backup {
     pub(super) name: FileName,
     pub(super) head: Head,
@@ -42,10 +43,10 @@ pub(super) struct Backup {
     content_at: u64,
 }
 
-/// Takes a piece of a range: its offset in the image, and its content before and after.
+/// Receiver of a piece of a range: offset in the image, content before and after the change.
 type Take<'a> = dyn FnMut(u64, &[u8], &[u8]) -> Result<(), DiskError> + 'a;
 
-/// What a backup states of a change.
+/// Description of a change in its backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) lengths: Lengths,
@@ -61,14 +62,14 @@ impl Head {
             self.modified.unix_s, self.modified.ns
         );
         for range in &self.ranges {
-            // A string takes all that is written to it.
+            // Writing to a string never fails.
             let _ = writeln!(head, "range {} {}", range.offset(), range.len());
         }
         head.push('\n');
         head.into_bytes()
     }
 
-    /// `None` if it is no head, or states what no change does.
+    /// Decodes a head; `None` if the bytes are not a valid head.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut lines = core::str::from_utf8(bytes).ok()?.strip_suffix("\n\n")?.lines();
         if lines.next() != Some(TITLE) {
@@ -106,8 +107,8 @@ fn numbers<T: core::str::FromStr, const N: usize>(word: &str, line: &str) -> Opt
 }
 
 impl Backup {
-    /// Writes the backup of a planned change under the name of an unfinished one. It is durable when
-    /// this returns.
+    /// Writes the backup of a planned change under the name for an incomplete change, and makes it
+    /// durable.
     pub(super) fn write(
         target: ImageTarget<'_>,
         head: Head,
@@ -141,7 +142,7 @@ impl Backup {
         Ok(Self { name, head, file, content_at })
     }
 
-    /// Opens a backup.
+    /// Opens a backup and decodes its head.
     pub(super) fn open(target: ImageTarget<'_>, name: &FileName) -> Result<Self, DiskError> {
         let file = target.files.open(name, FileUse::Read, UNIT)?;
         let failed = |error| DiskError::new(target.show(name), in_file(error));
@@ -160,7 +161,7 @@ impl Backup {
         Ok(Self { name: name.clone(), head, file, content_at })
     }
 
-    /// Returns the backup of a change that was begun and not ended.
+    /// Returns the backup of an incomplete change, if there is one.
     pub(super) fn unfinished(target: ImageTarget<'_>) -> Result<Option<Self>, DiskError> {
         let Some(name) = unfinished_name(target.name) else { return Ok(None) };
         match Self::open(target, &name) {
@@ -170,7 +171,7 @@ impl Backup {
         }
     }
 
-    /// Calls `take` for each piece of a range with its content before and after.
+    /// Calls `take` for each piece of each range with its content before and after the change.
     pub(super) fn each(
         &self,
         target: ImageTarget<'_>,
@@ -193,7 +194,7 @@ impl Backup {
         Ok(())
     }
 
-    /// Copies the backup to the name of an unfinished change. It is durable when this returns.
+    /// Copies the backup to the name for an incomplete change, and makes the copy durable.
     pub(super) fn copy_as_unfinished(&self, target: ImageTarget<'_>) -> Result<(), DiskError> {
         let draft = Draft::new(target.files, &unfinished_of(target)?, UNIT)?;
         let failed = |error| DiskError::new(target.show(&self.name), in_file(error));
@@ -207,7 +208,7 @@ impl Backup {
         draft.publish()
     }
 
-    /// Names the backup of a change that has ended; returns that name.
+    /// Gives the backup of a completed change its final name, and returns that name.
     pub(super) fn finish(
         &self,
         target: ImageTarget<'_>,
@@ -218,7 +219,7 @@ impl Backup {
         Ok(name)
     }
 
-    /// Returns when the backup was written, or copied for being taken back.
+    /// Returns the time at which the backup was written, or copied for a reversal.
     pub(super) fn written(&self, target: ImageTarget<'_>) -> Result<FileTime, DiskError> {
         self.file
             .modified()
@@ -226,8 +227,8 @@ impl Backup {
     }
 }
 
-/// Reads up to the empty line that ends a head, and the file's length; `None` if there is none
-/// where it could be.
+/// Reads up to the empty line that ends a head. Returns the head and the file's length; `None`
+/// without a head.
 fn read_head(file: &dyn ImageFile) -> Result<Option<(Vec<u8>, u64)>, FileError> {
     let len = file.len()?;
     let mut head: Vec<u8> = Vec::new();
@@ -236,7 +237,7 @@ fn read_head(file: &dyn ImageFile) -> Result<Option<(Vec<u8>, u64)>, FileError> 
         let piece = (len - at as u64).min(HEAD_PIECE);
         head.resize(at + to_usize(piece), 0);
         file.read_at(at as u64, head.get_mut(at..).unwrap_or_default())?;
-        // Not all of another file is read.
+        // Another kind of file is not read completely.
         if !head.starts_with(TITLE.as_bytes()) {
             return Ok(None);
         }
@@ -250,7 +251,7 @@ fn read_head(file: &dyn ImageFile) -> Result<Option<(Vec<u8>, u64)>, FileError> 
     Ok(None)
 }
 
-/// The name of the backup of an unfinished change.
+/// Returns the name of the backup of an incomplete change.
 fn unfinished_of(target: ImageTarget<'_>) -> Result<FileName, DiskError> {
     unfinished_name(target.name).ok_or_else(|| no_room(target))
 }
@@ -261,7 +262,7 @@ fn no_room(target: ImageTarget<'_>) -> DiskError {
     DiskError::new(target.show(target.name), DiskFault::Plan { field: "file", value, allowed })
 }
 
-/// Returns a name beside the image that no file has.
+/// Returns an unused name beside the image.
 fn free_name(target: ImageTarget<'_>, now_unix_s: u64) -> Result<FileName, DiskError> {
     let mut nth = 1;
     loop {
@@ -279,18 +280,18 @@ fn free_name(target: ImageTarget<'_>, now_unix_s: u64) -> Result<FileName, DiskE
     }
 }
 
-/// The error of a backup that does not fit.
+/// Creates the error for a backup that does not fit the image.
 pub(super) fn refused(target: ImageTarget<'_>, backup: &FileName, why: String) -> DiskError {
     let backup = target.show(backup);
     DiskError::new(target.show(target.name), DiskFault::BackupRefused { backup, why })
 }
 
-/// The error of a file as a whole.
+/// Creates an error of a file as a whole.
 pub(super) fn in_file(error: FileError) -> ImageError {
     ImageError::new("file", 0, error)
 }
 
-/// The same of an error of the system.
+/// Creates an error of a file as a whole from a system error.
 pub(super) fn error_of(error: std::io::Error) -> ImageError {
     in_file(error.into())
 }

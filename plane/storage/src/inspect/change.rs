@@ -16,18 +16,18 @@ use crate::images::{
     relative_path, verify,
 };
 
-/// Bytes at the beginning of a VHDX in which no payload can be.
+/// Bytes at the beginning of a VHDX file that never contain payload.
 const VHDX_HEADER_SECTION: u64 = 1 << 20;
 
-/// Carries out a change of a file and names its steps.
+/// Function that performs a change on a file and returns the actions in words.
 type Run<'a> = dyn FnMut(&dyn ImageFile) -> Result<Vec<String>, ImageError> + 'a;
 
-/// Repairs metadata of which there is a copy, replays the log of an image that was not closed, and
-/// gives back unreferenced space at the end of the file. With `dry_run` nothing is written.
+/// Repairs metadata that has a copy, replays the log of an image that was not closed, and releases
+/// unreferenced space at the end of the file. With `dry_run`, nothing is written.
 ///
 /// # Errors
-/// The file is missing, locked, raw or of unconfirmed format; no copy is left of something without
-/// which nothing can be read; or the file or the backup cannot be written.
+/// The file is missing, locked, raw or of unconfirmed format; essential metadata has no intact
+/// copy; or the file or the backup cannot be written.
 pub fn repair(
     target: ImageTarget<'_>,
     dry_run: bool,
@@ -75,11 +75,11 @@ fn vhdx_action(repair: suimon_vhdx::Repair) -> String {
     }
 }
 
-/// Redoes acknowledged writes that a killed process left of an image, before it is changed.
+/// Repeats acknowledged writes that a killed process left of an image, before the image is changed.
 ///
 /// # Errors
-/// The image is in use, or cannot be opened so that they can be redone. With `dry_run` there are
-/// such writes: nothing is written.
+/// The image is in use, or cannot be opened for the repetition. With `dry_run`, there are such
+/// writes: nothing is written.
 pub fn redo_left(
     target: ImageTarget<'_>,
     dry_run: bool,
@@ -99,12 +99,12 @@ pub fn redo_left(
     Err(DiskError::new(target.show(target.name), ImageError::new("file", 0, fault)))
 }
 
-/// Records `parent` as the place of a differencing image's parent. It has to be the parent that the
-/// image was made over, unchanged. With `dry_run` nothing is written.
+/// Records `parent` as the location of a differencing image's parent. `parent` must be the parent
+/// for which the image was created, unchanged. With `dry_run`, nothing is written.
 ///
 /// # Errors
-/// The image is not differencing, or has to be repaired first; `parent` is missing, or another
-/// image; or as [`repair`].
+/// The image is not differencing, or must be repaired first; `parent` is missing, or another image;
+/// or an error of [`repair`].
 pub fn relink(
     target: ImageTarget<'_>,
     parent: &FileName,
@@ -158,7 +158,7 @@ pub fn relink(
     Ok(changes)
 }
 
-/// The format of an image that has metadata.
+/// Returns the format of an image that has metadata.
 pub(super) fn changeable(target: ImageTarget<'_>) -> Result<DiskFormat, DiskError> {
     let format = target.write_format()?;
     if format.has_metadata() {
@@ -203,13 +203,13 @@ fn change(
     }
     keep_time(target, file.as_ref(), modified)?;
     let backup = Backup::write(target, Head { lengths, modified, ranges }, &planned)?;
-    // Its memory is not needed any more.
+    // The memory of the plan is not needed any more.
     drop(planned);
     let least = lengths.before.min(lengths.after);
     let ranges = &backup.head.ranges;
     let guarded = GuardedFile::new(file.as_image_file(), ranges, least..=lengths.largest);
     let done = run(&guarded).and_then(|_| guarded.flush().map_err(in_file)).map_err(failed);
-    // Children of a VHD know it by the time of its last change, and its content is the same.
+    // Children of a VHD identify it by the time of its last change, and its content is unchanged.
     let named = done
         .and_then(|()| keep_time(target, file.as_ref(), modified))
         .and_then(|()| backup.finish(target, now_unix_s))
@@ -219,7 +219,7 @@ fn change(
     Ok(changes)
 }
 
-/// Takes a change that failed back. If that fails too, the error names what to do.
+/// Reverts a failed change. If that fails, too, the error states what to do.
 fn after_failure(
     target: ImageTarget<'_>,
     file: &dyn DiskFile,
@@ -232,8 +232,8 @@ fn after_failure(
     }
 }
 
-/// Sets when a file was last changed, through the open file. Before a change it shows that this is
-/// possible.
+/// Sets the modification time of a file through the open file. Called before a change to verify
+/// that this is possible.
 pub(super) fn keep_time(
     target: ImageTarget<'_>,
     file: &dyn DiskFile,
@@ -251,9 +251,9 @@ pub(super) fn keep_time(
     })
 }
 
-/// Fails if a planned change would write payload of the image in one of its `states`, before, between
-/// or after the change. Where that cannot be told because the rest is damaged in all of them, only
-/// headers and footers may be written. `len` is the length before the change, in bytes.
+/// Fails if a planned change would write payload of the image in one of its `states`: before,
+/// between or after the change. If payload is not known because the image is damaged in all states,
+/// only headers and footers may be written. `len` is the length before the change, in bytes.
 pub(super) fn refuse_payload(
     states: &[&dyn ImageFile],
     format: DiskFormat,
@@ -280,8 +280,8 @@ pub(super) fn refuse_payload(
     }
 }
 
-/// Calls `take` for each range of payload. Returns false if the image is damaged so that payload is
-/// not known.
+/// Calls `take` for each range of payload. Returns false if payload is not known because the image
+/// is damaged.
 pub(super) fn each_payload(
     file: &dyn ImageFile,
     format: DiskFormat,
@@ -304,7 +304,7 @@ fn payload_error(offset: u64) -> ImageError {
     ImageError::new("payload", offset, ImageFault::Unsupported { what })
 }
 
-/// Returns the sectors whose content differs, joined.
+/// Returns the sectors whose content differs, merged to ranges.
 fn changed(planned: &PlannedFile<'_>, ranges: &[ByteRange]) -> Result<Vec<ImageChange>, FileError> {
     let mut all = Ranges::default();
     let (mut before, mut after) = (Vec::new(), Vec::new());

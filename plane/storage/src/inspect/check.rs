@@ -1,4 +1,4 @@
-//! Whether an image file is sound.
+//! Integrity check of an image file.
 
 use suimon_contract::{ImageCheck, ImageFinding, ImageSeverity, ImageVerdict};
 use suimon_image::ImageFile;
@@ -8,14 +8,14 @@ use suimon_vhd::{Severity, SizeRule};
 use super::{ImageTarget, UNIT, contract_format};
 use crate::images::{DiskError, DiskFault, DiskFormat, unfinished_backup};
 
-/// Findings that a report lists; more are counted.
+/// Largest number of findings in a report; further ones are counted.
 const FINDINGS_MAX: usize = 1000;
 
-/// Compares all metadata of an image. Nothing is written, and payload is not read, but for
-/// sectors of a dynamic VHD that must be zeros.
+/// Checks the consistency of all metadata of an image. Nothing is written. Payload is not read,
+/// except for sectors of a dynamic VHD that must be zeros.
 ///
 /// # Errors
-/// The file is missing, locked, or cannot be read. A damaged image is a report.
+/// The file is missing, locked, or cannot be read. Damage of the image is part of the report.
 pub fn check(target: ImageTarget<'_>) -> Result<ImageCheck, DiskError> {
     let format = target.read_format()?;
     let file = target.files.open(target.name, FileUse::Read, UNIT)?;
@@ -28,7 +28,7 @@ pub fn check(target: ImageTarget<'_>) -> Result<ImageCheck, DiskError> {
     Ok(check)
 }
 
-/// The same of an opened file.
+/// Checks the metadata of an opened file.
 pub(super) fn check_file(file: &dyn ImageFile, format: DiskFormat, label: String) -> ImageCheck {
     let mut check = ImageCheck {
         file: label,
@@ -81,7 +81,7 @@ fn check_vhd(file: &dyn ImageFile, check: &mut ImageCheck) {
         };
         add(check, severity, finding.error.to_string());
     }
-    // What is left off is not told apart.
+    // Omitted findings are not classified and count as errors.
     check.errors += report.findings_left_off;
     check.findings_left_off += report.findings_left_off;
     check.leaked_bytes = report.tail_bytes;
@@ -104,7 +104,7 @@ fn check_vhdx(file: &dyn ImageFile, check: &mut ImageCheck) {
         );
         add(check, ImageSeverity::Note, text);
     }
-    // An image that is not closed keeps room at its end.
+    // An image that was not closed keeps reserved space at its end.
     check.leaked_bytes = if report.is_dirty { 0 } else { report.tail_bytes };
     check.unused_bytes = report.unused_bytes.saturating_sub(report.tail_bytes);
 }

@@ -1,4 +1,4 @@
-//! What an image file is.
+//! Properties of an image file.
 
 use suimon_contract::{ImageInfo, ImageParent};
 use suimon_ports::FileUse;
@@ -9,11 +9,11 @@ use crate::images::{
     recorded_paths,
 };
 
-/// Reads what an image states of itself, and finds its parent. Nothing is written: acknowledged
-/// writes that a killed daemon left of the parent stay in their record.
+/// Reads the properties of an image, and searches its parent. Nothing is written: acknowledged
+/// writes that a killed daemon left of the parent remain in their record.
 ///
 /// # Errors
-/// The file is missing, locked, no image of the format, or damaged so that it cannot be opened.
+/// The file is missing, locked, not of the format, or damaged so that it cannot be opened.
 pub fn info(target: ImageTarget<'_>, seeds: &mut Seeds<'_>) -> Result<ImageInfo, DiskError> {
     let format = target.read_format()?;
     let options = target.options(format, FileUse::Read);

@@ -1,25 +1,24 @@
-//! Image files that no disk serves: what they are, whether they are sound, repairs of their
-//! metadata, and the record of their parent.
+//! Image files that no disk serves: properties, checks, metadata repairs, and the record of the
+//! parent.
 //!
-//! What it does not do: it follows no names out of the store it is given, and never writes
-//! payload. Redo records of a killed daemon are the caller's: an image that has one is redone
-//! before it is changed.
+//! The module opens no files outside of the given store, and never writes payload. Redo records of
+//! a killed daemon must be applied by the caller before the image is changed.
 //!
-//! Life of a change
+//! Life cycle of a change
 //! ```text
 //! plan in memory ──► metadata only? ──► backup, durable ──► the same on the file ──► check
 //!       └── dry run ends here
 //! ```
 //!
 //! Invariants
-//! - A change is computed in memory first ([`planned_file`]); the file is written only in the
-//!   sectors that the plan has touched, none of which holds payload.
+//! - A change is computed in memory first ([`planned_file`]). Only the sectors touched by the plan
+//!   are written, and none of them contains payload.
 //! - The former content of these sectors is durable in a backup before the first of them is
-//!   written. Until the change has ended, the backup's name states that it is unfinished: then the
-//!   image is not opened for writing, and the next change takes the unfinished one back.
-//! - The time of a file's last change stays as it was before a change, and is set through the
-//!   locked file.
-//! - A file that is locked by another program is not opened.
+//!   written. The backup's name marks the change as incomplete until it has ended. Meanwhile the
+//!   image is not opened for writing, and the next change reverts the incomplete one.
+//! - The modification time of the file is preserved by a change, and is set through the locked
+//!   file.
+//! - A file that another program has locked is not opened.
 
 mod backup;
 mod change;
@@ -44,22 +43,22 @@ pub use undo::undo;
 
 use crate::images::{DiskError, DiskFault, DiskFormat, LayerOptions};
 
-/// All I/O goes through the page cache.
+/// Alignment of I/O in bytes; all I/O uses the page cache.
 const UNIT: u32 = 1;
 
-/// Sectors of a raw file, which states none.
+/// Logical and physical sector sizes of a raw file, which records none.
 const RAW_SECTORS: (u32, u32) = (512, 512);
 
-/// An image file of a store.
+/// Image file of a store.
 #[derive(Clone, Copy)]
 pub struct ImageTarget<'a> {
-    /// The store.
+    /// Store that contains the file.
     pub files: &'a Arc<dyn StoreFiles>,
-    /// The file's name in it.
+    /// Name of the file in the store.
     pub name: &'a FileName,
     /// Image format; detected if `None`.
     pub format: Option<DiskFormat>,
-    /// What precedes names of the store in reports: `/` where the store is the host's root.
+    /// Prefix of names in reports: `/` if the store is the host's root directory.
     pub prefix: &'static str,
 }
 
@@ -72,13 +71,13 @@ impl ImageTarget<'_> {
         LayerOptions { format, used, unit: UNIT, sectors: RAW_SECTORS }
     }
 
-    /// The given format, or the detected one.
+    /// Returns the given format, or the detected one.
     fn read_format(&self) -> Result<DiskFormat, DiskError> {
         self.format.map_or_else(|| self.detect(), Ok)
     }
 
-    /// The format for a change. A detected format counts only if the name's ending agrees: the
-    /// first sector of a raw disk is the guest's, which can write anything there.
+    /// Returns the format for a change. A detected format is accepted only if the name's suffix
+    /// agrees: the first sector of a raw disk is under the guest's control.
     fn write_format(&self) -> Result<DiskFormat, DiskError> {
         if let Some(format) = self.format {
             return Ok(format);
@@ -95,7 +94,7 @@ impl ImageTarget<'_> {
         ))
     }
 
-    /// Detects the format by the file's signatures; by the name's ending if they are damaged.
+    /// Detects the format by the file's signatures, or by the name's suffix if they are damaged.
     fn detect(&self) -> Result<DiskFormat, DiskError> {
         let file = self.files.open(self.name, FileUse::Read, UNIT)?;
         let failed =
@@ -121,7 +120,7 @@ impl ImageTarget<'_> {
     }
 }
 
-/// Returns the format that a name's ending states.
+/// Returns the format that a name's suffix indicates.
 fn by_ending(name: &FileName) -> DiskFormat {
     let ending = name.last().rsplit_once('.').map_or("", |(_, ending)| ending);
     match ending.to_ascii_lowercase().as_str() {
@@ -131,7 +130,7 @@ fn by_ending(name: &FileName) -> DiskFormat {
     }
 }
 
-/// Returns the contract's word for a format.
+/// Converts a format to that of the contract.
 const fn contract_format(format: DiskFormat) -> suimon_contract::DiskFormat {
     match format {
         DiskFormat::Raw => suimon_contract::DiskFormat::Raw,

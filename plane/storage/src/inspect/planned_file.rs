@@ -1,4 +1,4 @@
-//! Changes of a file that are computed in memory, and a file on which nothing else can be done.
+//! File whose changes stay in memory, and a file that permits only planned changes.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,18 +6,19 @@ use std::io;
 
 use suimon_image::{ByteRange, FileError, ImageFile};
 
-/// Unit in which changes are recorded and backed up, in bytes.
+/// Unit of recording and backup of changes, in bytes.
 pub(super) const SECTOR: u64 = 512;
 
-/// Sectors that a plan may write: 128 MiB, twice the longest log that is replayed.
+/// Largest number of sectors that a plan may write: 128 MiB, twice the longest log that is
+/// replayed.
 pub(super) const SECTORS_MAX: u64 = 1 << 18;
 
-/// Bytes that are compared or copied at once; a multiple of [`SECTOR`].
+/// Bytes that are compared or copied at a time; a multiple of [`SECTOR`].
 const PIECE: u64 = 1 << 20;
 
 type Sector = [u8; SECTOR as usize];
 
-/// A file whose changes stay in memory.
+/// File whose changes stay in memory.
 pub(super) struct PlannedFile<'a> {
     base: &'a dyn ImageFile,
     base_len: u64,
@@ -26,11 +27,11 @@ pub(super) struct PlannedFile<'a> {
 
 struct State {
     len: u64,
-    /// What lies behind this is not the base's any more.
+    /// Offset from which on the content of the base file does not apply any more.
     base_end: u64,
     /// Written sectors within the length, by their offsets.
     sectors: BTreeMap<u64, Box<Sector>>,
-    /// Offsets of all sectors that were ever written, also if they were cut off later.
+    /// Offsets of all sectors that were ever written, also if they were truncated later.
     written: BTreeSet<u64>,
     least: u64,
     largest: u64,
@@ -41,7 +42,7 @@ struct State {
 pub(super) struct Lengths {
     pub(super) before: u64,
     pub(super) after: u64,
-    /// The largest one in between.
+    /// Largest length during the change.
     pub(super) largest: u64,
 }
 
@@ -62,7 +63,8 @@ impl<'a> PlannedFile<'a> {
     /// Returns the lengths of the file in the course of the plan.
     ///
     /// # Errors
-    /// The plan cuts the file and makes it longer again: what it cuts would not be backed up.
+    /// The plan truncates the file and extends it again: the truncated content would not be backed
+    /// up.
     pub(super) fn lengths(&self) -> Result<Lengths, FileError> {
         let state = self.state.borrow();
         if state.least < state.len.min(self.base_len) {
@@ -73,8 +75,8 @@ impl<'a> PlannedFile<'a> {
     }
 
     /// Returns the sectors that the plan writes, whether their content differs or not, in order and
-    /// joined; and the last sector of a file that becomes shorter, which may be a footer. What is
-    /// cut off before it is unreferenced.
+    /// merged to ranges. The last sector of a file that becomes shorter is included, because it may
+    /// be a footer. Other truncated content is unreferenced.
     pub(super) fn ranges(&self) -> Vec<ByteRange> {
         let state = self.state.borrow();
         let is_cut = state.len < self.base_len;
@@ -92,12 +94,12 @@ impl<'a> PlannedFile<'a> {
         ranges.joined
     }
 
-    /// Reads what the file had; zeros behind its end.
+    /// Reads the content before the plan; zeros beyond the end.
     pub(super) fn read_before(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
         read_padded(self.base, self.base_len, offset, bytes)
     }
 
-    /// Reads what the plan leaves; zeros behind the end.
+    /// Reads the content after the plan; zeros beyond the end.
     pub(super) fn read_after(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
         read_padded(self, self.state.borrow().len, offset, bytes)
     }
@@ -203,14 +205,14 @@ impl ImageFile for PlannedFile<'_> {
     }
 }
 
-/// Sectors that are joined to ranges.
+/// Sectors merged to ranges.
 #[derive(Default)]
 pub(super) struct Ranges {
     pub(super) joined: Vec<ByteRange>,
 }
 
 impl Ranges {
-    /// Adds a sector behind the ones that were added.
+    /// Adds a sector after those added before.
     pub(super) fn add(&mut self, offset: u64) {
         let last = self.joined.last().copied().filter(|last| last.end() >= offset);
         let range = match last {
@@ -234,10 +236,10 @@ pub(super) fn pieces(range: ByteRange) -> impl Iterator<Item = ByteRange> {
     })
 }
 
-/// A file that can only be written where a plan has written.
+/// File that permits writes only where a plan has written.
 pub(super) struct GuardedFile<'a> {
     file: &'a dyn ImageFile,
-    /// In order and apart from each other.
+    /// Permitted ranges, in ascending order and not touching.
     allowed: &'a [ByteRange],
     lengths: core::ops::RangeInclusive<u64>,
 }
@@ -285,7 +287,7 @@ impl ImageFile for GuardedFile<'_> {
     }
 
     fn zero(&self, offset: u64, len: u64) -> Result<(), FileError> {
-        // As files do, which have nothing to zero behind their end.
+        // As for files, which have nothing to zero beyond their end.
         self.check(offset, offset.saturating_add(len).min(self.file.len()?))?;
         self.file.zero(offset, len)
     }
@@ -295,7 +297,7 @@ impl ImageFile for GuardedFile<'_> {
     }
 }
 
-/// Reads what the file has before `end`, and zeros behind it.
+/// Reads the content of a file before `end`, and zeros beyond it.
 pub(super) fn read_padded(
     file: &dyn ImageFile,
     end: u64,
@@ -318,7 +320,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes behind the end, cuts some of it off, and zeroes more than there is.
+    /// Writes beyond the end, truncates some of it, and zeroes beyond the end.
     fn plan(file: &dyn ImageFile) {
         file.write_at(3 * SECTOR + 10, &[1; 20]).unwrap();
         file.write_at(9 * SECTOR, &[2; SECTOR as usize]).unwrap();

@@ -1,4 +1,4 @@
-//! Damage is found, repaired from copies without touching payload, and can be taken back.
+//! Damage is detected, repaired from copies without touching payload, and can be reverted.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ pub(super) struct Bench {
     pub(super) files: Arc<dyn StoreFiles>,
 }
 
-/// What is overwritten of a file: from where (from the end if negative), and how much.
+/// Overwritten part of a file: offset (from the end if negative) and length.
 pub(super) type Damage = (i64, usize);
 
 impl Bench {
-    /// A dynamic image whose name has the format's ending, with payload in its second megabyte.
+    /// Creates a dynamic image with the format's suffix and payload in its second megabyte.
     pub(super) fn new(format: DiskFormat) -> (Self, FileName) {
         let store = MemoryStore::default();
         store.set_time(NOW);
@@ -70,7 +70,7 @@ impl Bench {
         seeded(700, |seeds| repair(self.target(name), dry_run, seeds)).unwrap()
     }
 
-    /// The payload is as it was written.
+    /// Asserts that the payload is unchanged.
     pub(super) fn reads(&self, name: &FileName) {
         let format = self.target(name).read_format().unwrap();
         let plan = DiskPlan {
@@ -146,7 +146,7 @@ fn damage_with_a_copy_is_repaired_backed_up_and_can_be_taken_back() {
         let back = undo(bench.target(&file), &backup, false).unwrap();
         assert_eq!(back.check.verdict, ImageVerdict::Damaged);
         assert_eq!(bench.bytes(&file), damaged, "{damage:?}");
-        // What was written to since is not taken back.
+        // A change is not reverted after the image was written to.
         bench.damage(&file, (damage.0, 1));
         assert!(undo(bench.target(&file), &backup, false).is_err());
     }
@@ -204,7 +204,7 @@ fn an_image_that_was_not_closed_is_dirty_until_it_is_repaired() {
     let (bench, file) = Bench::new(DiskFormat::Vhdx);
     let writing = plan(DiskFormat::Vhdx, DiskKind::Dynamic, file.as_str());
     let opened = seeded(70, |seeds| open(bench.files.as_ref(), &writing, seeds)).unwrap();
-    // While it is in use, it is refused.
+    // A file in use is refused.
     let error = check(bench.target(&file)).unwrap_err();
     assert!(matches!(*error.fault, DiskFault::Store(StoreFault::InUse { .. })), "{error}");
     drop(opened);
@@ -239,14 +239,14 @@ fn a_parent_is_recorded_at_its_new_place() {
         let before = bench.bytes(&top);
         let planned = link(true, &moved).unwrap();
         assert_eq!(bench.bytes(&top), before);
-        // Another disk is not its parent.
+        // Another disk is refused as the parent.
         let other = name(&format!("other.{}", format.word()));
         let stranger = plan(format, DiskKind::Dynamic, other.as_str());
         seeded(5000, |seeds| create(&bench.files, &stranger, seeds)).unwrap();
         assert!(link(false, &other).is_err());
         assert!(link(false, &name("nothing")).is_err());
         assert_eq!(bench.bytes(&top), before);
-        // Several times, so that room for the record is used again.
+        // Repeated, so that the space of the record is reused.
         for _ in 0..3 {
             let done = link(false, &moved).unwrap();
             assert_eq!(done.actions.len(), planned.actions.len());
@@ -260,7 +260,7 @@ fn a_parent_is_recorded_at_its_new_place() {
         let opened = seeded(60, |seeds| open(bench.files.as_ref(), &plan, seeds)).unwrap();
         assert_eq!(opened.layers, [top.clone(), moved.clone()]);
         close(opened.spec, "top").unwrap();
-        // An image without a parent has none to record.
+        // An image without parent is refused.
         let none = seeded(900, |seeds| relink(bench.target(&moved), &other, false, seeds));
         assert!(none.unwrap_err().to_string().contains("others have no parent"));
     }

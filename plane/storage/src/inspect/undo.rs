@@ -1,4 +1,4 @@
-//! Changes of metadata that are taken back, whether they have ended or not.
+//! Reversal of metadata changes, complete and incomplete.
 
 use suimon_contract::ImageChanges;
 use suimon_image::{ImageError, ImageFile};
@@ -11,16 +11,16 @@ use super::planned_file::{GuardedFile, PlannedFile, SECTOR, read_padded};
 use super::{ImageTarget, UNIT};
 use crate::images::{DiskError, DiskFault, DiskFormat, unfinished_name};
 
-/// How long carrying a change out takes at most, in seconds. An image that was written to later than
-/// this after the backup of an unfinished change was written by another program.
+/// Longest duration of a change in seconds. An image modified later than this after the backup of
+/// an incomplete change was modified by another program.
 const CARRIED_OUT_S: i64 = 600;
 
-/// Takes a repair or relink back: writes what a backup has, if the image is still what that change
-/// left. With `dry_run` nothing is written, and the report is of the image as it would be.
+/// Reverts a repair or relink: writes the content of a backup if the image is still as that change
+/// left it. With `dry_run`, nothing is written, and the report describes the resulting image.
 ///
 /// # Errors
-/// The image is raw or of unconfirmed format; a file is missing or locked; `backup` is no backup; the
-/// image was changed since; or payload would be written or cut off.
+/// The image is raw or of unconfirmed format; a file is missing or locked; `backup` is not a
+/// backup; the image was changed since; or payload would be written or truncated.
 pub fn undo(
     target: ImageTarget<'_>,
     backup: &FileName,
@@ -38,12 +38,12 @@ pub fn undo(
     take_back(target, format, &kept, is_unfinished, dry_run)
 }
 
-/// Takes back a change that was begun and not ended, before another. Returns what was done, if
-/// anything.
+/// Reverts an incomplete change before another change. Returns the action in words, if there was
+/// one.
 ///
 /// # Errors
-/// The image was changed since, or cannot be written. With `dry_run` there is such a change: nothing
-/// is written.
+/// The image was changed since, or cannot be written. With `dry_run`, there is such a change:
+/// nothing is written.
 pub(super) fn take_back_unfinished(
     target: ImageTarget<'_>,
     format: DiskFormat,
@@ -101,14 +101,15 @@ fn take_back(
     })
 }
 
-/// The error of a change that was begun, failed, and was not taken back.
+/// Creates the error for a change that failed and was not reverted.
 pub(super) fn unfinished_error(target: ImageTarget<'_>, error: DiskError) -> DiskError {
     let backup = unfinished_name(target.name).map_or_else(String::new, |name| target.show(&name));
     let fault = DiskFault::ChangeFailed { backup, error: Box::new(error) };
     DiskError::new(target.show(target.name), fault)
 }
 
-/// Writes the former content, length and time back, and removes the backup of the unfinished change.
+/// Writes the former content, length and time back, and removes the backup of the incomplete
+/// change.
 pub(super) fn write_back(
     target: ImageTarget<'_>,
     file: &dyn DiskFile,
@@ -129,7 +130,7 @@ pub(super) fn write_back(
     Ok(())
 }
 
-/// Fails if the image's time shows that it was written to since the change.
+/// Fails if the image's modification time shows that it was written to since the change.
 fn refuse_other_time(
     target: ImageTarget<'_>,
     kept: &Backup,
@@ -160,8 +161,8 @@ fn refuse_other_time(
     Err(refused(target, &kept.name, why))
 }
 
-/// Fails if a sector is neither as before nor as after the change, or the length is none that the
-/// file had during it.
+/// Fails if a sector is neither as before nor as after the change, or if the file never had its
+/// current length during the change.
 fn refuse_other_content(
     target: ImageTarget<'_>,
     kept: &Backup,
@@ -194,7 +195,7 @@ fn refuse_other_content(
     })
 }
 
-/// The image before or after a change, in memory.
+/// Returns the image before or after a change, in memory.
 fn planned<'a>(
     target: ImageTarget<'_>,
     kept: &Backup,
@@ -212,8 +213,8 @@ fn planned<'a>(
     Ok(planned)
 }
 
-/// Fails if payload would be written or cut off, of the image as it is, as it would be, or as the
-/// change left it. A file that only looks like a backup may have been written by a guest.
+/// Fails if payload would be written or truncated in the image as it is, as it would be, or as the
+/// change left it. A file that resembles a backup may have been written by a guest.
 fn refuse_damage(
     target: ImageTarget<'_>,
     format: DiskFormat,
@@ -243,7 +244,7 @@ fn refuse_damage(
     let why = if len < end {
         format!("it makes the file {len} bytes long, and payload ends at {end}")
     } else if !is_known {
-        // Structures of an image that can be read are all in its file.
+        // All structures of a readable image are within its file.
         format!("it makes the file {len} bytes long, and the image could not be read then")
     } else {
         return Ok(());

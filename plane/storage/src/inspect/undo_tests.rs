@@ -1,4 +1,5 @@
-//! Changes are taken back whole, whenever they were cut off, and nothing else is.
+//! A change is reverted completely, whenever it was interrupted, and only if the image was not
+//! changed otherwise.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::*;
 use crate::images::open_tests::{child, name, plan, recorded, seeded};
 use crate::images::{DiskFormat, DiskKind, DiskPlan, LeftRecords, Seeds, close, create, open};
 
-/// Damage that a repair puts right.
+/// Damage that a repair fixes.
 fn damages() -> [(DiskFormat, Damage); 4] {
     [
         (DiskFormat::Vhd, (-512, 512)),
@@ -58,7 +59,7 @@ fn an_image_whose_payload_was_written_since_is_not_taken_back() {
         let done = bench.repair(&file, false);
         let backup = done.backup.unwrap();
         let repaired = bench.bytes(&file);
-        // Payload only: no sector that the repair wrote.
+        // Only payload: no sector that the repair wrote.
         let payload = repaired.windows(512).position(|part| part == [7; 512]).unwrap();
         let writer = bench.files.open(&file, FileUse::Write, 1).unwrap();
         writer.write_at(payload as u64, &[8; 512]).unwrap();
@@ -117,8 +118,8 @@ fn a_dry_undo_reports_the_image_as_it_would_be() {
     }
 }
 
-/// Whatever a crash leaves of a repair or of taking one back: the image is as before or repaired, or
-/// the unfinished change is named, refused to writers, and taken back by the next repair.
+/// After a crash at any point of a repair or of its reversal, the image is as before or repaired;
+/// or the incomplete change is reported, refuses writers, and is reverted by the next repair.
 #[test]
 fn a_change_that_was_cut_off_is_taken_back_and_made_again() {
     for (format, damage) in damages() {
@@ -153,7 +154,7 @@ fn a_change_that_was_cut_off_is_taken_back_and_made_again() {
                         assert_eq!(check.verdict, ImageVerdict::Damaged, "{check:?}");
                         let dry = seeded(1, |seeds| repair(crashed.target(&file), true, seeds));
                         assert!(dry.is_err());
-                        // Taken back alone.
+                        // Reversal without a further repair.
                         let other = of(crashed.store.crashed(0, || Fate::Kept));
                         undone(&other, &file, unfinished(&file).as_str()).unwrap();
                         assert_eq!(other.bytes(&file), damaged, "{begun} {fate:?}");
@@ -187,7 +188,7 @@ fn an_image_written_to_after_a_change_was_cut_off_is_left() {
     });
     let crashed = of(bench.store.crashed(named.unwrap() + 2, || Fate::Kept));
     assert!(crashed.store.files().contains_key(&unfinished(&file)));
-    // Another program, which does not know the backup, writes payload an hour later.
+    // Another program, which ignores the backup, writes payload an hour later.
     crashed.store.set_time(NOW + 4100);
     let payload = crashed.bytes(&file).windows(512).position(|part| part == [7; 512]).unwrap();
     let writer = crashed.files.open(&file, FileUse::Write, 1).unwrap();
@@ -199,7 +200,8 @@ fn an_image_written_to_after_a_change_was_cut_off_is_left() {
     assert_eq!(crashed.store.files(), before);
 }
 
-/// A store that becomes full in the middle leaves the image as before, or the error names the backup.
+/// A store that becomes full during a change leaves the image as before, or the error names the
+/// backup.
 #[test]
 fn a_change_that_fails_names_its_backup_and_can_be_taken_back() {
     for (format, damage) in damages() {
@@ -226,11 +228,11 @@ fn a_change_that_fails_names_its_backup_and_can_be_taken_back() {
     }
 }
 
-/// Opening repairs metadata only: to children the image stays the same.
+/// Opening repairs metadata only: children still accept the image as their parent.
 #[test]
 fn a_vhd_keeps_its_time_when_it_is_opened() {
     let (bench, file) = Bench::new(DiskFormat::Vhd);
-    // Room at the end, which opening zeroes, and a damaged footer, which it repairs.
+    // Space at the end, which opening zeroes, and a damaged footer, which opening repairs.
     let opened = seeded(50, |seeds| {
         open(bench.files.as_ref(), &plan(DiskFormat::Vhd, DiskKind::Dynamic, file.as_str()), seeds)
     });
@@ -246,8 +248,8 @@ fn a_vhd_keeps_its_time_when_it_is_opened() {
     assert_eq!(bench.files.status(&file).unwrap().modified_unix_s, modified);
 }
 
-/// Describing a child and planning its new link write nothing to the parent, of which a killed
-/// process left acknowledged writes.
+/// Reading the properties of a child and planning its new link write nothing to the parent, of
+/// which a killed process left acknowledged writes.
 #[test]
 fn a_parent_with_a_record_is_not_written_by_a_description() {
     for format in formats() {
@@ -265,7 +267,8 @@ fn a_parent_with_a_record_is_not_written_by_a_description() {
         let linked =
             recorded(5, Some(&records), |seeds| relink(bench.target(&top), &base, true, seeds));
         assert_eq!((bench.store.ops(), records.count()), (Vec::new(), 1));
-        // A VHDX that was opened for writing is another one for its children, a VHD is not.
+        // Opening a VHDX for writing changes its content identifier for children; opening a VHD
+        // does not.
         if format == DiskFormat::Vhd {
             assert_eq!(described.parent.unwrap().file.as_deref(), Some(base.as_str()));
             linked.unwrap();

@@ -1,4 +1,4 @@
-//! Disks of many files.
+//! Disks with many layers.
 
 use super::tests::{Bench, CHILD, MB, convert, merge, model};
 use crate::images::open_tests::{child, name, plan, seeded};
@@ -20,7 +20,7 @@ fn a_chain_ends_where_a_disk_would_not_open_and_a_longer_one_is_merged() {
         assert!(matches!(*error.fault, DiskFault::NoLayerMore { max: LAYERS_MAX }), "{error}");
         assert!(!bench.store.files().contains_key(&name("more")), "{format:?}");
         bench.fill(&top, &CHILD);
-        // One that somebody else has made longer.
+        // A disk that was extended by another program.
         let longer = child(format, "longer", top.file.as_ref().unwrap().as_str());
         bench.make(&longer, 9000);
         let opened = seeded(1, |seeds| open(bench.files.as_ref(), &longer, seeds));

@@ -1,4 +1,4 @@
-//! Looks for what is wrong with a disk.
+//! Check of a disk's image and payload.
 
 use suimon_image::{ByteRange, ImageError};
 use suimon_ports::{FileName, FileUse, StoreFiles};
@@ -8,36 +8,37 @@ use super::still_disk::{Depth, StillDisk, Whereabouts};
 use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
 use crate::images::{DiskError, DiskFault, DiskFormat, DiskPlan, OpenLayer, Seeds, close, open};
 
-/// Findings that a report has; more are counted.
+/// Largest number of findings in a report; further ones are counted.
 const FINDINGS_MAX: usize = 1000;
 
-/// Stretches without payload that a step looks at.
+/// Ranges without payload that a step checks.
 const STRETCHES_PER_STEP: usize = 64;
 
-/// Something that is wrong.
+/// Fault found by a check.
 #[derive(Debug)]
 pub struct CheckFinding {
-    /// Whether content may be lost or wrong. Else opening the disk for writing repairs it.
+    /// True if content may be lost or wrong. Other faults are repaired by opening the disk for
+    /// writing.
     pub is_damage: bool,
-    /// Which file, which field, and what.
+    /// Fault with its file and field.
     pub error: DiskError,
 }
 
-/// What a check has found.
+/// Findings and counters of a check.
 #[derive(Debug, Default)]
 pub struct CheckReport {
-    /// What is wrong, in the order in which it was found.
+    /// Faults in the order of their detection.
     pub findings: Vec<CheckFinding>,
-    /// Findings beyond those that are listed.
+    /// Number of findings beyond those listed.
     pub findings_left_off: u64,
-    /// Bytes of the disk's own file that nothing refers to: compacting gives them back.
+    /// Unreferenced bytes of the disk's own file, which compaction releases.
     pub unused_bytes: u64,
-    /// Bytes of payload that were read, in all layers.
+    /// Bytes of payload read in all layers.
     pub read_bytes: u64,
 }
 
 impl CheckReport {
-    /// Whether content may be lost or wrong.
+    /// Returns true if content may be lost or wrong.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.findings.iter().any(|finding| finding.is_damage)
@@ -52,8 +53,8 @@ impl CheckReport {
     }
 }
 
-/// Looks at the structures of a disk's image when it begins, and reads all payload in
-/// steps, through its parents. Nothing is written; [`repair`] does that.
+/// Checks the structures of a disk's image at the beginning, and then reads all payload in steps,
+/// including the parents'. Nothing is written; [`repair`] does that.
 pub struct CheckJob {
     disk: Option<StillDisk>,
     at: u64,
@@ -61,11 +62,11 @@ pub struct CheckJob {
 }
 
 impl CheckJob {
-    /// Looks at the structures, and opens the disk for reading.
+    /// Checks the structures, and opens the disk for reading.
     ///
     /// # Errors
-    /// The plan is not possible, or the file is missing or in use. A disk that cannot be
-    /// opened for another reason is a finding.
+    /// The plan is not possible, or the file is missing or in use. Any other failure to open the
+    /// disk is a finding.
     pub fn begin(
         files: &dyn StoreFiles,
         plan: &DiskPlan,
@@ -74,7 +75,7 @@ impl CheckJob {
         plan.check()?;
         let mut report = CheckReport::default();
         if let Some(name) = &plan.file {
-            // Opening the disk tells why it could not be.
+            // A failure is reported by opening the disk.
             let _ = OpenLayer::redo_left(files, name, plan.layer_options(FileUse::Read), seeds);
             check_structures(files, plan, name, &mut report)?;
         }
@@ -82,7 +83,7 @@ impl CheckJob {
         let disk = match open(files, &reading, seeds) {
             Ok(disk) => Some(StillDisk::from(disk)),
             Err(error) if matches!(*error.fault, DiskFault::Store(_)) => return Err(error),
-            // It was found already, with what else there is.
+            // The fault is among the findings already.
             Err(error) if is_own(&error, plan) && report.is_damaged() => None,
             Err(error) => {
                 report.add(true, error);
@@ -92,19 +93,19 @@ impl CheckJob {
         Ok(Self { disk, at: 0, report })
     }
 
-    /// What was found until now; all of it when the job is done.
+    /// Returns the findings so far; complete when the job is done.
     #[must_use]
     pub const fn report(&self) -> &CheckReport {
         &self.report
     }
 
-    /// The same, when nothing more is to be looked at.
+    /// Converts to the report when the job is done.
     #[must_use]
     pub fn into_report(self) -> CheckReport {
         self.report
     }
 
-    /// Reads the payload of a stretch.
+    /// Reads the payload of a range.
     fn read(
         disk: &mut StillDisk,
         range: ByteRange,
@@ -126,11 +127,11 @@ impl CheckJob {
     }
 }
 
-/// Does what a disk needs that was not closed, or has lost one of two copies of something:
-/// opens it for writing and closes it. Damage, of which there is no copy, is not repaired.
+/// Repairs a disk that was not closed, or that has lost one of two copies of metadata: opens it for
+/// writing and closes it. Damage without a copy is not repaired.
 ///
 /// # Errors
-/// It is damaged, in use, not as planned, or cannot be written.
+/// The disk is damaged, in use, not as planned, or cannot be written.
 pub fn repair(
     files: &dyn StoreFiles,
     plan: &DiskPlan,

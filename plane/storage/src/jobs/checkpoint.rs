@@ -1,33 +1,34 @@
-//! How far a job was, so that it goes on from there when whoever drove it has ended.
+//! Checkpoint of a job, from which another process can continue it.
 
 use suimon_ports::{FileName, StoreFiles};
 
 use crate::images::DiskError;
 
-/// Seconds after its last change in which a file may change again and still have the same time.
+/// Seconds after a change during which a further change may leave the same modification time.
 const SAME_TIME_S: u64 = 2;
 
-/// What a job that is begun again need not do again.
+/// Progress that a resumed job need not repeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Bytes of the disk, from its beginning, whose copies are durable.
+    /// Bytes from the beginning of the disk whose copies are durable.
     pub at_bytes: u64,
-    /// What they were copied from: a disk that was changed since is copied anew.
+    /// Files from which they were copied: a disk that was changed since is copied from the
+    /// beginning.
     pub sources: Vec<SourceFile>,
 }
 
-/// A file that was read, as it was then.
+/// State of a source file when it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
-    /// Which one.
+    /// Name of the source file.
     pub name: FileName,
-    /// Its length in bytes.
+    /// Length of the file in bytes.
     pub len: u64,
-    /// When it was last changed, in seconds of Unix time.
+    /// Modification time in seconds of Unix time.
     pub modified_unix_s: u64,
 }
 
-/// Files that a job reads.
+/// Source files of a job.
 pub(super) struct Sources {
     names: Vec<FileName>,
 }
@@ -46,8 +47,8 @@ impl Sources {
         self.names.iter().map(look).collect()
     }
 
-    /// What to go on from, of what is durable up to `at_bytes`. `None`: a change of what was read would
-    /// not be seen, because it is no file, or was changed a moment ago.
+    /// Returns a checkpoint for `at_bytes` durable bytes. `None` if a change of the sources would
+    /// not be detected, because a source is not a file or was changed a moment ago.
     pub(super) fn checkpoint(
         &self,
         files: &dyn StoreFiles,
@@ -60,7 +61,8 @@ impl Sources {
         Ok(can_be_told.then_some(Checkpoint { at_bytes, sources }))
     }
 
-    /// From where on a job goes on that was at a checkpoint; 0 if what it has read was changed.
+    /// Returns the position from which a job continues after a checkpoint; 0 if a source was
+    /// changed.
     pub(super) fn resumed_at(
         &self,
         files: &dyn StoreFiles,

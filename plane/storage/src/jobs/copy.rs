@@ -1,4 +1,4 @@
-//! Compacts and converts: both write the disk's content into a new image.
+//! Compaction and conversion: both write the disk's content to a new image.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use crate::images::{
     parent_of, refuse_too_large,
 };
 
-/// Stretches without payload that a step looks at.
+/// Ranges without payload that a step checks.
 const STRETCHES_PER_STEP: usize = 64;
 
-/// Zeros of this length are left out of an image that reads as zeros: what file systems
-/// allocate.
+/// Smallest length of zeros that are not written to an image that reads as zeros: the allocation
+/// unit of file systems.
 const GRAIN: usize = 4096;
 
-/// Copies the content of a disk onto another, in steps.
+/// Copies the content of a disk to another one in steps.
 pub(super) struct Copy {
     pub(super) source: StillDisk,
     pub(super) target: StillDisk,
     depth: Depth,
-    /// Whether the target may read as something else where the source has zeros.
+    /// True if the target may read as other data where the source has zeros.
     zeros_matter: bool,
     pieces: VecDeque<(ByteRange, Whereabouts)>,
     at: u64,
@@ -35,12 +35,12 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// All of the source, onto a target that reads as zeros.
+    /// Copies the whole source to a target that reads as zeros.
     pub(super) fn all(source: StillDisk, target: StillDisk) -> Self {
         Self::new(source, target, Depth::All, false)
     }
 
-    /// What the source has itself, over what the target has or will read from a parent.
+    /// Copies the source's own content over the content that the target has or reads from a parent.
     pub(super) fn own(source: StillDisk, target: StillDisk) -> Self {
         Self::new(source, target, Depth::Own, true)
     }
@@ -50,23 +50,23 @@ impl Copy {
         Self { source, target, depth, zeros_matter, pieces, at: 0, buffer: Vec::new() }
     }
 
-    /// What lies before this is there already.
+    /// Sets the position up to which the content has been copied already.
     pub(super) const fn go_on_at(&mut self, at_bytes: u64) {
         self.at = at_bytes;
     }
 
-    /// Makes durable what was copied; returns how far that is.
+    /// Makes the copied content durable. Returns the position up to which it is.
     pub(super) fn make_durable(&mut self) -> Result<u64, DiskError> {
         self.target.make_durable()?;
         Ok(self.at)
     }
 
-    /// Bytes of the source that are done, and of how many.
+    /// Returns the bytes of the source that are done, and the total.
     pub(super) fn progress(&self, is_done: bool) -> JobProgress {
         JobProgress { done_bytes: self.at, total_bytes: self.source.size(), is_done }
     }
 
-    /// Copies some; whether that was the last.
+    /// Copies a part. Returns true if it was the last one.
     pub(super) fn step(&mut self) -> Result<bool, DiskError> {
         let mut moved = 0;
         for _ in 0..STRETCHES_PER_STEP {
@@ -87,7 +87,7 @@ impl Copy {
                 match self.copy_piece(here, place) {
                     Ok(bytes) => moved += bytes,
                     Err(error) => {
-                        // A step that is repeated begins with it.
+                        // A repeated step begins with this piece.
                         self.pieces.push_front((here, place));
                         return Err(error);
                     }
@@ -100,7 +100,7 @@ impl Copy {
         Ok(false)
     }
 
-    /// Copies a piece; returns how many bytes were moved.
+    /// Copies a piece. Returns the number of bytes transferred.
     fn copy_piece(&mut self, range: ByteRange, place: Whereabouts) -> Result<u64, DiskError> {
         let Whereabouts::File { layer, offset } = place else {
             if self.zeros_matter && place == Whereabouts::Zero {
@@ -124,7 +124,7 @@ impl Copy {
         Ok(range.len())
     }
 
-    /// Writes the stretches of bytes that are not zeros.
+    /// Writes the parts of `bytes` that are not zeros.
     fn write_without_zeros(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), DiskError> {
         let grains: Vec<bool> = bytes.chunks(GRAIN).map(is_zeros).collect();
         let mut at = 0;
@@ -141,7 +141,7 @@ impl Copy {
     }
 }
 
-/// The part of a piece that is copied at once, and the rest.
+/// Splits a piece into the part that is copied at a time, and the rest.
 fn split(range: ByteRange, place: Whereabouts) -> (ByteRange, Option<(ByteRange, Whereabouts)>) {
     let Whereabouts::File { layer, offset } = place else { return (range, None) };
     let (here, rest) = range.split_at(STEP_BYTES);
@@ -154,32 +154,33 @@ fn is_zeros(bytes: &[u8]) -> bool {
     words.remainder().iter().all(|byte| *byte == 0) && words.into_iter().all(|word| word == [0; 16])
 }
 
-/// Writes a disk's content into a new image: another format or kind, or the same without
-/// what is zeros. Nobody writes to the disk meanwhile. A crash, an error or dropping the
-/// job leaves the disk as it was.
+/// Writes a disk's content to a new image: another format or kind, or the same without zeros. The
+/// disk must not be written meanwhile. A crash, an error, or dropping the job leaves the disk
+/// unchanged.
 ///
-/// Begun with a [`Checkpoint`], a job goes on with the image that one before it has left, as far
+/// With a [`Checkpoint`], a job continues the image that an earlier job has left, if that image is
+/// intact and the disk is unchanged; otherwise it starts from the beginning.
 /// as that is sound and the disk is as it was then; else it begins anew.
 pub struct CopyJob {
     files: Arc<dyn StoreFiles>,
     sources: Sources,
-    /// `None` once it is closed.
+    /// Copy in progress; `None` once closed.
     copy: Option<Copy>,
     draft: Option<Draft>,
     is_reserved: bool,
-    /// It takes the place of the disk's file, and that was last changed then.
+    /// Modification time of the disk's file, if the new image replaces that file.
     replaced_unix_s: Option<u64>,
     done: JobProgress,
 }
 
 impl CopyJob {
-    /// Converts a disk, with all its parents, into a new one. Without a size, the new disk
-    /// has the old one's. One that is there already is what the job before `left` has made, if
-    /// there was one.
+    /// Converts a disk with all its parents to a new one. Without a size, the new disk has the
+    /// source's size. If the target exists and there is a checkpoint `left`, the target is the
+    /// result of the earlier job.
     ///
     /// # Errors
-    /// A plan is not possible, the new disk is there already or has a parent or less room,
-    /// or the old one cannot be opened.
+    /// A plan is not possible, the target exists, has a parent or is too small, or the source
+    /// cannot be opened.
     pub fn convert(
         files: &Arc<dyn StoreFiles>,
         source: &DiskPlan,
@@ -194,7 +195,7 @@ impl CopyJob {
             return Err(target.refuse("kind", &kind.word(), allowed));
         }
         let is_made = crate::images::exists(files.as_ref(), target)?;
-        // What it has made has its name, and is nobody's draft any more.
+        // The result of the earlier job has its final name, and has no draft any more.
         let is_others = || -> Result<bool, DiskError> {
             let draft = Draft::reopen(files, target.named()?, target.unit())?;
             Ok(left.is_none() || draft.is_some())
@@ -226,11 +227,11 @@ impl CopyJob {
         Ok(Self::new(files, sources, copy, draft, kind, None))
     }
 
-    /// Compacts a dynamic or differencing disk: a new image without blocks of zeros takes
-    /// the old one's place. To children it is the same disk, unchanged.
+    /// Compacts a dynamic or differencing disk: a new image without blocks of zeros replaces the
+    /// old one. Children accept it as the same disk, unchanged.
     ///
     /// # Errors
-    /// The plan is not possible or the disk is fixed, or it cannot be opened.
+    /// The plan is not possible, the disk is fixed, or it cannot be opened.
     pub fn compact(
         files: &Arc<dyn StoreFiles>,
         plan: &DiskPlan,
@@ -279,7 +280,7 @@ impl CopyJob {
         Ok(Self::new(files, sources, copy, draft, kind, Some(modified)))
     }
 
-    /// One whose work was done by another.
+    /// Creates a job whose work an earlier job has completed.
     fn done(files: &Arc<dyn StoreFiles>, sources: Sources, total_bytes: u64) -> Self {
         Self {
             files: Arc::clone(files),
@@ -312,7 +313,7 @@ impl CopyJob {
         }
     }
 
-    /// The file that is being made.
+    /// Returns the name of the file that is being written.
     #[must_use]
     pub fn draft_name(&self) -> Option<&FileName> {
         self.draft.as_ref().map(Draft::name)
@@ -334,7 +335,7 @@ impl CopyJob {
         let Some(draft) = self.draft.take() else { return Ok(self.done) };
         match self.replaced_unix_s {
             Some(modified) => {
-                // Children of VHD tell by it that nothing has changed.
+                // Children of a VHD detect changes by this time.
                 self.files.set_modified(draft.name(), modified)?;
                 draft.replace()?;
             }

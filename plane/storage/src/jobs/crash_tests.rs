@@ -1,4 +1,4 @@
-//! A crash, a full store or a dropped job leaves a disk that opens with its content.
+//! After a crash, on a full store, or after dropping a job, the disk opens with its content.
 
 use suimon_image::testing::Fate;
 use suimon_ports::FileName;
@@ -8,9 +8,8 @@ use super::*;
 use crate::images::open_tests::{name, plan, seeded};
 use crate::images::{DiskFault, DiskFormat, DiskKind, sweep};
 
-/// Runs a job, crashes it after each of its changes, and looks at what is left: after what
-/// is done when a store is opened, the disk has its content; and again after the job is
-/// done from there.
+/// Runs a job and simulates a crash after each of its changes. After the recovery that is performed
+/// when a store is opened, the disk has its content, and again after a further run of the job.
 fn crash_everywhere(
     bench: &Bench,
     job: impl Fn(&Bench) -> Result<(), DiskError>,
@@ -22,7 +21,8 @@ fn crash_everywhere(
     let stride = (ops / 16).max(1);
     let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
     for begun in (0..ops).filter(|begun| begun % stride == 0 || ops - begun < 12 || *begun < 12) {
-        // Near the end, where a file gets its name, all that can become of changes.
+        // Near the end, where a file gets its final name, all possible outcomes of unsynchronized
+        // changes.
         let modes = if ops - begun < 8 { 0..3 } else { begun % 3..begun % 3 + 1 };
         for mode in modes {
             let crashed = Bench::on(bench.store.crashed(begun, || match mode {
@@ -38,7 +38,7 @@ fn crash_everywhere(
             is_good(&crashed, false);
             match job(&crashed) {
                 Ok(()) => is_good(&crashed, true),
-                // What was done is not done again.
+                // A completed job is not repeated.
                 Err(error) => assert!(error.to_string().contains("already"), "{begun}: {error}"),
             }
             let left = |file: &FileName| file.last().starts_with('.');
@@ -149,7 +149,7 @@ fn a_job_that_is_dropped_or_finds_no_room_leaves_the_disk() {
     }
 }
 
-/// Also if a job could not end for it.
+/// Returns true if the store was full, also if a job could not be completed for this reason.
 pub(super) fn is_of_full_store(error: &DiskError) -> bool {
     error.is_full() || matches!(&*error.fault, DiskFault::NotEnded { error } if error.is_full())
 }

@@ -1,4 +1,4 @@
-//! Jobs on images whose kind and parent only the images state.
+//! Jobs on images whose kind and parent only the images record.
 
 use super::tests::{BASE, Bench, CHILD, compact, merge, model};
 use super::{resize, snapshot};
@@ -26,7 +26,7 @@ fn jobs_read_kind_and_parent_from_the_image() {
         let base = name(&format!("base.{}", format.word()));
         let base = DiskPlan { file: Some(base), ..top };
         assert_eq!(bench.read(&base), content);
-        // A disk without a parent is not merged, and not taken for a fixed one.
+        // A disk without a parent is not merged, and is not assumed to be fixed.
         let error = merge(&bench, &base).unwrap_err().to_string();
         assert!(error.contains("only a disk with a parent"), "{error}");
         compact(&bench, &base).unwrap();

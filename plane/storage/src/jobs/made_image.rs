@@ -1,4 +1,4 @@
-//! The image that a job makes, until it has its name: made anew, or left by a job before.
+//! Image that a job writes until it gets its final name: a new one, or the one of an earlier job.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use suimon_vhdx::Guid;
 
 use crate::images::{DiskError, DiskPlan, Draft, Identity, Making, OpenLayer, Seeds, write_image};
 
-/// The image that is written to.
+/// Image that the job writes to.
 pub(super) struct Made {
     pub(super) draft: Draft,
     pub(super) image: OpenLayer,
-    /// What lies before this is in it.
+    /// Bytes from the beginning that the image contains already.
     pub(super) at: u64,
 }
 
 impl Made {
-    /// One in which nothing is yet.
+    /// Creates an empty image as a draft.
     pub(super) fn new(
         files: &Arc<dyn StoreFiles>,
         plan: &DiskPlan,
@@ -31,8 +31,8 @@ impl Made {
     }
 }
 
-/// The image that a job before has left, with what lies before `at`; `None` if there is nothing
-/// that can be gone on with. It has `size` bytes.
+/// Reopens the image of an earlier job, which contains the first `at` of `size` bytes. `None` if
+/// the job must start from the beginning.
 pub(super) fn reopened(
     files: &Arc<dyn StoreFiles>,
     plan: &DiskPlan,
@@ -48,12 +48,12 @@ pub(super) fn reopened(
         Ok(image) if image.shape().size == size && at <= size => {
             Ok(Some(Made { draft, image, at }))
         }
-        // The draft is removed with this, and made anew.
+        // Dropping the draft removes it; a new one is created.
         Ok(_) | Err(_) => Ok(None),
     }
 }
 
-/// Opens the image that is in the draft.
+/// Opens the image in the draft.
 fn open_draft(
     draft: &Draft,
     plan: &DiskPlan,

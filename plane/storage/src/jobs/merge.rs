@@ -1,10 +1,10 @@
-//! Writes what a child has into its parent.
+//! Merge of a child's content into its parent.
 //!
-//! While that goes on, and when it has ended, the disk over both reads as before: what the
-//! parent is given is what the child has in the same places. So nothing has to be undone
-//! after a crash. A VHDX parent stays the content that the child is linked to. A VHD parent
-//! is told by the time of its last change, which has to be given back; until then a note
-//! beside it has the time.
+//! During and after the merge, the disk formed by both reads as before: the parent receives the
+//! content that the child has at the same positions. Nothing must be reverted after a crash. A VHDX
+//! parent keeps the content identifier that the child references. A VHD parent is identified by the
+//! time of its last change, which must be restored; until then, a note file beside the parent
+//! contains that time.
 
 use std::sync::Arc;
 
@@ -20,37 +20,36 @@ use crate::images::{
     LayerOptions, OpenLayer, Seeds, is_child_of, open_layers,
 };
 
-/// How names of notes end; they begin with a dot.
+/// Suffix of the names of note files; the names begin with a dot.
 const NOTE_ENDING: &str = ".suimon-merge";
 
-/// Bytes of a note: a number of seconds.
+/// Largest size of a note in bytes: a number of seconds.
 const NOTE_BYTES_MAX: u64 = 20;
 
-/// Merges a child into its parent, in steps. When it is done, the disk is the parent's
-/// image; the child, which reads the same, is needed no more. Nobody has one of them open
-/// meanwhile.
+/// Merges a child into its parent in steps. Afterwards the disk is the parent's image, and the
+/// child, which reads the same, is not needed any more. Neither may be open elsewhere meanwhile.
 ///
-/// After a crash, [`recover_merges`] makes the disk one that opens, with its content; the
-/// merge goes on from a [`Checkpoint`], if the child is as it was then.
+/// After a crash, [`recover_merges`] makes the disk usable with its content. The merge continues
+/// from a [`Checkpoint`] if the child is unchanged.
 pub struct MergeJob {
     files: Arc<dyn StoreFiles>,
-    /// The child's file.
+    /// File of the child.
     sources: Sources,
     merged: DiskPlan,
-    /// `None` once it is closed.
+    /// Copy in progress; `None` once closed.
     copy: Option<Copy>,
-    /// The note beside a VHD parent, locked.
+    /// Note beside a VHD parent, locked.
     note: Option<(FileName, Arc<dyn DiskFile>)>,
     done: JobProgress,
 }
 
 impl MergeJob {
-    /// Begins. `plan` is the child's.
+    /// Begins a merge. `plan` is the child's plan.
     ///
     /// # Errors
-    /// The plan is not one of a child; the disk cannot be opened or is in use; the parent
-    /// has other children in this store, by their names `*.vhd`, `*.avhd`, `*.vhdx` and
-    /// `*.avhdx`; or the parent cannot be given the child's size.
+    /// The plan is not that of a child; the disk cannot be opened or is in use; the parent has
+    /// other children in this store, among the files named `*.vhd`, `*.avhd`, `*.vhdx` and
+    /// `*.avhdx`; or the parent cannot be extended to the child's size.
     pub fn begin(
         files: &Arc<dyn StoreFiles>,
         plan: &DiskPlan,
@@ -61,7 +60,7 @@ impl MergeJob {
         let reading = DiskPlan { is_read_only: true, ..plan.clone() };
         match &plan.parent {
             Some(parent) => recover(files.as_ref(), &note_name(parent)?).map(|_| ())?,
-            // The image records which one it is, and may not open before.
+            // The image records its parent, and may not open before the recovery.
             None => recover_merges(files.as_ref()).map(|_| ())?,
         }
         let mut layers = open_layers(files.as_ref(), &reading, LAYERS_READ_MAX, seeds)?.into_iter();
@@ -79,7 +78,7 @@ impl MergeJob {
             parent: layers.next().map(|grandparent| grandparent.name),
             ..plan.clone()
         };
-        // It is opened again, for writing.
+        // The parent is reopened for writing.
         drop((parent, layers));
         let note = match plan.format {
             DiskFormat::Vhd => Some(write_note(files, &name)?),
@@ -113,19 +112,19 @@ impl MergeJob {
         Ok(job)
     }
 
-    /// What the disk is when the job is done: its parent, with that one's kind and parent.
+    /// Returns the plan of the disk after the merge: the parent with its own kind and parent.
     #[must_use]
     pub const fn merged(&self) -> &DiskPlan {
         &self.merged
     }
 
-    /// Closes the parent, and makes it what the child knows.
+    /// Closes the parent, and restores the properties by which the child identifies it.
     fn end(&mut self) -> Result<(), DiskError> {
         let closed = match self.copy.take() {
             Some(copy) => copy.target.close(),
             None => Ok(()),
         };
-        // Also if it could not be closed: it is as after a crash, and the child's parent.
+        // Also if the close failed: the parent is as after a crash, and still the child's parent.
         let noted = match self.note.take() {
             Some((note, file)) => settle(self.files.as_ref(), &note, file.as_ref()),
             None => Ok(()),
@@ -154,13 +153,13 @@ impl DiskJob for MergeJob {
 
 impl Drop for MergeJob {
     fn drop(&mut self) {
-        // What does not succeed here, `recover_merges` does.
+        // A failure here is handled by `recover_merges`.
         let _ = self.end();
     }
 }
 
-/// Another child of the parent would change without knowing it, and one of the child's own
-/// is left without it.
+/// Fails if the parent or the child has another child: the content of the former would change
+/// unnoticed, and the latter would lose its parent.
 fn refuse_siblings(
     files: &dyn StoreFiles,
     child: &OpenLayer,
@@ -177,10 +176,11 @@ fn refuse_siblings(
             if name == child.name || name == parent.name {
                 continue;
             }
-            // One that is open for writing has the parent locked; one that is broken, or of
-            // another format, is nobody's child.
+            // A file that is open for writing has the parent locked. A damaged file, or one of
+            // another format, is not a child.
             let Ok(file) = files.open(&name, options.used, options.unit) else { continue };
-            // It stays as it is: what may be redone changes neither it nor its parent's identity.
+            // The file remains unchanged: changes left by a killed process affect neither it nor
+            // its parent's identifiers.
             let Ok(other) = OpenLayer::on(file, &name, options, None, seeds) else { continue };
             for of in [parent, child] {
                 if is_child_of(&other, of) {
@@ -218,7 +218,7 @@ fn note_name(parent: &FileName) -> Result<FileName, DiskError> {
     })
 }
 
-/// Writes down when the parent was changed; durable before it is changed again.
+/// Writes the parent's modification time to a note, durably, before the parent is changed.
 fn write_note(
     files: &Arc<dyn StoreFiles>,
     parent: &FileName,
@@ -233,7 +233,7 @@ fn write_note(
     Ok((name, file))
 }
 
-/// Does what a note says, and removes it.
+/// Applies a note and removes it.
 fn settle(files: &dyn StoreFiles, note: &FileName, file: &dyn DiskFile) -> Result<(), DiskError> {
     let last = note.last();
     let of = last.strip_prefix('.').and_then(|last| last.strip_suffix(NOTE_ENDING));
@@ -252,7 +252,7 @@ fn settle(files: &dyn StoreFiles, note: &FileName, file: &dyn DiskFile) -> Resul
     Ok(files.remove(note)?)
 }
 
-/// Does what a note says, if there is one that nobody has.
+/// Applies a note if it exists and is not in use.
 fn recover(files: &dyn StoreFiles, note: &FileName) -> Result<bool, DiskError> {
     match files.open(note, FileUse::Write, 1) {
         Ok(file) => settle(files, note, file.as_ref()).map(|()| true),
@@ -261,9 +261,8 @@ fn recover(files: &dyn StoreFiles, note: &FileName) -> Result<bool, DiskError> {
     }
 }
 
-/// Makes disks open again whose merge was cut off by a crash: they have the content that
-/// they had. Done when a store is opened, before its disks are. Returns the notes that were
-/// found.
+/// Makes disks usable whose merge was interrupted by a crash; their content is unchanged. Called
+/// when a store is opened, before its disks. Returns the notes that were found.
 ///
 /// # Errors
 /// The store cannot be read or written.

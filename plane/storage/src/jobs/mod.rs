@@ -1,16 +1,16 @@
-//! Work on disks that nobody serves meanwhile, in steps that somebody drives.
+//! Jobs on disks that are not in service, performed in steps by the caller.
 //!
-//! - [`CheckJob`]: looks for damage, leaks and bytes that cannot be read; [`repair`]: does
-//!   what can be done about it.
-//! - [`resize`]: gives a disk more bytes.
-//! - [`CopyJob`]: compacts a disk, or converts it into another format or kind.
-//! - [`snapshot`]: makes a child with which the disk goes on.
-//! - [`MergeJob`]: writes what a child has into its parent.
+//! - [`CheckJob`] searches for damage, leaks and unreadable bytes; [`repair`] repairs what can be
+//!   repaired.
+//! - [`resize`] extends a disk.
+//! - [`CopyJob`] compacts a disk, or converts it to another format or kind.
+//! - [`snapshot`] creates a child with which the disk continues.
+//! - [`MergeJob`] writes the content of a child to its parent.
 //!
-//! What it does not do: it takes no disk out of service and changes no configuration, and
-//! has no thread. Whoever serves a disk closes it before and opens it after.
+//! The jobs take no disk out of service, change no configuration, and have no threads. The caller
+//! closes a disk before a job and opens it afterwards.
 //!
-//! Life of a job
+//! Life cycle of a job
 //! ```text
 //! begin ──► step ──► step ──► … ──► done
 //!             ├── dropped: what was begun is taken back
@@ -18,12 +18,11 @@
 //! ```
 //!
 //! Invariants
-//! - A step moves at most [`STEP_BYTES`] of payload, or looks at 64 stretches of the disk
-//!   that have none.
-//! - Whatever is interrupted, by a crash or by dropping the job, the disk opens and has its
-//!   content.
-//! - Compacting, converting and merging go on from a [`Checkpoint`], with what was made until
-//!   then, unless what they read was changed since: then they begin anew. Checks do so always.
+//! - A step transfers at most [`STEP_BYTES`] of payload, or checks 64 ranges of the disk without
+//!   payload.
+//! - After any interruption, by a crash or by dropping the job, the disk opens and has its content.
+//! - Compaction, conversion and merge continue from a [`Checkpoint`] with the content copied so
+//!   far. If their sources have changed since, they start from the beginning. Checks always do.
 
 #[cfg(test)]
 mod chain_tests;
@@ -53,38 +52,37 @@ pub use resize::{resize, snapshot};
 
 use crate::images::DiskError;
 
-/// Bytes of payload that a step moves at most.
+/// Largest number of bytes of payload per step.
 pub const STEP_BYTES: u64 = 4 << 20;
 
-/// How far a job is.
+/// Progress of a job in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobProgress {
-    /// Bytes of the disk, or of its files, that are done.
+    /// Completed bytes of the disk, or of its files.
     pub done_bytes: u64,
-    /// Of how many.
+    /// Bytes of the whole job.
     pub total_bytes: u64,
-    /// Whether all is done; no step follows.
+    /// True if the job is done; no step follows.
     pub is_done: bool,
 }
 
-/// Work in steps. Dropped before it is done, it takes back what it had begun.
+/// Job performed in steps. A job dropped before it is done reverts its work.
 pub trait DiskJob: Send {
-    /// Does some of the work.
+    /// Performs a step.
     ///
     /// # Errors
-    /// It cannot go on: the job is to be dropped. The disk is as before. If the store is full
-    /// ([`DiskError::is_full`]) the step can be repeated instead when there is space.
+    /// The job cannot continue and must be dropped; the disk is unchanged. If the store is full
+    /// ([`DiskError::is_full`]), the step may be repeated instead when there is space.
     fn step(&mut self) -> Result<JobProgress, DiskError>;
 
-    /// Makes durable what was done, and says from where the job can go on. `None`: it begins
-    /// anew.
+    /// Makes the completed work durable, and returns the position from which the job can be
+    /// continued. `None`: it starts from the beginning.
     ///
     /// # Errors
-    /// The store cannot be written: the job is to be dropped. The disk is as before. If the store
-    /// is full the job can go on instead, and is at its last checkpoint.
+    /// The store cannot be written and the job must be dropped; the disk is unchanged. If the store
+    /// is full, the job may continue instead, with its last checkpoint.
     fn checkpoint(&mut self, now_unix_s: u64) -> Result<Option<Checkpoint>, DiskError>;
 
-    /// It will go on from its last checkpoint, and is dropped until then: what was begun
-    /// stays.
+    /// Prepares for a later continuation from the last checkpoint: dropping the job keeps its work.
     fn leave(&mut self) {}
 }

@@ -1,4 +1,4 @@
-//! What a killed process had answered is there for everybody who opens the image afterwards.
+//! Writes that a killed process had acknowledged are visible to all later users of the image.
 
 use suimon_image::ByteRange;
 use suimon_ports::RedoRecords;
@@ -23,7 +23,7 @@ fn opened(
     recorded(7000, Some(records), |seeds| open(bench.files.as_ref(), plan, seeds))
 }
 
-/// Writes to a disk and is killed.
+/// Writes to a disk and simulates a killed process.
 fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &MemoryRecords) {
     let mut disk = StillDisk::from(opened(bench, plan, records).unwrap());
     for (from, len, byte) in fills {
@@ -34,7 +34,7 @@ fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &Memor
     drop(disk);
 }
 
-/// A new disk whose writer was killed, and its record.
+/// Creates a disk whose writer was killed, and its record.
 fn left(format: DiskFormat) -> (Bench, DiskPlan, MemoryRecords) {
     let bench = Bench::new();
     let block_bytes = Some(if format == DiskFormat::Vhd { MB as u64 / 2 } else { MB as u64 });
@@ -55,7 +55,7 @@ fn the_next_writer_has_it() {
         disk.close().unwrap();
         assert_eq!(records.count(), 0, "{format:?}");
         assert_eq!(bench.read(&base), model(&[&BASE], 3 * MB), "{format:?}");
-        // A child, written and left, in the same way.
+        // A child that was written by a killed process, too.
         let top = child(format, "top", "base");
         bench.make(&top, 100);
         write_and_die(&bench, &top, &CHILD, &records);
@@ -78,7 +78,7 @@ fn readers_children_and_jobs_have_it() {
         bench.fill(&top, &CHILD);
         assert_eq!(bench.read(&top), model(&[&BASE, &CHILD], 3 * MB), "{format:?}");
 
-        // Merged while both are left.
+        // Merge while both records are left.
         write_and_die(&bench, &top, &[(0, 512, 9)], &records);
         let merge = |seeds: &mut Seeds<'_>| MergeJob::begin(&bench.files, &top, None, seeds);
         run(&mut recorded(200, Some(&records), merge).unwrap()).unwrap();
@@ -117,7 +117,7 @@ fn what_another_host_may_have_overwritten_is_not_redone() {
         drop(taken_over.unwrap());
         assert_eq!(records.count(), 0, "{format:?}");
         assert_eq!(bench.read(&base), content, "{format:?}");
-        // A file that is removed takes its record with it.
+        // Removing a file removes its record.
         let (bench, base, records) = left(format);
         recorded(100, Some(&records), |seeds| discard_left(bench.files.as_ref(), &base, seeds))
             .unwrap();
@@ -150,7 +150,7 @@ fn who_was_killed_while_redoing_leaves_it_to_the_next() {
 fn an_image_that_another_program_wrote_to_is_refused_until_the_record_is_removed() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
-        // Without the record. A block that is in it gets another place.
+        // Without the record, a block of the record is placed elsewhere.
         let others = [(MB + MB / 2, 512, 8), (2 * MB, 512, 7)];
         bench.fill(&base, &others);
         let content = bench.read(&base);

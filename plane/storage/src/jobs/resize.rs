@@ -1,4 +1,4 @@
-//! Gives a disk more bytes, and a child.
+//! Extension of a disk, and creation of a child.
 
 use std::sync::Arc;
 
@@ -10,15 +10,16 @@ use crate::images::{
     DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, LAYERS_MAX, Seeds, close, create, open,
 };
 
-/// Gives a disk `size` bytes: what is new reads as zeros. The disk is closed; whoever serves it holds requests back, closes it, resizes and opens it
-/// again. A crash leaves it with one of the two sizes. Returns the size.
+/// Extends a disk to `size` bytes; new space reads as zeros. The disk must be closed: the caller
+/// holds requests, closes the disk, resizes it, and opens it again. After a crash, the disk has one
+/// of both sizes. Returns the size.
 ///
-/// A child's parent, and children of the disk, are not changed.
+/// Parents and children of the disk are not changed.
 ///
 /// # Errors
-/// The size is not possible or less than now; the store has no room for what a fixed disk
-/// needs; or the image is broken, in use, or cannot be written. Then the size is the old
-/// one, unless the file system ran out of room between asking and setting it aside.
+/// The size is not possible or smaller than the current one; the store has no room for a fixed disk
+/// of this size; or the image is damaged, in use, or cannot be written. The size is then unchanged,
+/// unless the space was used by others between the check and the reservation.
 pub fn resize(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
@@ -28,7 +29,7 @@ pub fn resize(
     plan.check()?;
     plan.check_size(size)?;
     let name = plan.named()?;
-    // It is the disk that is planned, with its parents, and sound.
+    // The image is the planned one, intact, with its parents.
     let disk = open(files, plan, seeds)?;
     let (before, kind) = (disk.shape.size, disk.kind);
     close(disk.spec, &plan.label())?;
@@ -64,13 +65,13 @@ pub fn resize(
     Ok(resized)
 }
 
-/// Makes a child of a disk's image, with which the disk goes on. The image is its parent
-/// from now on: nobody may write to it any more, which its locks see to while the child is
-/// open. The disk is closed. Returns the plan of the child.
+/// Creates a child of a disk's image, with which the disk continues. The image becomes the parent
+/// and must not be written any more; its lock ensures this while the child is open. The disk must
+/// be closed. Returns the plan of the child.
 ///
 /// # Errors
-/// The format has no children, there is a file of that name, the disk has as many layers as
-/// one may have, or as [`create`]. Then there is no child.
+/// The format has no children, a file of that name exists, the disk has the largest number of
+/// layers, or an error of [`create`]. Then there is no child.
 pub fn snapshot(
     files: &Arc<dyn StoreFiles>,
     plan: &DiskPlan,
@@ -90,7 +91,7 @@ pub fn snapshot(
         is_read_only: false,
         ..plan.clone()
     };
-    // All of the chain is as it should be, and nobody has the image open to write.
+    // The whole chain is intact, and the image is not open for writing.
     let disk = open(files.as_ref(), &DiskPlan { is_read_only: true, ..plan.clone() }, seeds)?;
     if disk.layers.len() >= LAYERS_MAX {
         return Err(plan.error(DiskFault::NoLayerMore { max: LAYERS_MAX }));

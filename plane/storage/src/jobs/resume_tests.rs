@@ -1,4 +1,4 @@
-//! Work that was cut off goes on from its checkpoint, and makes what it would have made.
+//! An interrupted job continues from its checkpoint, with the same result as an uninterrupted one.
 
 use suimon_image::testing::Fate;
 use suimon_ports::FileName;
@@ -11,7 +11,7 @@ use crate::images::{DiskFormat, DiskKind, DiskPlan, draft_name, sweep};
 
 const NOW: u64 = 1_700_009_999;
 const SIZE: usize = 24 * MB;
-/// Several steps' worth, with holes.
+/// Content for several steps, with holes.
 const BASE: [Fill; 3] = [(4096, 9 * MB, 1), (11 * MB, 6 * MB, 2), (20 * MB, MB, 0)];
 const CHILD: [Fill; 3] = [(MB, 9 * MB, 3), (11 * MB + 512, 5 * MB, 4), (23 * MB, 512, 5)];
 
@@ -73,7 +73,7 @@ impl Case {
         })
     }
 
-    /// What the process after this one finds before it opens disks.
+    /// Performs the recovery of a new process before it opens disks.
     fn clear_up(&self) {
         let kept = [draft_name(self.target().file.as_ref().unwrap()).unwrap()];
         assert!(sweep(self.bench.files.as_ref(), &kept).unwrap().is_empty());
@@ -95,7 +95,7 @@ impl Case {
     }
 }
 
-/// A step and a checkpoint, and a step more that nobody remembers.
+/// Performs a step and a checkpoint, and a further step that is lost.
 fn cut_off(case: &Case) -> (Box<dyn DiskJob>, Checkpoint, usize) {
     let mut job = case.begin(None).unwrap();
     let at = job.step().unwrap();
@@ -169,7 +169,7 @@ fn a_disk_that_was_changed_meanwhile_is_begun_anew() {
         case.bench.fill(&case.top, &CHILD[..1]);
         let mut job = case.begin(Some(&checkpoint)).unwrap();
         assert!(job.step().unwrap().done_bytes <= checkpoint.at_bytes, "{work:?}");
-        // It was changed in this second, and may be again: nothing would tell.
+        // The file was changed in this second, and a further change could not be detected.
         assert_eq!(job.checkpoint(NOW + 1).unwrap(), None, "{work:?}");
         run(job.as_mut()).unwrap();
         drop(job);
@@ -214,9 +214,8 @@ fn what_was_done_before_its_end_was_noted_is_done() {
     case.assert_content(true);
 }
 
-/// Steps of a job whose store is full after so many changes, until it has failed to step or to make
-/// itself durable a few times; then there is space. Returns whether it has ended, and how often it was
-/// held up.
+/// Runs a job whose store is full after a number of changes, until some steps or checkpoints have
+/// failed; then there is space. Returns whether the job is done, and how often it was held up.
 fn run_held_up(case: &Case, room: usize, checkpoint: &mut Checkpoint) -> (bool, usize) {
     const HELD_UP: usize = 4;
     let mut job = case.begin(None).unwrap();
@@ -258,7 +257,7 @@ fn a_full_store_holds_jobs_up_and_they_go_on() {
                 case.bench.store.set_room(None);
                 was_held_up |= is_done && held_up > 0;
                 if !is_done {
-                    // It could not be closed. Another goes on from the checkpoint.
+                    // The image could not be closed. Another job continues from the checkpoint.
                     case.clear_up();
                     run(case.begin(Some(&checkpoint)).unwrap().as_mut()).unwrap();
                 }

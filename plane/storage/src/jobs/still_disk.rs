@@ -1,4 +1,4 @@
-//! A disk that nobody serves: one question at a time, and each is waited for.
+//! Blocking access to a disk that is not in service.
 
 use suimon_image::{
     ByteRange, CommitOutcome, Extent, FailedStep, FileError, Image, ImageError, ImageFault,
@@ -8,33 +8,34 @@ use suimon_image::{
 use crate::disk::DiskLayer;
 use crate::images::{DiskError, OpenLayer, OpenedDisk};
 
-/// Metadata that is not durable, beyond which it is made so.
+/// Bytes of uncommitted metadata above which a commit is performed.
 const UNCOMMITTED_BYTES_MAX: u64 = 1 << 20;
 
-/// Questions asked again before an image is taken for broken: more than a range has blocks.
+/// Largest number of repeated queries before an image counts as damaged: more than a range has
+/// blocks.
 const ANSWERS_MAX: usize = 1 << 20;
 
-/// Where bytes of a disk are.
+/// Location of a range of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whereabouts {
-    /// In a layer's file.
+    /// Range of a layer's file.
     File { layer: usize, offset: u64 },
-    /// Nowhere: zeros.
+    /// Zeros without a location.
     Zero,
-    /// In a layer that was not asked.
+    /// Content of a layer that was not queried.
     Parent,
 }
 
-/// Which layers are asked where bytes are.
+/// Layers to query for the location of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// The disk's own.
+    /// Only the disk's own layer.
     Own,
-    /// All of them.
+    /// The disk's own layer and all parents.
     All,
 }
 
-/// A disk that nobody serves.
+/// Disk that is not in service.
 pub(crate) struct StillDisk {
     layers: Vec<DiskLayer>,
     names: Vec<String>,
@@ -55,12 +56,12 @@ impl From<Vec<OpenLayer>> for StillDisk {
 }
 
 impl StillDisk {
-    /// Bytes of the disk.
+    /// Returns the size of the disk in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.layers.first().map_or(0, |layer| layer.image.shape().size)
     }
 
-    /// Bytes that are looked at together: whole blocks, of which a range has few.
+    /// Returns the length of ranges that are processed together: whole blocks, few per range.
     pub(crate) fn stretch(&self) -> u64 {
         let block = self.layers.first().map_or(0, |layer| layer.image.shape().block);
         block.max(super::STEP_BYTES)
@@ -78,7 +79,7 @@ impl StillDisk {
         Ok(&mut self.layers[number])
     }
 
-    /// Where the bytes of a range are, in order and without gaps.
+    /// Returns the locations of a range, in order and without gaps.
     pub(crate) fn pieces(
         &mut self,
         range: ByteRange,
@@ -88,7 +89,7 @@ impl StillDisk {
         let mut open = vec![(0, range)];
         while let Some((number, range)) = open.pop() {
             let size = self.layer(number)?.image.shape().size.max(range.offset());
-            // What is behind a parent's end is zeros.
+            // A parent reads as zeros beyond its end.
             let (inside, behind) = range.split_at(size - range.offset());
             let mut extents: Vec<Extent> = Vec::new();
             if !inside.is_empty() {
@@ -119,7 +120,7 @@ impl StillDisk {
         Ok(found)
     }
 
-    /// Fills `bytes` from a layer's file. What is behind the file's end is zeros.
+    /// Reads from a layer's file; zeros beyond the file's end.
     pub(crate) fn read(
         &mut self,
         layer: usize,
@@ -157,8 +158,8 @@ impl StillDisk {
         if image.uncommitted_bytes() > UNCOMMITTED_BYTES_MAX { self.commit(0) } else { Ok(()) }
     }
 
-    /// Makes a range of the disk's own image read as zeros; whole blocks are freed where
-    /// the format can.
+    /// Makes a range of the disk's own image read as zeros. Whole blocks are freed if the format
+    /// permits.
     pub(crate) fn write_zeros(&mut self, range: ByteRange) -> Result<(), DiskError> {
         let mut kept = Vec::new();
         if self.layer(0)?.image.linear_offset().is_some() {
@@ -183,7 +184,7 @@ impl StillDisk {
         image.close(file.as_image_file()).map_err(|error| self.error(0, error))
     }
 
-    /// Makes durable what was written to the disk's own image.
+    /// Makes writes to the disk's own image durable.
     pub(crate) fn make_durable(&mut self) -> Result<(), DiskError> {
         self.commit(0)
     }
@@ -202,7 +203,7 @@ impl StillDisk {
         done.map_err(|error| self.error(number, ImageError::new("commit", 0, error)))
     }
 
-    /// Asks a layer's image until it can answer.
+    /// Repeats a query to a layer's image until the image has the metadata to answer.
     fn ask(
         &mut self,
         number: usize,

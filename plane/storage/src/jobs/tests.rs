@@ -1,4 +1,4 @@
-//! Jobs leave a disk with its content, whatever interrupts them.
+//! A disk keeps its content whenever a job is interrupted.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ pub(super) struct Bench {
     pub(super) files: Arc<dyn StoreFiles>,
 }
 
-/// What is done to a disk: from where, how much, with which byte.
+/// Write to a disk: offset, length and byte.
 pub(super) type Fill = (usize, usize, u8);
 
-/// Blocks of zeros, whole blocks, and both in one.
+/// Blocks of zeros, complete blocks, and a block with both.
 pub(super) const BASE: [Fill; 4] =
     [(0, 4096, 1), (MB - 512, 1024, 2), (2 * MB, MB, 0), (2 * MB + 65536, 512, 3)];
 pub(super) const CHILD: [Fill; 4] =
@@ -84,7 +84,7 @@ impl Bench {
         self.store.files()[&name(file)].len()
     }
 
-    /// `base` with its content, and `top` over it.
+    /// Creates `base` with its content, and its child `top`.
     pub(super) fn with_child(format: DiskFormat) -> (Self, DiskPlan) {
         let bench = Self::new();
         let base = plan(format, DiskKind::Dynamic, &format!("base.{}", format.word()));
@@ -99,7 +99,7 @@ impl Bench {
     }
 }
 
-/// Steps until it is done.
+/// Runs a job until it is done.
 pub(super) fn run(job: &mut dyn DiskJob) -> Result<(), DiskError> {
     let mut before = 0;
     for _ in 0..10_000 {
@@ -145,7 +145,7 @@ pub(super) fn kinds() -> Vec<DiskPlan> {
 fn a_disk_is_converted_into_every_other_and_keeps_its_content() {
     for from in kinds() {
         let bench = Bench::new();
-        // One of three blocks has nothing.
+        // One of three blocks is unallocated.
         let fills = [BASE[0], BASE[3]];
         bench.make(&from, 1);
         bench.fill(&from, &fills);
@@ -249,7 +249,7 @@ fn a_disk_goes_on_with_a_child_and_is_merged_again() {
         assert!(bench.read(&next) == all && bench.read(&top) == model(&[&BASE, &CHILD], 3 * MB));
         for merged in [&next, &top] {
             merge(&bench, merged).unwrap();
-            // The child is still one, and the disk without it has its content.
+            // The child remains a child, and the disk without it has its content.
             assert!(bench.read(merged) == all, "{format:?} {}", merged.label());
             bench.files.remove(merged.file.as_ref().unwrap()).unwrap();
         }
@@ -285,7 +285,7 @@ fn a_parent_of_others_is_not_merged_into() {
             &format!("sub/other.{}", format.word()),
             top.parent.as_ref().unwrap().as_str(),
         );
-        // Its parent was last changed when `top` was made.
+        // The parent was last changed when `top` was created.
         bench.make(&other, 400);
         let error = merge(&bench, &top).unwrap_err();
         assert!(
@@ -294,7 +294,7 @@ fn a_parent_of_others_is_not_merged_into() {
         );
         assert!(bench.read(&other) == model(&[&BASE], 3 * MB));
         bench.files.remove(other.file.as_ref().unwrap()).unwrap();
-        // Nor is one that a child of its own is left without.
+        // A child of the merged image itself prevents the merge, too.
         let own = child(
             format,
             &format!("sub/own.{}", format.word()),
@@ -329,7 +329,7 @@ fn a_check_reads_everything_and_finds_what_is_wrong() {
         }
         let file = name(&plan.label());
         let mut bytes = bench.store.files()[&file].clone();
-        // The last header and footer that count, and all copies.
+        // The last valid header and footer, and all copies.
         bytes.truncate(bytes.len() - 512);
         bytes[..512].fill(0);
         let broken = Bench::on(MemoryStore::with_files([(file, bytes)]));
@@ -347,7 +347,7 @@ fn what_has_a_copy_is_repaired_and_nothing_is_lost() {
         bench.make(&plan, 1);
         bench.fill(&plan, &BASE);
         let mut bytes = bench.store.files()[&name("disk")].clone();
-        // VHD's footer and VHDX's second header are there twice.
+        // The footer of a VHD and the headers of a VHDX exist twice.
         let at = if format == DiskFormat::Vhd { bytes.len() - 512 } else { 128 << 10 };
         bytes[at..at + 512].fill(0);
         let hurt = Bench::on(MemoryStore::with_files([(name("disk"), bytes)]));

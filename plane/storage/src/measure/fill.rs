@@ -1,4 +1,4 @@
-//! Fills the file of a measurement: what was never written is not read from the device.
+//! Filling of a measurement's file: a device may not read ranges that were never written.
 
 use core::time::Duration;
 use suimon_ports::{FileDone, FileOp};
@@ -6,18 +6,18 @@ use suimon_quantity::Time;
 
 use super::{Device, FILE_BYTES_MIN, MIB, MeasureError};
 
-/// Writes under way at once.
+/// Number of writes in flight.
 const DEPTH: usize = 8;
-/// A slow device gets a file as large as was written in this time.
+/// Time limit on a slow device; the file is then as large as was written.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes that no device stores in fewer: each is told from every other.
+/// Distance of unique stamps in bytes, so that no device can deduplicate the data.
 const STAMP_EVERY: usize = 512;
 const FLUSH: u64 = u64::MAX;
 
-/// Filling under way.
+/// State of the filling.
 pub(super) struct Fill {
     bytes: u64,
-    /// Up to where it was asked for.
+    /// Position up to which writes were submitted.
     at: u64,
     began: Option<Time>,
     is_flushing: bool,
@@ -29,7 +29,7 @@ impl Fill {
         Self { bytes, at: 0, began: None, is_flushing: false, noise: Vec::new() }
     }
 
-    /// Whether the file is filled, durably.
+    /// Submits writes. Returns true if the file is filled and durable.
     pub(super) fn step(
         &mut self,
         now: Time,
@@ -67,7 +67,7 @@ impl Fill {
         format!("filling its file: {} of {} MiB", self.at / MIB, self.bytes / MIB)
     }
 
-    /// Bytes that nothing makes shorter, and that are nowhere else.
+    /// Returns data that can be neither compressed nor deduplicated.
     fn bytes_of(&mut self, device: &mut Device) -> Vec<u8> {
         if self.noise.is_empty() {
             let words = (0..MIB / 8).map(|_| device.draw().to_le_bytes());

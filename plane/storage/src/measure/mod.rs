@@ -1,25 +1,25 @@
-//! Finds out what a store can do, on a file of its own that nobody else sees.
+//! Measurement of a store's capacity with a file of its own.
 //!
-//! What is measured is what disks of the store will find: requests of the size that counts
-//! as one operation go past the page cache by the I/O that disks use, and Storage QoS itself
-//! ([`StoreScheduler`](suimon_storage_qos::StoreScheduler)) says how many the device gets at a
-//! time. A minimum may be asked for with reads, writes or both, so all three are tried, and
-//! the least is what can be promised.
+//! The measurement reproduces the conditions of disks: requests of the size that counts as one
+//! operation bypass the page cache, use the I/O of disks, and are dispatched by Storage QoS
+//! ([`StoreScheduler`](suimon_storage_qos::StoreScheduler)), which limits the queue depth. A
+//! minimum may be used with reads, writes or both, so all three patterns are measured, and the
+//! lowest rate is the capacity.
 //!
-//! What it does not do: it waits for nothing and has no thread ([`Measurement::step`]), and
-//! changes no limit.
+//! A measurement never blocks, has no thread ([`Measurement::step`]), and changes no limits.
 //!
-//! Life of a measurement
+//! Life cycle of a measurement
 //! ```text
 //! begin ──► its file is filled ──► each pattern: warm up, count ──► done
 //!                 └── dropped, or the process dies: the file is gone
 //! ```
 //!
 //! Invariants
-//! - The file has no name from the moment it was made, so it is gone with whoever has it
-//!   open. What a crash leaves in that moment, [`sweep`](crate::images::sweep) removes.
+//! - The file has no name after its creation, so it is deleted with its last open descriptor. A
+//!   file that a crash leaves before its name is removed is deleted by
+//!   [`sweep`](crate::images::sweep).
 //! - A block device is read and never written.
-//! - Half of what is free in the store stays free.
+//! - Half of the store's free space remains free.
 
 mod fill;
 mod pattern_run;
@@ -42,26 +42,27 @@ use crate::Latencies;
 use crate::images::{DRAFT_ENDING, DiskError, remove_left};
 
 const MIB: u64 = 1 << 20;
-/// Larger than the caches of most devices' controllers, and soon written.
+/// Size of the file in bytes: larger than the caches of most devices' controllers, and written in a
+/// short time.
 const FILE_BYTES_MAX: u64 = 1024 * MIB;
-/// Less says more of caches than of the device.
+/// Smallest useful size in bytes: with less, caches dominate the result.
 const FILE_BYTES_MIN: u64 = 16 * MIB;
 
-/// What is asked of the store.
+/// Operations of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Reads.
+    /// Only reads.
     Read,
-    /// Writes.
+    /// Only writes.
     Write,
-    /// Half of each.
+    /// Reads and writes, half of each.
     Mixed,
 }
 
 impl Pattern {
     const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Mixed];
 
-    /// For people.
+    /// Returns the name of the pattern for reports.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -72,100 +73,100 @@ impl Pattern {
     }
 }
 
-/// What a store did under a pattern.
+/// Measured rate of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternFigure {
-    /// The pattern.
+    /// Pattern that was measured.
     pub pattern: Pattern,
     /// Normalised operations per second.
     pub iops: u64,
-    /// Requests that the device had at a time in the end.
+    /// Queue depth of the device at the end.
     pub depth: u32,
-    /// What requests took in the device.
+    /// Device latencies of the requests.
     pub latencies: Latencies,
 }
 
-/// What was found out.
+/// Results of a measurement by pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measured {
-    /// Of each pattern, in the order in which they were tried.
+    /// Results of the patterns in the order of their measurement.
     pub figures: Vec<PatternFigure>,
-    /// Bytes that requests went to.
+    /// Size of the file or device in bytes.
     pub file_bytes: u64,
-    /// Whether they went past the page cache.
+    /// True if requests bypassed the page cache.
     pub is_direct: bool,
 }
 
 impl Measured {
-    /// What can be promised of: the least of all patterns.
+    /// Returns the capacity: the lowest rate of all patterns.
     #[must_use]
     pub fn iops(&self) -> u64 {
         self.figures.iter().map(|figure| figure.iops).min().unwrap_or(0)
     }
 }
 
-/// Why nothing was found out.
+/// Reason why a measurement failed.
 #[derive(Debug, Error)]
 pub enum MeasureError {
-    /// The store does not let a file be made or opened.
+    /// The store refused to create or open a file.
     #[error(transparent)]
     Store(#[from] StoreFileError),
-    /// Something is left of a measurement before, and does not go.
+    /// The file of an earlier measurement cannot be removed.
     #[error(transparent)]
     Left(#[from] DiskError),
-    /// There is too little to measure with.
+    /// Too little free space for a measurement.
     #[error(
         "{free_mib} MiB are free in the store: a measurement takes half of that, and {} MiB at \
          least; free space in it",
         FILE_BYTES_MIN / MIB
     )]
     NoRoom {
-        /// What is free, in MiB.
+        /// Free space in MiB.
         free_mib: u64,
     },
-    /// The device does not do what it was asked for.
+    /// An operation of the device failed.
     #[error("{what} at offset {offset} failed: {error}; see the system's log about the device")]
     Io {
-        /// What.
+        /// Operation that failed: reading, writing, filling or flushing.
         what: &'static str,
-        /// Where in the file or device, in bytes.
+        /// Offset in the file or device, in bytes.
         offset: u64,
-        /// What the system said.
+        /// Error that the system returned.
         error: io::Error,
     },
-    /// The system gives no more I/O.
+    /// The system refused to create the I/O.
     #[error("no I/O is to be had: {0}")]
     Ring(io::Error),
-    /// Nothing came back.
+    /// No request completed.
     #[error("no request ended in {0} s: the device does not answer; see the system's log")]
     Nothing(u64),
 }
 
-/// How far a measurement is.
+/// Progress of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasureProgress {
-    /// Parts that are done.
+    /// Number of completed parts.
     pub done: usize,
-    /// Of how many.
+    /// Number of parts in total.
     pub of: usize,
-    /// The part under way, for people.
+    /// Description of the current part for the operator.
     pub text: String,
-    /// Whether all is done; no step follows.
+    /// True if the measurement is done; no step follows.
     pub is_done: bool,
 }
 
-/// How to measure.
+/// Parameters of a measurement.
 #[derive(Clone, Debug)]
 pub struct MeasurePlan {
-    /// The store's, for how requests are counted and how many the device may get.
+    /// Specification of the store: normalization and queue depths.
     pub spec: StoreSpec,
-    /// For how long each pattern is counted, after a third as long to warm up.
+    /// Duration of counting per pattern, after a warm-up of one third of it.
     pub each: Duration,
-    /// Where random places begin.
+    /// Seed of the random offsets.
     pub seed: u64,
 }
 
-/// A measurement under way.
+/// Measurement in progress.
 pub struct Measurement {
     device: Device,
     plan: MeasurePlan,
@@ -181,11 +182,11 @@ enum Stage {
     Done,
 }
 
-/// What requests go to.
+/// File or device under measurement.
 pub(super) struct Device {
     pub(super) io: Box<dyn FileIo>,
     pub(super) slot: FileSlot,
-    /// Its bytes that requests go to.
+    /// Size in bytes of the range that requests access.
     pub(super) bytes: u64,
     pub(super) random: u64,
 }
@@ -200,7 +201,7 @@ impl Device {
         Ok(Self { io, slot, bytes: 0, random: seed })
     }
 
-    /// The next of numbers that look random (Steele and others, SplitMix64).
+    /// Returns the next pseudo-random number (Steele and others, SplitMix64).
     pub(super) fn draw(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;
@@ -211,10 +212,10 @@ impl Device {
 }
 
 impl Measurement {
-    /// Begins, on a block device or with a file of its own in a directory.
+    /// Begins a measurement, on a block device or with a file in a directory.
     ///
     /// # Errors
-    /// The store is full, only for reading, in use, or not to be had.
+    /// The store is full, read-only, in use, or not accessible.
     pub fn begin(
         files: &dyn StoreFiles,
         io: Box<dyn FileIo>,
@@ -279,11 +280,11 @@ impl Measurement {
         Self { device, plan, patterns, stage, measured, ended: Vec::new() }
     }
 
-    /// Hears what has ended and asks for more. To be called again at once, or after
-    /// [`Measurement::arm`] has said that there is something to wait for.
+    /// Processes completions and submits requests. The caller repeats the call at once, or after
+    /// [`Measurement::arm`] when the descriptor is readable.
     ///
     /// # Errors
-    /// It cannot go on: it is to be dropped.
+    /// The measurement cannot continue and must be dropped.
     pub fn step(&mut self, now: Time) -> Result<MeasureProgress, MeasureError> {
         let mut ended = core::mem::take(&mut self.ended);
         self.device.io.poll_done(&mut ended);
@@ -306,23 +307,23 @@ impl Measurement {
         if let Some(next) = next {
             self.stage = next;
         }
-        // What the system does not take now is handed to it by the next step.
+        // Operations that the system does not accept now are submitted by the next step.
         let _ = self.device.io.kick();
         Ok(self.progress(now))
     }
 
-    /// Asks for a wake-up when something ends.
+    /// Requests a wake-up for the next completion.
     pub fn arm(&mut self) -> Wakeup {
         self.device.io.arm()
     }
 
-    /// The descriptor to wait on.
+    /// Returns the descriptor that signals completions.
     #[must_use]
     pub fn wake_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.device.io.wake_fd()
     }
 
-    /// What was found out until now; all of it when it is done.
+    /// Returns the results so far; complete when the measurement is done.
     #[must_use]
     pub const fn measured(&self) -> &Measured {
         &self.measured

@@ -1,4 +1,4 @@
-//! One pattern of a measurement: as many requests as the store's own scheduler lets go.
+//! One pattern of a measurement, with as many requests as the store's scheduler dispatches.
 
 use core::time::Duration;
 use suimon_image::ByteRange;
@@ -12,15 +12,15 @@ use suimon_storage_qos::{
 use super::{Device, MIB, MeasureError, MeasurePlan, Pattern, PatternFigure};
 use crate::latency::LatencyCounts;
 
-/// Requests that always wait, so that the device never runs dry.
+/// Number of requests that are always queued, so that the device is never idle.
 const WAITING: u32 = 32;
-/// Time by which counting is prolonged at most while no request has ended. Other users of a shared
-/// device can keep it from answering for seconds; its rate is then low, and not unknown.
+/// Longest extension of the counting time while no request has completed. Other users of a shared
+/// device may delay it for seconds; its rate is then low, and not unknown.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// The one disk of the run's own store.
+/// Only disk of the pattern's scheduler.
 const DISK: DiskId = DiskId(0);
 
-/// A request that was let go.
+/// Dispatched request.
 #[derive(Clone, Copy, Default)]
 struct Sent {
     at: Time,
@@ -28,14 +28,14 @@ struct Sent {
     is_write: bool,
 }
 
-/// A pattern under way.
+/// Pattern in progress.
 pub(super) struct PatternRun {
     pattern: Pattern,
     each: Duration,
     request_bytes: u32,
     scheduler: StoreScheduler,
     slot: DiskSlot,
-    /// By tag, of all requests that may be let go or wait.
+    /// Dispatched and queued requests by tag.
     sent: Vec<Sent>,
     free: Vec<u32>,
     began: Option<Time>,
@@ -43,7 +43,7 @@ pub(super) struct PatternRun {
     counted_until: Option<Time>,
     requests: u64,
     latencies: LatencyCounts,
-    /// What is written; pieces of it, from where the dice say.
+    /// Data of which writes use random parts.
     noise: Vec<u8>,
 }
 
@@ -52,14 +52,14 @@ impl PatternRun {
         let capacity = u32::try_from(device.io.capacity()).unwrap_or(u32::MAX);
         let depth_max = plan.spec.depth_max.min(capacity);
         let all = depth_max.saturating_add(WAITING);
-        // What it is measured for is shared.
+        // The capacity applies to a store with several users.
         let alone_latency = Duration::ZERO;
         let spec = StoreSpec { depth_max, waiting_max: all, alone_latency, ..plan.spec.clone() };
         let request_bytes = spec.normalization.bytes();
         let mut scheduler = StoreScheduler::new(spec);
         let mut store = Store::new(Capability::Unknown);
         let disk = Proposal::Disk(DISK, Assignment::Own(Limits::default()));
-        // One disk without limits is always taken.
+        // One disk without limits is always accepted.
         for change in store.propose(&[disk], true).unwrap_or_default() {
             scheduler.apply(Time::ZERO, change);
         }
@@ -84,7 +84,7 @@ impl PatternRun {
         }
     }
 
-    /// What was found out, when it is over and nothing is under way any more.
+    /// Performs a step. Returns the result when the time is over and no request is in flight.
     pub(super) fn step(
         &mut self,
         now: Time,
@@ -136,7 +136,7 @@ impl PatternRun {
         Ok(())
     }
 
-    /// Lets go what the scheduler lets go, and sees to it that it has more.
+    /// Dispatches requests as the scheduler permits, and keeps its queue filled.
     fn ask(&mut self, now: Time, device: &mut Device) {
         while let Next::Dispatch { tag, .. } = self.scheduler.poll(now) {
             self.send(now, tag, device);
@@ -174,7 +174,7 @@ impl PatternRun {
         if let Some(sent) = self.sent.get_mut(tag as usize) {
             *sent = Sent { at: now, offset, is_write };
         }
-        // There is room: the scheduler lets no more go than the I/O can have.
+        // There is room: the scheduler's depth does not exceed the capacity of the I/O.
         let _ = device.io.submit(device.slot, op, u64::from(tag));
     }
 
@@ -192,7 +192,7 @@ impl PatternRun {
         let iops = u128::from(self.requests) * 1_000_000_000 / ns;
         Ok(PatternFigure {
             pattern: self.pattern,
-            // It did something, and a capability of 0 would say that it can do nothing.
+            // Requests completed, and a capacity of 0 would state the contrary.
             iops: u64::try_from(iops).unwrap_or(u64::MAX).max(1),
             depth: self.scheduler.depth(),
             latencies: self.latencies.latencies(),

@@ -13,7 +13,7 @@ fn begin(store: &MemoryStore, devices: &PacedDevices) -> Result<Measurement, Mea
     Measurement::begin(store, devices.open().unwrap(), plan(3))
 }
 
-/// A step each millisecond, until it is done.
+/// Performs a step each millisecond until the measurement is done.
 fn run(measurement: &mut Measurement) -> Result<Vec<MeasureProgress>, MeasureError> {
     let mut told = Vec::new();
     for ms in 0..200_000u32 {
@@ -43,13 +43,13 @@ fn it_is_the_least_of_what_the_device_does_under_each_pattern() {
     assert_eq!(measured.iops(), write.iops);
     assert_eq!(measured.file_bytes, FILE_BYTES_MAX);
     assert!(read.latencies.p50_ns >= 1_000_000 && read.depth >= 4, "{read:?}");
-    // All parts were shown, each in its turn.
+    // Each part was shown, in order.
     assert_eq!(told.last().map(|last| (last.done, last.of)), Some((4, 4)));
     assert!(told.is_sorted_by_key(|progress| progress.done));
     for part in ["filling", "random reads", "random writes", "half reads"] {
         assert!(told.iter().any(|progress| progress.text.starts_with(part)), "{part}");
     }
-    // No more at a time than the store takes.
+    // The depth limit of the store was not exceeded.
     assert!(devices.done().2 <= 256, "{:?}", devices.done());
 }
 
@@ -67,7 +67,8 @@ fn its_file_has_no_name_and_is_closed_whenever_it_is_dropped() {
         assert!(store.files().is_empty());
         assert_eq!(devices.open_count(), 0);
     }
-    // A process that dies between making and removing leaves a file that a sweep removes.
+    // A process that dies between creating and removing the file leaves a file that a sweep
+    // removes.
     let made = store.ops().iter().position(|op| matches!(op, StoreOp::Create(..))).unwrap();
     let left = store.crashed(made + 1, || unreachable!("nothing was written"));
     assert_eq!(left.files().len(), 1);
@@ -94,8 +95,8 @@ fn a_full_store_and_a_device_with_errors_are_told_and_leave_nothing() {
     assert_eq!(devices.open_count(), 0);
 }
 
-/// A measurement of 3 s per pattern whose device answers nothing from the first pattern on for so
-/// many milliseconds; returns what came of the pattern.
+/// Runs a measurement of 3 s per pattern whose device completes nothing for `ms` milliseconds from
+/// the first pattern on. Returns the result of the pattern.
 fn run_with_silence(ms: u32) -> Result<PatternFigure, MeasureError> {
     let store = MemoryStore::default();
     let devices = PacedDevices::new(Pace { per_look: 64, ..Pace::default() });
@@ -121,10 +122,10 @@ fn run_with_silence(ms: u32) -> Result<PatternFigure, MeasureError> {
 
 #[test]
 fn a_device_that_answers_late_has_a_low_rate_and_one_that_does_not_answer_none() {
-    // One request ends after 5 s of counting.
+    // One request completes after 5 s of counting.
     let late = run_with_silence(6_000).unwrap();
     assert_eq!(late.iops, 1, "{late:?}");
-    // What was under way ends after the limit, and nothing was counted.
+    // The requests in flight complete after the limit, and none was counted.
     let error = run_with_silence(40_000).unwrap_err();
     assert!(matches!(error, MeasureError::Nothing(33)), "{error}");
 }

@@ -1,37 +1,37 @@
-//! Which regions are copied next, and by whom.
+//! Regions that the threads of a copy have claimed, and the next ones.
 
 use suimon_image::ByteRange;
 
 use crate::dirty::DirtyMap;
 
-/// Bytes that are copied at once, unless a region has more.
+/// Bytes copied at a time, unless a region is larger.
 const RUN_BYTES: u64 = 256 << 10;
 
 /// Regions that a thread copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
-    /// By which it is given back.
+    /// Number by which the claim is returned.
     number: u64,
     first: u64,
     behind: u64,
-    /// What they are of the disk.
+    /// Range of the disk.
     pub(crate) range: ByteRange,
 }
 
-/// What is copied now, and where it goes on.
+/// Claims in progress, and the position of the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     next: u64,
     taken: Vec<Claim>,
-    /// Where the next region is looked for.
+    /// Region from which on the next claim is searched.
     cursor: u64,
-    /// Claims below this number are of the first pass; `None`: it is not over.
+    /// Number of the first claim after the first pass; `None` during the first pass.
     first_pass: Option<u64>,
 }
 
 impl Claims {
-    /// Takes the next regions with a mark that nobody copies, and their marks away. `None`:
-    /// there are none from the cursor on, and it is at the beginning again.
+    /// Claims the next marked regions that no thread copies, and clears their marks. `None`: there
+    /// are none from the cursor on, and the cursor is reset to the beginning.
     pub(crate) fn take(&mut self, dirty: &DirtyMap) -> Option<Claim> {
         let Some(first) = self.first_free(dirty) else {
             self.cursor = 0;
@@ -53,27 +53,27 @@ impl Claims {
         Some(claim)
     }
 
-    /// A thread has copied these, or has not.
+    /// Returns a claim, whether its regions were copied or not.
     pub(crate) fn give_back(&mut self, claim: &Claim) {
         self.taken.retain(|taken| taken.number != claim.number);
     }
 
-    /// Whether nobody copies anything.
+    /// Returns true if there are no claims.
     pub(crate) fn is_empty(&self) -> bool {
         self.taken.is_empty()
     }
 
-    /// Bytes that are being copied.
+    /// Returns the number of bytes being copied.
     pub(crate) fn bytes(&self) -> u64 {
         self.taken.iter().map(|taken| taken.range.len()).sum()
     }
 
-    /// Whether everything was copied that was marked at the beginning.
+    /// Returns true if everything marked at the beginning was copied.
     pub(crate) fn has_copied_all(&self) -> bool {
         self.first_pass.is_some_and(|until| self.taken.iter().all(|taken| taken.number >= until))
     }
 
-    /// The first region with a mark, from the cursor on, that nobody copies.
+    /// Returns the first marked region from the cursor on that no thread copies.
     fn first_free(&self, dirty: &DirtyMap) -> Option<u64> {
         let mut at = self.cursor;
         loop {

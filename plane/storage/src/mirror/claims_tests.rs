@@ -1,4 +1,4 @@
-//! Tests of who copies what.
+//! Tests of the claims of regions.
 
 use proptest::prelude::*;
 use suimon_image::ByteRange;
@@ -9,8 +9,8 @@ use crate::dirty::DirtyMap;
 const REGION: u64 = 64 << 10;
 
 proptest! {
-    /// No region is copied by two, what was marked is copied, and the first pass is over when
-    /// all that was marked at its beginning was.
+    /// No region is copied by two threads, every marked region is copied, and the first pass ends
+    /// when all regions marked at its beginning were copied.
     #[test]
     fn regions_are_copied_once_each(
         regions in 1_u64..200,
@@ -27,7 +27,8 @@ proptest! {
         let covers = |claim: &Claim, region: u64| {
             claim.range.offset() <= region * REGION && region * REGION < claim.range.end()
         };
-        // All is given back, all that is left is taken, and that is given back.
+        // All claims are returned, all remaining regions are claimed, and those claims are
+        // returned.
         let ends = [(1, 320), (0, 210), (1, 320)].into_iter();
         let ends = ends.flat_map(|(step, times)| std::iter::repeat_n((step, 0), times));
         for (step, at) in steps.into_iter().chain(ends) {

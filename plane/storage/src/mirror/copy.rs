@@ -1,4 +1,4 @@
-//! Copies a range as it is now.
+//! Copy of a range in its current state.
 
 use suimon_image::ByteRange;
 use suimon_ports::{AllocatedExtent, Allocation, CLIENT_BYTES_MAX, DiskClient};
@@ -6,28 +6,28 @@ use suimon_ports::{AllocatedExtent, Allocation, CLIENT_BYTES_MAX, DiskClient};
 use super::progress::MirrorError;
 use crate::dirty::DirtyMap;
 
-/// Bytes of the disk that are looked at at once for what is allocated.
+/// Bytes of the disk per query of the allocation.
 const LOOK_BYTES: u64 = 1 << 30;
 
-/// A disk and its copy, whose sizes are the same.
+/// Disk and its copy, of the same size.
 pub(crate) struct Pair {
     pub(crate) disk: Box<dyn DiskClient>,
     pub(crate) copy: Box<dyn DiskClient>,
 }
 
 impl Pair {
-    /// Ends both connections.
+    /// Closes the connections to disk and copy.
     pub(crate) fn end(&self) {
         self.disk.end();
         self.copy.end();
     }
 
-    /// What is read and written: whole sectors of both.
+    /// Returns the alignment of reads and writes: the larger sector size of both.
     fn unit(&self) -> u64 {
         u64::from(self.disk.sector_bytes().max(self.copy.sector_bytes()).max(1))
     }
 
-    /// Marks what is allocated. `goes_on` is asked now and then.
+    /// Marks allocated regions. `goes_on` is called between queries.
     pub(crate) fn look(
         &self,
         dirty: &DirtyMap,
@@ -51,8 +51,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Makes a range of the copy what it is of the disk; the range begins where a unit does.
-    /// `bytes` is memory to use.
+    /// Makes a range of the copy equal to the disk's. The range begins at a multiple of the unit.
+    /// `bytes` is a reusable buffer.
     pub(crate) fn copy(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), MirrorError> {
         let unit = self.unit();
         let has_data = self.data_units(range, unit)?;
@@ -73,7 +73,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Which units of a range have data.
+    /// Returns which units of a range contain data.
     fn data_units(&self, range: ByteRange, unit: u64) -> Result<Vec<bool>, MirrorError> {
         let mut has_data = vec![false; usize::try_from(range.len().div_ceil(unit)).unwrap_or(0)];
         let mut rest = range;

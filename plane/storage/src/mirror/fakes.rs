@@ -1,4 +1,4 @@
-//! Disks in memory that are copied, with something to happen while they are.
+//! Disks in memory for copies, with hooks that run during the copy.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -9,20 +9,20 @@ use suimon_ports::{AllocatedExtent, Allocation, DiskClient, DiskClientError};
 /// Bytes that are allocated together.
 pub(crate) const BLOCK: u64 = 4096;
 
-/// What happens at a request, told its range.
+/// Function called for a request with its range.
 pub(crate) type Hook = Box<dyn FnMut(ByteRange) + Send>;
 
-/// A disk, and what happens to it.
+/// Disk in memory.
 #[derive(Default)]
 pub(crate) struct FakeDisk {
-    /// Bytes, and which blocks are allocated.
+    /// Content, and the allocation of its blocks.
     content: Mutex<(Vec<u8>, Vec<bool>)>,
-    /// Called when the bytes of a read were taken, and before those of a write are there.
+    /// Hooks called after a read has taken its bytes, and before a write stores its bytes.
     pub(crate) on_read: Mutex<Option<Hook>>,
     pub(crate) on_write: Mutex<Option<Hook>>,
-    /// Requests of this kind fail.
+    /// True if requests fail.
     pub(crate) fails: AtomicBool,
-    /// Requests are not answered until the connection ends.
+    /// Whether requests hang, and whether the connection has ended.
     hangs: Mutex<(bool, bool)>,
     changed: Condvar,
     pub(crate) reads: AtomicU64,
@@ -42,7 +42,7 @@ impl FakeDisk {
         self.content.lock().unwrap().0.clone()
     }
 
-    /// A write of one of its own clients.
+    /// Writes like a client of the disk.
     pub(crate) fn put(&self, range: ByteRange, byte: u8) {
         let mut content = self.content.lock().unwrap();
         let (from, until) = (range.offset() as usize, range.end() as usize);
@@ -56,7 +56,7 @@ impl FakeDisk {
         }
     }
 
-    /// The far end does not answer any more.
+    /// Makes requests hang from now on.
     pub(crate) fn hang(&self) {
         self.hangs.lock().unwrap().0 = true;
     }
@@ -77,7 +77,7 @@ impl FakeDisk {
     }
 }
 
-/// A connection to it.
+/// Connection to a disk.
 pub(crate) struct FakeClient(pub(crate) Arc<FakeDisk>);
 
 impl DiskClient for FakeClient {
@@ -104,7 +104,7 @@ impl DiskClient for FakeClient {
         self.0.pass()?;
         self.0.writes.fetch_add(1, Ordering::Relaxed);
         let range = ByteRange::new(offset, bytes.len() as u64).unwrap();
-        // Others go on while it is called.
+        // The lock is released, so that other requests continue during the call.
         let hook = self.0.on_write.lock().unwrap().take();
         if let Some(mut hook) = hook {
             hook(range);
@@ -132,7 +132,7 @@ impl DiskClient for FakeClient {
             let count = extents.len();
             match extents.last_mut() {
                 Some(last) if last.allocation == allocation => last.len += piece.len(),
-                // Not all of it is told at once.
+                // A query returns a limited number of extents.
                 _ if count == 3 => break,
                 _ => extents.push(AllocatedExtent { allocation, len: piece.len() }),
             }

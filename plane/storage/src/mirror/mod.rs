@@ -1,35 +1,34 @@
-//! Copies a disk that is in use to another one, of the same size and reading as zeros, while
-//! its clients write.
+//! Copies a disk in use to another one of the same size that reads as zeros, while its clients
+//! write.
 //!
-//! - [`DirtyMap`](crate::DirtyMap): what has changed; the processor that has the disk marks.
-//! - [`Mirror`]: threads that copy what is marked, from one
-//!   [`DiskClient`](suimon_ports::DiskClient) to another.
+//! - [`DirtyMap`](crate::DirtyMap): changed regions, marked by the worker of the disk.
+//! - [`Mirror`]: threads that copy marked regions from one [`DiskClient`](suimon_ports::DiskClient)
+//!   to another.
 //!
-//! What it does not do: it opens no connection and knows no disk but by these two; it does
-//! not stop the disk's clients. Whoever wants the copy to be the disk as it is stops them
-//! and calls [`Mirror::finish`].
+//! This module opens no connections, accesses disks only through these two clients, and does not
+//! stop the disk's clients. To make the copy equal to the disk, the caller stops the clients and
+//! calls [`Mirror::finish`].
 //!
 //! ```text
-//! a client's write, discard or zeros ──► the file ──► marked ──► the client is answered
+//! a client's write, discard or zeros ──► the file ──► marked ──► completion to the client
 //!                                                       │
 //!        ┌──────────────────────────────────────────────┘
 //!        ▼
 //! mark is taken away ──► read through the storage plane ──► written to the copy
 //! ```
 //!
-//! Why that copies everything. A change is marked after the file has it, and a mark is taken
-//! away before the region is read. So a change whose mark was taken away is in what is read
-//! then; and one that comes later, also during the reading, leaves a mark behind. Were the
-//! mark taken away after the reading, a change between the two would be lost with it. What
-//! was written to the file and not marked yet is a request under way: who waits until there
-//! are none finds every change marked.
+//! Proof that every change is copied: a change is marked after it is in the file, and a mark is
+//! cleared before its region is read. A change whose mark was cleared is therefore included in the
+//! following read. A later change, also one during the read, sets a new mark. If marks were cleared
+//! after the read, a change in between would be lost. A change in the file without a mark belongs
+//! to a request in flight, so after all requests have completed, every change is marked.
 //!
 //! Invariants
-//! - No two threads copy the same region at a time, so that what was read first is not
-//!   written last.
-//! - A disk's clients never wait for a mirror: what is done for them is to set a bit.
-//! - What was never allocated is not read and not written: before anything is copied it is
-//!   looked what is allocated, with marking on already.
+//! - No two threads copy the same region at a time, so that older content never overwrites newer
+//!   content.
+//! - Clients of the disk never wait for a copy: its cost for them is an atomic bit operation.
+//! - Unallocated ranges are neither read nor written: allocation is queried before copying begins,
+//!   with marking already active.
 mod claims;
 #[cfg(test)]
 mod claims_tests;

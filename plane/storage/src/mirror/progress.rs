@@ -1,49 +1,49 @@
-//! How far a disk is copied.
+//! Progress of a disk copy.
 
 use suimon_ports::DiskClientError;
 use thiserror::Error;
 
-/// How far a disk is copied.
+/// Progress of a disk copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MirrorProgress {
-    /// Bytes copied so far, what was copied again included.
+    /// Bytes copied so far, including repeated ones.
     pub copied_bytes: u64,
     /// Bytes that have changed since they were copied, or were not copied yet.
     pub left_bytes: u64,
-    /// Whether all that the disk had at the beginning was copied once.
+    /// True if all content that the disk had at the beginning was copied once.
     pub has_copied_all: bool,
-    /// Why it goes on no more.
+    /// Error that ended the copy.
     pub failure: Option<MirrorError>,
 }
 
-/// Why a disk is not copied.
+/// Reason why a disk is not copied.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MirrorError {
-    /// The disk could not be read.
+    /// Reading the disk failed.
     #[error("the disk could not be read: {0}")]
     Read(DiskClientError),
-    /// The copy could not be written.
+    /// Writing the copy failed.
     #[error("the copy could not be written: {0}")]
     Write(DiskClientError),
-    /// The copy is not as long as the disk.
+    /// The copy has another size than the disk.
     #[error("the copy has {copy} bytes, not the {disk} of the disk; make it anew")]
     Sizes {
-        /// Bytes of the disk.
+        /// Size of the disk in bytes.
         disk: u64,
-        /// Bytes of the copy.
+        /// Size of the copy in bytes.
         copy: u64,
     },
-    /// The system has no thread.
+    /// The system refused to create a thread.
     #[error("the host has no thread to copy the disk: {0}")]
     NoThread(String),
-    /// The disk is used on.
+    /// Requests of the disk's clients are in flight.
     #[error("{0} requests of the disk were still under way; stop its clients first")]
     InUse(usize),
-    /// The disk was written to meanwhile, or there was too much.
+    /// Changes remained when the time was over.
     #[error("{0} bytes of the disk were left when the time was over")]
     NotInTime(u64),
-    /// The disk is gone, or its mirror is.
+    /// The disk or its copy has ended.
     #[error("the disk is not copied any more: {0}")]
     Ended(String),
 }

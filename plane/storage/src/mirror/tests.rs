@@ -1,4 +1,4 @@
-//! Tests of copying: what is written meanwhile, what fails, and what waits.
+//! Tests of copying: concurrent writes, failures and waiting.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +15,10 @@ use crate::fakes::Dice;
 
 const REGION: u64 = 64 << 10;
 const SIZE: u64 = 40 * REGION + 512;
-/// Long enough for anything that is not stuck.
+/// Generous deadline.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A disk, its copy, and what is marked.
+/// Disk, its copy and the map of changes.
 struct Bench {
     disk: Arc<FakeDisk>,
     copy: Arc<FakeDisk>,
@@ -36,7 +36,7 @@ impl Bench {
         Mirror::start(Box::new(disk), Box::new(copy), self.dirty.clone()).unwrap()
     }
 
-    /// A client of the disk writes.
+    /// Writes like a client of the disk.
     fn write(&self, offset: u64, len: u64, byte: u8) {
         let range = ByteRange::new(offset, len).unwrap();
         self.disk.put(range, byte);
@@ -77,7 +77,7 @@ fn a_disk_is_copied_and_what_is_written_later() {
     finish(&mirror).unwrap();
     bench.assert_same();
     assert_eq!(bench.copy.flushes.load(Ordering::Relaxed), 1);
-    // It goes on, and may be finished again.
+    // The copy continues, and may be finished again.
     bench.write(0, BLOCK, 1);
     finish(&mirror).unwrap();
     bench.assert_same();
@@ -98,7 +98,7 @@ fn what_is_not_allocated_is_not_moved_and_what_became_zeros_is_not_sent() {
     finish(&mirror).unwrap();
     bench.assert_same();
     assert_eq!((moved(&bench.disk), moved(&bench.copy)), ([1, 0, 0], [0, 1, 1]));
-    // What is allocated and zeros is not sent either.
+    // Allocated zeros are not transferred either.
     bench.disk.put(ByteRange::new(0, REGION).unwrap(), 1);
     bench.write(0, REGION - 512, 0);
     bench.write(REGION - 512, 512, 0);
@@ -107,8 +107,8 @@ fn what_is_not_allocated_is_not_moved_and_what_became_zeros_is_not_sent() {
     assert_eq!(moved(&bench.copy)[1], 1);
 }
 
-/// The bytes of a region have been taken, and then it changes, and the change ends: had its mark
-/// been taken away only now, nobody would know.
+/// A region changes after its bytes were read, and the change completes. If its mark were cleared
+/// only then, the change would be lost.
 #[test]
 fn what_changes_while_a_region_is_read_is_copied() {
     let bench = Bench::new();
@@ -128,7 +128,8 @@ fn what_changes_while_a_region_is_read_is_copied() {
     assert_eq!(bench.copy.bytes()[5 * REGION as usize], 2);
 }
 
-/// The old bytes of a region are on their way while it is written anew: they do not arrive last.
+/// A region is written while its old bytes are being copied: the old bytes must not overwrite the
+/// new ones.
 #[test]
 fn a_region_is_not_copied_by_two_at_a_time() {
     let bench = Bench::new();
@@ -138,7 +139,7 @@ fn a_region_is_not_copied_by_two_at_a_time() {
         let range = ByteRange::new(range.offset(), BLOCK).unwrap();
         disk.put(range, 2);
         dirty.mark(range);
-        // Whoever else would copy it has had time for it.
+        // Other threads have had time to copy the region.
         std::thread::sleep(Duration::from_millis(300));
     }));
     let mirror = bench.start();
@@ -203,10 +204,10 @@ fn requests_under_way_are_waited_for_and_what_they_changed_is_copied() {
         bench.write(u64::try_from(left).unwrap() * REGION, 512, 7);
         Ok(left)
     };
-    // Each time it is asked something is written: it never ends.
+    // A write follows each query of the requests in flight, so the copy cannot be finished.
     let until = Instant::now() + Duration::from_millis(200);
     let result = mirror.finish(until, under_way);
-    // The time may also pass before the last of the three has ended.
+    // The time may also pass before the last of the three requests has completed.
     let is_late = matches!(result, Err(MirrorError::NotInTime(_) | MirrorError::InUse(_)));
     assert!(is_late, "{result:?}");
     let mut left = 3;
@@ -234,8 +235,7 @@ fn a_copy_of_another_size_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Clients write without end while the disk is copied; when they stand still both are the
-    /// same.
+    /// Clients write permanently during the copy; after they stop, disk and copy are equal.
     #[test]
     fn both_are_the_same_when_clients_stand_still(seed in any::<u64>()) {
         let bench = Bench::new();
@@ -250,7 +250,8 @@ proptest! {
             let (bench, stop) = (&bench, &stop);
             let mut clients = Vec::new();
             for client in 0..2 {
-                // Each has sectors of its own: what two write at a time is neither's.
+                // Each client has its own sectors: the result of concurrent writes to the same
+                // sector is undefined.
                 clients.push(scope.spawn(move || {
                     let mut dice = Dice(seed ^ client);
                     while !stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! The threads that copy a disk.
+//! Threads that copy a disk.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -11,30 +11,30 @@ use super::copy::Pair;
 use super::progress::{MirrorError, MirrorProgress};
 use crate::dirty::DirtyMap;
 
-/// Threads that copy, each with a request under way.
+/// Number of copying threads, each with one request in flight.
 const THREADS: usize = 8;
 
-/// How long a pass over the disk takes at least: what is written again and again is not copied
-/// each time. When the disk's clients stand still nothing waits for it.
+/// Shortest duration of a pass over the disk, so that regions written repeatedly are not copied
+/// each time. While the copy is finished, passes are not delayed.
 const PASS_MIN: Duration = Duration::from_millis(100);
 
-/// How often it is looked whether the disk's clients stand still.
+/// Interval of the check for requests of the disk's clients.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// What threads do.
+/// Stage of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// One looks what is allocated.
+    /// The first thread queries the allocation.
     Looking,
-    /// They copy what is marked.
+    /// The threads copy marked regions.
     Copying,
-    /// The same, and nothing waits.
+    /// The threads copy marked regions without delay between passes.
     Finishing,
-    /// One makes the copy durable.
+    /// One thread makes the copy durable.
     ToFlush,
     Flushing,
     Flushed,
-    /// They end.
+    /// The threads end.
     Ended,
 }
 
@@ -43,7 +43,7 @@ struct State {
     claims: Claims,
     copied_bytes: u64,
     failure: Option<MirrorError>,
-    /// The next pass begins no earlier.
+    /// Earliest begin of the next pass.
     not_before: Instant,
     pass_began: Instant,
 }
@@ -55,19 +55,18 @@ struct Inside {
     changed: Condvar,
 }
 
-/// A disk that is being copied. Dropping it ends that, whatever it does: both connections are
-/// ended.
+/// Disk copy in progress. Dropping it ends the copy in any stage and closes both connections.
 pub struct Mirror {
     inside: Arc<Inside>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Mirror {
-    /// Begins to copy `disk` to `copy`, which reads as zeros. What changes of the disk has been
-    /// marked in `dirty` since before.
+    /// Begins to copy `disk` to `copy`, which must read as zeros. Changes of the disk must have
+    /// been marked in `dirty` since before the call.
     ///
     /// # Errors
-    /// Their sizes differ, or the system has no thread.
+    /// The sizes differ, or the system refused to create a thread.
     pub fn start(
         disk: Box<dyn DiskClient>,
         copy: Box<dyn DiskClient>,
@@ -103,7 +102,7 @@ impl Mirror {
         Ok(mirror)
     }
 
-    /// How far it is.
+    /// Returns the progress of the copy.
     #[must_use]
     pub fn progress(&self) -> MirrorProgress {
         let (state, dirty) = (self.inside.lock(), &self.inside.dirty);
@@ -116,12 +115,13 @@ impl Mirror {
         }
     }
 
-    /// The disk's clients stand still: copies all that is left, and makes the copy durable.
-    /// `under_way` says how many requests of them are not answered yet; it waits until there
-    /// are none. Afterwards the mirror goes on, so that it may be finished again.
+    /// Copies all remaining changes while the disk's clients are stopped, and makes the copy
+    /// durable. `under_way` returns the number of the clients' requests that have not completed;
+    /// the call blocks until there are none. The copy continues afterwards and may be finished
+    /// again.
     ///
     /// # Errors
-    /// It did not get there by `until`, or copying has failed.
+    /// The copy was not complete by `until`, or copying has failed.
     pub fn finish(
         &self,
         until: Instant,
@@ -136,7 +136,7 @@ impl Mirror {
             }
             drop(state);
             is_all?;
-            // What was asked meanwhile is copied, too, as long as there is time.
+            // Changes submitted meanwhile are copied, too, while there is time.
             if under_way()? == 0 && self.inside.dirty.marks() == 0 {
                 return Ok(());
             }
@@ -163,7 +163,7 @@ impl Mirror {
         }
     }
 
-    /// Copies what is marked now, and has the copy made durable.
+    /// Copies the regions that are marked now, and makes the copy durable.
     fn copy_rest(&self, until: Instant) -> Result<(), MirrorError> {
         let Inside { dirty, changed, .. } = &*self.inside;
         let mut state = self.inside.lock();
@@ -201,7 +201,7 @@ impl Drop for Mirror {
     }
 }
 
-/// What a thread has to do.
+/// Next action of a thread.
 enum Task {
     Copy(Claim),
     Flush,
@@ -213,7 +213,7 @@ impl Inside {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a thread does until the mirror ends.
+    /// Runs a thread until the copy ends.
     fn work(&self, looks_first: bool) {
         if looks_first {
             let goes_on = || self.lock().stage == Stage::Looking;
@@ -246,7 +246,7 @@ impl Inside {
                 Task::Flush => {
                     let flushed = self.pair.copy.flush().map_err(MirrorError::Write);
                     let mut state = self.lock();
-                    // Whoever waited for it may not wait any more.
+                    // The caller that requested the flush may have timed out.
                     if state.stage == Stage::Flushing && flushed.is_ok() {
                         state.stage = Stage::Flushed;
                     }
@@ -259,7 +259,7 @@ impl Inside {
         }
     }
 
-    /// Waits until there is something to do.
+    /// Blocks until there is an action.
     fn next(&self) -> Task {
         let mut state = self.lock();
         loop {
@@ -286,7 +286,7 @@ impl Inside {
         }
     }
 
-    /// The first failure ends the mirror.
+    /// Records a failure; the first one ends the copy.
     fn note(&self, done: Result<(), MirrorError>) {
         let Err(error) = done else { return };
         let mut state = self.lock();

@@ -1,4 +1,4 @@
-//! What is estimated of an array in virtual time, and what is told of it.
+//! Capacity estimates of an array in virtual time, and the resulting events.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn a_store_that_gets_slower_than_its_minimums_need_is_told_and_so_is_its_recover
     rig.run(Duration::from_secs(60));
     let estimate = rig.scheduler.estimate().unwrap();
     assert!((9_500..=10_200).contains(&estimate.iops), "{estimate:?}");
-    // Nobody has less than promised, and nothing is told.
+    // No disk is below its minimum, and no event is emitted.
     assert!(rig.events.is_empty(), "{:?}", rig.events);
 
     rig.array.fixed_ns *= 2;
@@ -72,7 +72,8 @@ fn what_maximums_hold_back_is_not_taken_for_what_the_store_can_do() {
         rig.load(disk, Some(Load::full(8192, 64)));
     }
     rig.run(Duration::from_secs(60));
-    // A moment in which all are let go at once may fill the device, and says what it does then.
+    // A moment in which all disks are released at once may fill the device, and gives an estimate
+    // of that moment.
     if let Some(estimate) = rig.scheduler.estimate() {
         assert!(estimate.iops > 5_000, "{estimate:?}");
     }
@@ -81,8 +82,8 @@ fn what_maximums_hold_back_is_not_taken_for_what_the_store_can_do() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Any device, any load: never above what was delivered in the best second, by more than
-    /// completions that fall on the edges of a sample.
+    /// For any device and load, the estimate never exceeds the throughput of the best second by
+    /// more than the completions at the edges of a sample.
     #[test]
     fn an_estimate_is_never_above_what_was_delivered(
         servers in 1usize..32,
@@ -107,8 +108,8 @@ proptest! {
         };
         let most = windows.map(delivered).fold(0.0, f64::max);
         if let Some(estimate) = rig.scheduler.estimate() {
-            // One completion more or less in half a second at each edge, and the sample lies
-            // anywhere between the windows.
+            // One completion more or less at each edge of half a second, and the sample is not
+            // aligned with the windows.
             let slack = most * 0.1 + 4.0 * cost;
             prop_assert!(estimate.iops as f64 <= most + slack, "{estimate:?} above {most}");
         }

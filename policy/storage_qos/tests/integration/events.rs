@@ -1,4 +1,4 @@
-//! What is told of minimums that are not met, and what is shown of each disk.
+//! Events for unmet minimums, and the view of each disk.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn array(servers: usize, fixed_ns: u64) -> Array {
     Array { servers, fixed_ns, per_operation_ns: 0, noise_percent: 20 }
 }
 
-/// What was told of minimums.
+/// Returns the events for minimums.
 fn minimums(rig: &Rig) -> Vec<&(u64, Event)> {
     let is_of_minimum = |(_, event): &&(u64, Event)| {
         matches!(event, Event::MinimumUnmet(_) | Event::MinimumMet { .. })
@@ -21,7 +21,7 @@ fn minimums(rig: &Rig) -> Vec<&(u64, Event)> {
     rig.events.iter().filter(is_of_minimum).collect()
 }
 
-/// The first thing that was told of a minimum, and how long after `since`.
+/// Returns the first event for a minimum, and its time after `since`.
 fn unmet(rig: &Rig, since: u64) -> (Duration, &Unmet) {
     let (at, event) = minimums(rig).first().copied().expect("something is told");
     match event {
@@ -48,7 +48,7 @@ fn what_was_forced_is_told_after_a_minute_with_who_got_it() {
     let (after, unmet) = unmet(&rig, began);
     assert!((60..=66).contains(&after.as_secs()), "{after:?}");
     assert_eq!((unmet.holder, unmet.shortfall), (Holder::Disk(DiskId(0)), Shortfall::OtherDisks));
-    // All that there is is shared in proportion to what was promised.
+    // The whole capacity is shared in proportion to the minimums.
     is_about(unmet.entitled_iops, 4000, 1);
     is_about(unmet.delivered_iops, 2667, 3);
     is_about(unmet.demanded_iops, unmet.delivered_iops, 3);
@@ -57,12 +57,12 @@ fn what_was_forced_is_told_after_a_minute_with_who_got_it() {
     assert!(unmet.device_latency_ns >= 1_000_000, "{unmet:?}");
     assert!(unmet.foreign_iops < 200, "{unmet:?}");
     assert_eq!(minimums(&rig).len(), 2, "{:?}", rig.events);
-    // And told once more when it is over.
+    // One further event when the shortage ends.
     rig.load(1, None);
     rig.load(2, None);
     rig.run(Duration::from_secs(10));
     assert!(matches!(minimums(&rig)[2].1, Event::MinimumMet { .. }), "{:?}", rig.events);
-    // That the store cannot do so much was told once, too.
+    // The event for the capacity was emitted once, too.
     let lows = rig.events.iter().filter(|(_, event)| matches!(event, Event::CapabilityLow(_)));
     assert_eq!(lows.count(), 1, "{:?}", rig.events);
 }
@@ -118,7 +118,7 @@ fn a_disk_that_asks_for_little_is_owed_little() {
     assert!(others > 0.95 * 3900.0, "{others}");
 }
 
-/// How large a part of all waiting was for this.
+/// Returns the share of this cause in all queueing time.
 fn part(delivery: &Delivery, cause: WaitCause) -> f64 {
     let all: u64 = WaitCause::ALL.iter().map(|cause| delivery.waits.ns(*cause)).sum();
     delivery.waits.ns(cause) as f64 / all.max(1) as f64
@@ -150,7 +150,7 @@ fn a_disk_shows_what_it_gets_and_why_it_waits() {
             is_about(delivery.per_second(delivery.delivered), delivered, 2);
             is_about(delivery.per_second(delivery.entitled), entitled, 1);
             assert!(part(&delivery, cause) > 0.97, "disk {disk}: {delivery:?}");
-            // Nine of ten requests wait all the time.
+            // Nine of ten requests are always queued.
             let waits = delivery.waits.ns(cause) as f64 / delivery.window_ns as f64;
             assert!((7.0..10.0).contains(&waits), "disk {disk}: {waits}");
         }

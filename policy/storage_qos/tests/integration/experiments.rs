@@ -1,17 +1,17 @@
-//! Published experiments, in virtual time.
+//! Published experiments in virtual time.
 
 use std::time::Duration;
 
 use crate::array::{Array, Load, Rig, SECOND, limits};
 use suimon_storage_qos::{Limits, StoreSpec};
 
-/// Five pairs of mirrored disks behind one LUN; ten VMs write 512 KB at random, one
-/// request at a time.
+/// Five mirrored pairs of disks behind one LUN; ten VMs with random writes of 512 KB at queue depth
+/// 1.
 fn array_of_ten() -> Array {
     Array { servers: 5, fixed_ns: 6_700_000, per_operation_ns: 187_500, noise_percent: 15 }
 }
 
-/// Experiment `qos-host`: maximums and minimums on one host, live.
+/// Experiment `qos-host`: maximums and minimums on one host, changed under load.
 #[test]
 fn qos_host() {
     const BYTES: u32 = 512 << 10;
@@ -25,7 +25,7 @@ fn qos_host() {
     let all = 1..=10u32;
     let (low, high) = (1..=5u32, 6..=10u32);
 
-    // 1. Nothing set: all are equal.
+    // 1. No limits: equal shares.
     rig.run(Duration::from_secs(30));
     let from = rig.now - 20 * SECOND;
     let equal = capability as f64 / 10.0;
@@ -34,7 +34,7 @@ fn qos_host() {
         assert!((got / equal - 1.0).abs() < 0.05, "disk {disk}: {got} of {equal}");
     }
 
-    // 2. Five have a maximum of 1000; the others rise.
+    // 2. Five disks have a maximum of 1000; the others' throughput rises.
     for disk in low.clone() {
         rig.set(disk, limits(0, 1000, 100));
     }
@@ -50,7 +50,7 @@ fn qos_host() {
         assert!(got > equal * 1.15 && got < rest * 1.05, "disk {disk}: {got} of {rest}");
     }
 
-    // 3. The others have a minimum of 3000 and take it from the first.
+    // 3. The others have a minimum of 3000, taken from the first five.
     let before = rig.iops(6, from);
     assert!(before < 2950.0, "{before}: nothing would be shown");
     let changed = rig.now;
@@ -74,7 +74,7 @@ fn qos_host() {
     }
     assert!(rig.events.is_empty(), "{:?}", rig.events);
 
-    // 4. Nothing set.
+    // 4. No limits.
     for disk in all.clone() {
         rig.set(disk, Limits::default());
     }
@@ -86,9 +86,9 @@ fn qos_host() {
     }
 }
 
-/// The scenario `dmc_sim_100th` of dmclock's simulator: a hundred clients want 50 IOPS
-/// each of servers that do 4000 together; each has a reservation of 20, a limit of 60
-/// and weight 1; the last one begins ten seconds after the others.
+/// Scenario `dmc_sim_100th` of dmclock's simulator: a hundred clients with a demand of 50 IOPS
+/// each, on servers with 4000 IOPS together. Each client has a reservation of 20, a limit of 60 and
+/// weight 1; the last one starts ten seconds after the others.
 #[test]
 fn dmclock_100_clients() {
     let array = Array { servers: 100, fixed_ns: 25_000_000, per_operation_ns: 0, noise_percent: 0 };

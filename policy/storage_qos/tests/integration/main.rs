@@ -1,5 +1,5 @@
-//! Integration tests of this crate, one module per subject. One program, because linking
-//! takes most of the time that a test program costs.
+//! Integration tests of this crate, one module per subject. They are one program, because linking
+//! takes most of the build time of a test program.
 
 mod array;
 mod capability;

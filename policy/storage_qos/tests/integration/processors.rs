@@ -1,5 +1,5 @@
-//! One store used by several processors: what they dispatch is the same in sum as if one
-//! had all requests, whatever messages are delayed.
+//! Store used by several workers: the sum of their dispatches equals that of a single scheduler,
+//! for any delay of messages.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use suimon_storage_qos::{
     Submitted, WorkerTime,
 };
 
-/// A message takes at most so long.
+/// Largest delay of a message.
 const DELAY_MAX_NS: u64 = 100_000;
 
 struct Processor {
@@ -21,7 +21,7 @@ struct Processor {
     reports: VecDeque<(u64, Report)>,
     grants: VecDeque<(u64, Grant)>,
     spent: Vec<Report>,
-    /// By disk, in the order of submission.
+    /// Requests of each disk in the order of submission.
     waiting: BTreeMap<u32, VecDeque<u32>>,
 }
 
@@ -38,7 +38,7 @@ struct Host {
     at_once: u64,
     dispatched: u64,
     service_ns: u64,
-    /// Latencies of completed requests by disk, in sum.
+    /// Sum of the latencies of completed requests by disk.
     latencies_ns: BTreeMap<u32, u64>,
 }
 
@@ -107,7 +107,7 @@ impl Host {
         self.device.push((self.now + takes, at, disk, bytes, self.now));
     }
 
-    /// Lets time pass in small steps in which messages travel.
+    /// Advances time in small steps in which messages are delivered.
     fn run(&mut self, span_ns: u64, mut each: impl FnMut(&mut Self)) {
         let until = self.now + span_ns;
         while self.now < until {
@@ -165,7 +165,7 @@ impl Host {
         }
     }
 
-    /// More than one scheduler would let pass: what is held and on its way.
+    /// Permitted excess over a single scheduler: loans and requests in messages.
     fn late(rate: u64) -> f64 {
         let ns = CATCH_UP.as_nanos() as u64 + HELD_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
         (rate * ns) as f64 / SECOND as f64
@@ -175,8 +175,8 @@ impl Host {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever comes where and whenever: each request is dispatched once and in order, no
-    /// maximum is exceeded in sum, and what was lent is back in the end.
+    /// For any load on any worker: each request is dispatched once and in order, the sum keeps to
+    /// the maximums, and all loans are returned in the end.
     #[test]
     fn the_sum_is_exact(
         seed in any::<u64>(),
@@ -194,7 +194,7 @@ proptest! {
             }
             host.run(pause_ns, |_| ());
         }
-        // 60 bursts of 40 requests that count as 25 take 300 s at the lowest maximum.
+        // 60 bursts of 40 requests of 25 operations take 300 s at the lowest maximum.
         let mut tenths = 0;
         while host.dispatched < submitted && tenths < 6000 {
             host.run(SECOND / 10, |_| ());
@@ -214,8 +214,8 @@ proptest! {
     }
 }
 
-/// A limit that is split over shards loses what a shard does not use. Here nothing is split:
-/// wherever the requests are, 1000 are 1000.
+/// A limit divided between shards loses what a shard does not use. No limit is divided here: 1000
+/// IOPS are delivered regardless of the workers that have the requests.
 #[test]
 fn nothing_is_lost_where_one_processor_has_most() {
     for shares in [[100, 0, 0, 0], [97, 1, 1, 1], [25, 25, 25, 25], [50, 0, 50, 0]] {
@@ -244,8 +244,8 @@ fn nothing_is_lost_where_one_processor_has_most() {
     }
 }
 
-/// While a budget moves, a worker's later report may arrive before an earlier one, which was sent to the
-/// budget's former worker.
+/// While a budget moves, a worker's later report may arrive before an earlier one, which was sent
+/// to the budget's former worker.
 #[test]
 fn requests_in_flight_are_counted_in_any_order_of_reports() {
     let now = Time::from_ns(SECOND);
@@ -261,8 +261,8 @@ fn requests_in_flight_are_counted_in_any_order_of_reports() {
     }
 }
 
-/// A disk that comes back again and again finds what it borrowed ahead and goes at once,
-/// while nobody else wants anything.
+/// A disk with repeated requests finds loans, and its requests are dispatched at once while no
+/// other disk has demand.
 #[test]
 fn what_is_borrowed_ahead_goes_at_once() {
     let mut host = Host::new(2, &[Limits::default()], 5, 100_000);
@@ -277,8 +277,8 @@ fn what_is_borrowed_ahead_goes_at_once() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// A disk that goes while its requests are everywhere takes nothing with it: all come
-    /// back, what was lent is returned, and another disk in its place has what it should.
+    /// A disk that is removed while its requests are on several workers leaves no charges: its
+    /// requests and loans are returned, and the next disk in its slot has its full share.
     #[test]
     fn a_disk_that_goes_takes_nothing_with_it(
         seed in any::<u64>(),
@@ -324,8 +324,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Little's law across workers: the time in flight that workers report is the sum of the latencies
-    /// of their requests, and what is lent ahead is no request.
+    /// Little's law across workers: the time in flight that workers report is the sum of the
+    /// latencies of their requests; loans are not requests.
     #[test]
     fn reported_time_in_flight_is_the_sum_of_latencies(
         seed in any::<u64>(),

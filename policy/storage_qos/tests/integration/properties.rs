@@ -1,4 +1,4 @@
-//! What holds for random limits, loads and arrays, in virtual time.
+//! Properties that hold for random limits, loads and arrays, in virtual time.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use suimon_quantity::{Iops, Time};
 use suimon_storage_qos::{Burst, CATCH_UP, Limits, PolicyKind, PolicySpec, Weight};
 
-/// From one disk drive to a flash array; up to some 40 000 operations per second, so that
-/// tests end.
+/// From one disk drive to a flash array of about 40 000 operations per second, which bounds the run
+/// time.
 fn any_array() -> impl Strategy<Value = Array> {
     (1usize..48, 200_000u64..8_000_000, 0u64..100_000, 0u64..60).prop_map(
         |(servers, fixed_ns, per_operation_ns, noise_percent)| Array {
@@ -20,8 +20,8 @@ fn any_array() -> impl Strategy<Value = Array> {
     )
 }
 
-/// Of a disk: minimum and maximum in thousandths of what the array can do (0: none),
-/// weight, and requests outstanding.
+/// Minimum and maximum of a disk in thousandths of the array's capacity (0: none), weight and queue
+/// depth.
 type Wish = (u64, u64, u16, u32);
 
 fn any_wishes() -> impl Strategy<Value = Vec<Wish>> {
@@ -30,7 +30,7 @@ fn any_wishes() -> impl Strategy<Value = Vec<Wish>> {
     prop::collection::vec((min, max, 50u16..400, 1u32..32), 2..12)
 }
 
-/// What a maximum carries while it is made up for.
+/// Operations of a maximum in the catch-up time.
 fn slack(max: f64, catch_up: Duration) -> f64 {
     max * catch_up.as_secs_f64()
 }
@@ -38,15 +38,15 @@ fn slack(max: f64, catch_up: Duration) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Disks that always want more than they get: no maximum exceeded, each minimum met,
-    /// nothing left over, and what is left shared by weight.
+    /// Disks with permanent demand: no maximum is exceeded, each minimum is met, no capacity is
+    /// unused, and the remainder is shared by weight.
     #[test]
     fn what_is_set_is_what_is_got(array in any_array(), wishes in any_wishes(), bytes in 1u32..130_000) {
         let cost = u64::from(bytes.div_ceil(8192));
         let capability = array.capability(cost);
         let mut rig = Rig::new(array.clone(), capability);
         let mut promised = 0;
-        // Each must have a backlog, also with most of the requests in the device.
+        // Each disk must have queued requests, also with most of its requests in the device.
         let depth = 5 * array.servers as u32 + 8;
         let mut disks = Vec::new();
         for (disk, (min, max, weight, more)) in (0u32..).zip(&wishes) {
@@ -59,23 +59,23 @@ proptest! {
             let most = if max == 0 { f64::MAX } else { max as f64 };
             disks.push((f64::from(*weight), min as f64, most));
         }
-        // Enough requests that one more or less of any is less than half a percent.
+        // Enough requests that one request is less than half a percent.
         let warm = Duration::from_secs(10);
         let requests = capability / cost / wishes.len() as u64;
         let span = Duration::from_secs((400 * 8 / requests.max(1)).clamp(20, 120));
         rig.run(warm);
         let from = rig.now;
         rig.run(span);
-        // What the array can do with this noise, found out by what it did.
+        // Capacity of the array with this noise, measured in the run.
         let wanted: f64 = disks.iter().map(|disk| disk.2).sum();
         let total = rig.all_iops(from);
         let possible = (capability as f64).min(wanted);
         let one = cost as f64 / span.as_secs_f64();
         prop_assert!(total >= possible * 0.97 - 2.0 * one, "{total} of {possible}");
         let shares = ideal(total, &disks);
-        // A maximum is made up for within CATCH_UP only. Where the array takes longer for one
-        // request of each disk, a disk may wait longer for its turn, and stays below its maximum
-        // by up to 2.8 % (of 19 000 disks with random limits).
+        // A maximum is made up for within CATCH_UP only. If the array takes longer for one request
+        // of each disk, a disk may be queued longer, and stays below its maximum by up to 2.8 % (19
+        // 000 disks with random limits).
         let turn_ns = SECOND * cost * wishes.len() as u64 / capability;
         let unfairness = if u128::from(turn_ns) > CATCH_UP.as_nanos() { 0.05 } else { 0.02 };
         for ((disk, (_, min, max)), share) in (0u32..).zip(&disks).zip(&shares) {
@@ -92,8 +92,8 @@ proptest! {
         prop_assert!(rig.events.is_empty(), "{:?}", rig.events);
     }
 
-    /// Whatever disks do, and however limits are changed meanwhile: over any window no
-    /// more than the largest maximum that was set, a burst and one request.
+    /// For any load and changes of limits: over any window, at most the largest maximum that was
+    /// set, a burst and one request are dispatched.
     #[test]
     fn no_window_has_more_than_its_maximum(
         array in any_array(),
@@ -115,7 +115,7 @@ proptest! {
             let load = (depth > 0).then(|| Load::full(bytes, depth));
             rig.load(disk, load);
             if ms % 3 == 0 {
-                // With a maximum below the top, the burst's credit is as large as ever.
+                // With a maximum below the peak, the credit of the burst is unchanged.
                 let burst = burst.map(|burst| Burst { iops: Iops::new(max + burst.iops.per_second() - top).unwrap(), ..burst });
                 rig.set(disk, Limits { burst, max_bandwidth: bandwidth(max * 10_000), ..limits(0, max, 100) });
             }
@@ -135,8 +135,8 @@ proptest! {
         }
     }
 
-    /// 1000 give 1000, in any window of five seconds, whatever the size and depth, and
-    /// although timers fire late.
+    /// A maximum of 1000 delivers 1000 in any window of five seconds, for any request size and
+    /// depth, although timers fire late.
     #[test]
     fn a_maximum_is_reached_and_kept(
         bytes in prop_oneof![Just(512u32), Just(4096), Just(65_536), Just(1 << 20), 512u32..1_048_577],
@@ -170,15 +170,15 @@ proptest! {
                 let (start, end) = (began + from as u64 * SECOND, began + (from as u64 + 5) * SECOND);
                 let within = log.dispatched.iter().filter(|entry| entry.0 >= start && entry.0 < end);
                 let got = within.map(|entry| entry.1).sum::<u64>() as f64;
-                // A request is dispatched as a whole: one may fall into the window or not.
+                // A request is dispatched as a whole, so one may fall into the window or not.
                 let allowed = expected * 0.02 + cost as f64;
                 prop_assert!((got - expected).abs() <= allowed, "disk {disk}: {got} of {expected}");
             }
         }
     }
 
-    /// Disks that share a policy share its maximum to the last operation, and equally; a
-    /// disk that has the same for itself does not.
+    /// Disks of a shared policy share its maximum exactly and equally; a disk with the same limit
+    /// of its own does not share it.
     #[test]
     fn a_shared_policy_is_one_maximum(
         count in 2u32..10,
@@ -202,7 +202,7 @@ proptest! {
         let got: Vec<f64> = deep.map(|disk| rig.iops(*disk, from)).collect();
         let (least, most) = (got.iter().copied().fold(f64::MAX, f64::min), got.iter().copied().fold(0.0, f64::max));
         prop_assert!(got.is_empty() || most - least <= most * 0.02 + 1.0, "{got:?}");
-        // The same policy, each for itself, from now on.
+        // From now on each disk has the policy's limits by itself.
         rig.set_policy(1, spec(PolicyKind::Dedicated), &[]);
         rig.run(Duration::from_secs(1));
         let from = rig.now;
@@ -213,7 +213,7 @@ proptest! {
         }
     }
 
-    /// Idle minimums are lent out and taken back at once.
+    /// Unused minimums are lent and reclaimed at once.
     #[test]
     fn idle_minimums_are_lent(min in 100u64..2500, idle_ms in 50u64..1500, busy_ms in 300u64..1500) {
         let array = Array { servers: 8, fixed_ns: 2_000_000, per_operation_ns: 0, noise_percent: 20 };
@@ -232,7 +232,7 @@ proptest! {
             let seconds = (busy_ms - 50) as f64 / 1000.0;
             prop_assert!(got >= min as f64 * 0.98 - 12.0 / seconds, "{got} of {min}");
             rig.load(0, None);
-            // What it has in the queue is still done.
+            // Its queued requests are still performed.
             let is_busy = |rig: &Rig| {
                 let view = rig.scheduler.view(Time::from_ns(rig.now), slot(0)).unwrap();
                 view.waiting + view.in_flight > 0

@@ -1,4 +1,4 @@
-//! Where schedulers of this kind went wrong elsewhere.
+//! Known faults of other schedulers of this kind.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn is_about(got: f64, expected: f64, percent: f64) {
     assert!((got - expected).abs() <= expected * percent / 100.0, "{got}, not about {expected}");
 }
 
-/// What a minimum brought a disk in excess of its weight is not held against it.
+/// Service that a minimum brought beyond the weight is not charged to the disk later.
 #[test]
 fn a_disk_that_loses_its_minimum_is_not_starved() {
     let mut rig = Rig::new(array(), 4000);
@@ -33,7 +33,7 @@ fn a_disk_that_loses_its_minimum_is_not_starved() {
     is_about(rig.iops(0, from), rig.iops(1, from), 5.0);
 }
 
-/// What a maximum kept from a disk is not owed to it.
+/// Operations that a disk's maximum prevented are not owed to it.
 #[test]
 fn a_disk_that_loses_its_maximum_gets_no_more_than_its_share() {
     let mut rig = Rig::new(array(), 4000);
@@ -49,8 +49,8 @@ fn a_disk_that_loses_its_maximum_gets_no_more_than_its_share() {
     is_about(rig.iops(0, from), rig.iops(1, from), 5.0);
 }
 
-/// What was done by weight counts for the minimum: with a share above its minimum a disk
-/// gets its share, not both.
+/// Operations by weight count for the minimum: a disk whose share exceeds its minimum gets the
+/// share, not both.
 #[test]
 fn a_minimum_is_no_addition_to_a_share() {
     let mut rig = Rig::new(array(), 4000);
@@ -64,7 +64,7 @@ fn a_minimum_is_no_addition_to_a_share() {
     is_about(rig.iops(0, from), rig.iops(1, from), 2.0);
 }
 
-/// What was lent to a disk beyond its minimum is not a debt when others come back.
+/// Capacity lent beyond a disk's minimum is no debt when other disks become active.
 #[test]
 fn a_disk_that_had_everything_still_has_its_minimum() {
     let mut rig = Rig::new(array(), 4000);
@@ -79,7 +79,7 @@ fn a_disk_that_had_everything_still_has_its_minimum() {
     assert!(rig.iops(0, from) > 0.97 * 2000.0, "{}", rig.iops(0, from));
 }
 
-/// A burst is what it says: so much more for so long, and again only after it was not used.
+/// A burst has its configured rate and length, and is available again only after idling.
 #[test]
 fn a_burst_lasts_as_long_as_it_says_and_comes_back() {
     let fast = Array { servers: 16, fixed_ns: 500_000, ..array() };
@@ -98,7 +98,7 @@ fn a_burst_lasts_as_long_as_it_says_and_comes_back() {
     for _ in 0..4 {
         second(&mut rig, 1000.0);
     }
-    // Half of it is back after half of the time that all of it takes.
+    // Half of the credit is back after half of the time.
     rig.load(0, None);
     rig.run(Duration::from_secs(4));
     rig.load(0, Some(Load::full(4096, 32)));
@@ -108,8 +108,8 @@ fn a_burst_lasts_as_long_as_it_says_and_comes_back() {
     second(&mut rig, 1000.0);
 }
 
-/// Many small requests and few large ones: who asks for the same number of operations gets
-/// it, whatever the size.
+/// Many small and few large requests: disks with the same number of operations get the same share,
+/// regardless of request size.
 #[test]
 fn large_and_small_requests_share_by_what_they_count_as() {
     let array =
@@ -126,7 +126,7 @@ fn large_and_small_requests_share_by_what_they_count_as() {
     }
 }
 
-/// Weights that change are in effect at once.
+/// Changed weights take effect at once.
 #[test]
 fn a_new_weight_is_in_effect_at_once() {
     let mut rig = Rig::new(array(), 4000);
@@ -141,8 +141,8 @@ fn a_new_weight_is_in_effect_at_once() {
     is_about(rig.iops(0, from), 3.0 * rig.iops(1, from), 5.0);
 }
 
-/// A minimum that the disk's own bandwidth does not allow is not owed, and takes nothing
-/// from others' minimums.
+/// A minimum that the disk's own bandwidth prevents is not owed, and takes nothing from other
+/// minimums.
 #[test]
 fn a_minimum_above_the_own_bandwidth_harms_nobody() {
     for depth in [1, 64] {
@@ -161,7 +161,7 @@ fn a_minimum_above_the_own_bandwidth_harms_nobody() {
     }
 }
 
-/// What a store could not do is not owed when it can do more again.
+/// Operations that the store could not perform are not owed when it recovers.
 #[test]
 fn a_slow_minute_is_not_made_up_for_at_others_cost() {
     let mut rig = Rig::new(array(), 4000);
@@ -180,7 +180,7 @@ fn a_slow_minute_is_not_made_up_for_at_others_cost() {
     is_about(rig.iops(1, from), 1000.0, 15.0);
 }
 
-/// Disks that share a minimum have it together, also beside a disk with a large weight.
+/// Disks with a shared minimum get it together, also beside a disk with a large weight.
 #[test]
 fn a_shared_minimum_is_met_in_sum() {
     let mut rig = Rig::new(array(), 4000);
@@ -196,15 +196,15 @@ fn a_shared_minimum_is_met_in_sum() {
         is_about(rig.iops(disk, from), 800.0, 2.0);
     }
     is_about(rig.iops(3, from), 1600.0, 3.0);
-    // One that is idle leaves it to the others.
+    // An idle disk leaves the minimum to the others.
     rig.load(2, None);
     rig.run(Duration::from_secs(10));
     let from = rig.now - 8 * SECOND;
     is_about(rig.iops(0, from), 1200.0, 2.0);
 }
 
-/// Holding others back helps nothing while a device is slow; when it is well again, a minimum is
-/// back after about as long.
+/// Holding other disks back has no effect while a device is slow. After the device has recovered, a
+/// minimum is met again after about as long.
 #[test]
 fn a_minimum_is_back_soon_after_a_fault() {
     let mut rig = Rig::new(Array { servers: 8, ..array() }, 8000);
@@ -229,8 +229,8 @@ fn a_minimum_is_back_soon_after_a_fault() {
     }
 }
 
-/// A maximum hardly above the minimum leaves it what it takes to make up for slow requests, with
-/// one large request at a time.
+/// A maximum slightly above the minimum suffices to make up for slow requests, with one large
+/// request at a time.
 #[test]
 fn a_minimum_is_met_below_a_maximum_next_to_it() {
     let array = Array { servers: 2, fixed_ns: 0, per_operation_ns: 114_000, noise_percent: 60 };
@@ -255,8 +255,8 @@ fn a_minimum_is_met_below_a_maximum_next_to_it() {
     }
 }
 
-/// Below a cap a minimum is met by a disk with one large request at a time, beside disks that want all
-/// that the cap lets them have; and the cap holds.
+/// Below a cap, the minimum of a disk with one large request at a time is met beside disks whose
+/// demand exceeds the cap; and the cap holds.
 #[test]
 fn a_minimum_is_met_first_of_what_a_cap_allows() {
     let array =
@@ -286,7 +286,7 @@ fn a_minimum_is_met_first_of_what_a_cap_allows() {
     }
 }
 
-/// Who may do nothing does nothing, whatever is promised here.
+/// Without a share, nothing is dispatched, regardless of minimums.
 #[test]
 fn a_minimum_is_nothing_below_a_cap_of_nothing() {
     let mut rig = Rig::new(array(), 4000);

@@ -1,5 +1,5 @@
-//! A store in virtual time: a modelled array, disks that ask it for something, and the
-//! scheduler between them.
+//! Simulated store in virtual time: a modelled disk array, disks with a load, and the scheduler
+//! between them.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::cmp::Reverse;
@@ -27,7 +27,7 @@ pub(crate) fn bandwidth(bytes_per_second: u64) -> Option<ByteRate> {
     ByteRate::new(bytes_per_second)
 }
 
-/// Numbers that look random and are the same each time.
+/// Deterministic pseudo-random numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dice(pub(crate) u64);
 
@@ -40,15 +40,15 @@ impl Dice {
     }
 }
 
-/// A device that serves so many requests at a time and the others in turn.
+/// Model of a device that serves a number of requests at a time, and the others in turn.
 #[derive(Clone, Debug)]
 pub(crate) struct Array {
     pub(crate) servers: usize,
-    /// What a request takes, whatever its size.
+    /// Time of a request regardless of its size.
     pub(crate) fixed_ns: u64,
-    /// What an operation of it takes on top.
+    /// Additional time of each operation of a request.
     pub(crate) per_operation_ns: u64,
-    /// By so many percent a request may take more or less.
+    /// Variation of the time of a request in percent.
     pub(crate) noise_percent: u64,
 }
 
@@ -59,20 +59,20 @@ impl Array {
         mean - spread + dice.below(2 * spread + 1)
     }
 
-    /// Operations per second, of requests that count as `cost`.
+    /// Returns the operations per second for requests of `cost` operations.
     pub(crate) fn capability(&self, cost: u64) -> u64 {
         let per_second = self.servers as u64 * SECOND * cost;
         per_second / (self.fixed_ns + self.per_operation_ns * cost)
     }
 }
 
-/// What a disk's VM does.
+/// Load of a disk's VM.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) bytes: u32,
-    /// Requests outstanding at most.
+    /// Largest number of outstanding requests.
     pub(crate) depth: u32,
-    /// Time between requests; 0: whenever there is room.
+    /// Time between requests; 0 for as many as the queue depth permits.
     pub(crate) every_ns: u64,
 }
 
@@ -84,21 +84,21 @@ impl Load {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
-    /// When what was dispatched, in operations and bytes.
+    /// Times of dispatches with their operations and bytes.
     pub(crate) dispatched: Vec<(u64, u64, u64)>,
     pub(crate) completed: Vec<(u64, u64)>,
 }
 
 impl Log {
-    /// Operations per second that completed in a window.
+    /// Returns the completed operations per second in a window.
     pub(crate) fn iops(&self, from_ns: u64, until_ns: u64) -> f64 {
         let within = |entry: &&(u64, u64)| entry.0 >= from_ns && entry.0 < until_ns;
         let sum: u64 = self.completed.iter().filter(within).map(|entry| entry.1).sum();
         sum as f64 * SECOND as f64 / (until_ns - from_ns) as f64
     }
 
-    /// By how much, over any window, more was dispatched than the rate carries: operations
-    /// if not `bytes`.
+    /// Returns the largest excess over any window of the dispatched amount over the rate: in bytes
+    /// if `bytes`, otherwise in operations.
     pub(crate) fn excess(&self, rate: u64, bytes: bool) -> f64 {
         let (mut sum, mut least, mut most) = (0.0f64, f64::MAX, 0.0f64);
         for (at, cost, size) in &self.dispatched {
@@ -116,7 +116,7 @@ struct Client {
     load: Option<Load>,
     outstanding: u32,
     next_ns: u64,
-    /// In this order its requests must be dispatched.
+    /// Expected order of dispatch of the requests.
     submitted: VecDeque<u32>,
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct Rig {
     pub(crate) now: u64,
     pub(crate) logs: BTreeMap<u32, Log>,
     pub(crate) events: Vec<(u64, Event)>,
-    /// Timers fire so much too late at most.
+    /// Largest delay of timers.
     pub(crate) late_ns: u64,
     clients: BTreeMap<u32, Client>,
     agenda: BinaryHeap<Reverse<(u64, u64, What)>>,
@@ -187,7 +187,7 @@ impl Rig {
         self.pump();
     }
 
-    /// What all disks together may do.
+    /// Sets the cap of all disks together.
     pub(crate) fn cap(&mut self, cap: Option<Cap>) {
         self.scheduler.apply(Time::from_ns(self.now), Change::Cap(cap));
         self.pump();
@@ -204,7 +204,7 @@ impl Rig {
         self.propose(&proposals, false);
     }
 
-    /// What a disk's VM does from now on.
+    /// Sets the load of a disk.
     pub(crate) fn load(&mut self, disk: u32, load: Option<Load>) {
         let now = self.now;
         self.logs.entry(disk).or_default();
@@ -344,7 +344,7 @@ impl Rig {
         let client = self.clients.get_mut(&disk).unwrap();
         client.outstanding -= 1;
         if client.load.is_some_and(|load| load.every_ns == 0) {
-            // The VM hears of it and asks again a moment later.
+            // The VM receives the completion and submits the next request shortly afterwards.
             client.next_ns = self.now + 2000;
             self.at(self.now + 2000, What::Ask { disk });
         } else {
@@ -361,8 +361,8 @@ impl Rig {
     }
 }
 
-/// What each disk should get of `capability`: in proportion to its weight, but at least
-/// its minimum and at most its maximum and demand.
+/// Returns the expected share of each disk in `capability`: in proportion to its weight, at least
+/// its minimum, and at most its maximum and demand.
 pub(crate) fn ideal(capability: f64, disks: &[(f64, f64, f64)]) -> Vec<f64> {
     let shares = |level: f64| {
         let of = |(weight, min, max): &(f64, f64, f64)| (level * weight).max(*min).min(*max);
@@ -376,7 +376,7 @@ pub(crate) fn ideal(capability: f64, disks: &[(f64, f64, f64)]) -> Vec<f64> {
     shares(low)
 }
 
-/// Different numbers, in order.
+/// Returns different numbers in order.
 pub(crate) fn distinct(numbers: impl IntoIterator<Item = u32>) -> Vec<u32> {
     numbers.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
 }
