@@ -23,7 +23,8 @@ fn uplink(queue_pairs: u16, mtu: Option<u16>) -> Uplink {
     let namespace = Namespace::open(Some(cable.far.name())).unwrap();
     let index = namespace.run(|| crate::link::Link::new("far0")?.index()).unwrap();
     let present = crate::netlink::LinkState::default();
-    let subject = WatchSubject { index, device: "far0", present, has_speed: false };
+    let subject =
+        WatchSubject { index, device: "far0", present, has_speed: false, outlives_move: false };
     let _watch = devices.watcher.watch(&namespace, subject, PortId(9), far).unwrap();
     let spec = uplink_spec(&cable.near, UplinkDriver::AfPacket);
     let spec = UplinkSpec { queue_pairs, mtu, ..spec };

@@ -19,6 +19,9 @@ pub(crate) struct WatchSubject<'a> {
     /// True if the observer receives [`DeviceNotice::LinkChanged`]. Only for devices of this
     /// process's namespace.
     pub(crate) has_speed: bool,
+    /// True for a TAP device: its file works when the device was moved to another namespace, and
+    /// reports an error when it was deleted.
+    pub(crate) outlives_move: bool,
 }
 
 pub(crate) struct WatchedLink {
@@ -30,6 +33,7 @@ pub(crate) struct WatchedLink {
     pub(crate) index: u32,
     device: String,
     has_speed: bool,
+    outlives_move: bool,
     port: PortId,
     observer: Arc<dyn PortObserver>,
     seen: Mutex<Seen>,
@@ -54,7 +58,7 @@ impl WatchedLink {
         port: PortId,
         observer: Arc<dyn PortObserver>,
     ) -> Self {
-        let WatchSubject { index, device, present, has_speed } = subject;
+        let WatchSubject { index, device, present, has_speed, outlives_move } = subject;
         Self {
             token,
             namespace: namespace.id(),
@@ -62,6 +66,7 @@ impl WatchedLink {
             index,
             device: device.to_owned(),
             has_speed,
+            outlives_move,
             port,
             observer,
             seen: Mutex::new(Seen { state: present, told: None, told_facts: None, is_lost: false }),
@@ -117,7 +122,8 @@ impl WatchedLink {
             DeviceNotice::LinkDown { reason: format!("device {} {reason}", self.device) }
         };
         self.observer.handle_notice(self.port, notice);
-        if *event == LinkEvent::Gone && !std::mem::replace(&mut lock(&self.seen).is_lost, true) {
+        let may_be_lost = *event == LinkEvent::Gone && !self.outlives_move;
+        if may_be_lost && !std::mem::replace(&mut lock(&self.seen).is_lost, true) {
             // A packet socket reports an error when its device is set down, and none when the device
             // is deleted after that.
             let reason = format!("device {} was deleted or moved", self.device);
@@ -161,21 +167,27 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_deleted_device_is_lost_once_however_it_was_before() {
+    fn notices_of(before: LinkState, outlives_move: bool) -> Vec<DeviceNotice> {
         let present = LinkState { up: true, carrier: true, ..LinkState::default() };
-        let down = LinkState { up: false, ..present };
-        for before in [present, down] {
-            let notices = Arc::new(Notices::default());
-            let subject = WatchSubject { index: 7, device: "eth0", present, has_speed: false };
-            let namespace = Namespace::open(None).unwrap();
-            let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
-            link.handle(&LinkEvent::Is(before));
-            link.handle(&LinkEvent::Gone);
-            link.handle(&LinkEvent::Gone);
-            let seen = lock(&notices.0);
-            let lost = DeviceNotice::Lost { reason: "device eth0 was deleted or moved".to_owned() };
+        let notices = Arc::new(Notices::default());
+        let (index, device, has_speed) = (7, "eth0", false);
+        let subject = WatchSubject { index, device, present, has_speed, outlives_move };
+        let namespace = Namespace::open(None).unwrap();
+        let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
+        link.handle(&LinkEvent::Is(before));
+        link.handle(&LinkEvent::Gone);
+        link.handle(&LinkEvent::Gone);
+        std::mem::take(&mut *lock(&notices.0))
+    }
+
+    #[test]
+    fn a_device_that_is_gone_is_lost_once_unless_it_is_a_tap() {
+        let up = LinkState { up: true, carrier: true, ..LinkState::default() };
+        let lost = DeviceNotice::Lost { reason: "device eth0 was deleted or moved".to_owned() };
+        for before in [up, LinkState { up: false, ..up }] {
+            let seen = notices_of(before, false);
             assert_eq!(seen.iter().filter(|notice| **notice == lost).count(), 1, "{seen:?}");
+            assert!(!notices_of(before, true).contains(&lost));
         }
     }
 }
