@@ -303,7 +303,10 @@ impl StoreFiles for HostStore {
         let told = rustix::fs::fstatvfs(folder).map_err(failed)?;
         let free_bytes = told.f_bavail.saturating_mul(told.f_frsize);
         self.room.set(free_bytes);
-        Ok(StoreSpace { total_bytes: told.f_blocks.saturating_mul(told.f_frsize), free_bytes })
+        // Blocks that only a privileged process may allocate are neither free nor used, as for df(1).
+        let used_blocks = told.f_blocks.saturating_sub(told.f_bfree);
+        let total_blocks = used_blocks.saturating_add(told.f_bavail);
+        Ok(StoreSpace { total_bytes: total_blocks.saturating_mul(told.f_frsize), free_bytes })
     }
 }
 

@@ -102,6 +102,11 @@ fn a_store_is_a_directory_or_a_block_device() {
     assert_eq!(fault(store.open_device(FileUse::Read, 512)), "WrongStore");
     let space = store.space().unwrap();
     assert!(space.total_bytes > space.free_bytes && space.free_bytes > 0, "{space:?}");
+    // The sum is constant, whatever others write meanwhile.
+    let df = Command::new("df").args(["-B1", "--output=used,avail"]).arg(folder.path()).output();
+    let df = String::from_utf8(df.unwrap().stdout).unwrap();
+    let sum: u64 = df.split_whitespace().filter_map(|word| word.parse::<u64>().ok()).sum();
+    assert_eq!(space.total_bytes, sum, "{df}");
     // The store's own path may contain a link: the operator has configured it.
     let link = folder.path().join("link");
     symlink(folder.path(), &link).unwrap();
