@@ -62,7 +62,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns the state of an incoming migration. An unknown one counts as abandoned. Used between nodes. */
+        /**
+         * Returns the state of an incoming migration. Used between nodes.
+         * @description An unknown migration counts as abandoned.
+         */
         get: operations["show_arrival"];
         put?: never;
         post?: never;
@@ -82,7 +85,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Transfers ownership of the VM to this host unless the migration was abandoned. Used between nodes. */
+        /**
+         * Transfers ownership of the VM to this host. Used between nodes.
+         * @description An abandoned migration remains abandoned, which the returned state shows.
+         */
         post: operations["activate_arrival"];
         delete?: never;
         options?: never;
@@ -150,7 +156,7 @@ export interface paths {
         delete: operations["leave_cluster"];
         options?: never;
         head?: never;
-        /** Changes how the cluster is reached with a JSON merge patch (RFC 7386). */
+        /** Changes the connection to the cluster with a JSON merge patch (RFC 7386). */
         patch: operations["change_cluster"];
         trace?: never;
     };
@@ -163,8 +169,8 @@ export interface paths {
         };
         /**
          * Lists guaranteed, demanded and delivered IOPS of disks on shared stores of all nodes.
-         * @description The reports of the nodes name a limited number of disks. For a disk below its minimum the disks that
-         *     displace it are included.
+         * @description The reports of the nodes name a limited number of disks. For a disk below its minimum the disks
+         *     that displace it are included.
          */
         get: operations["list_cluster_flows"];
         put?: never;
@@ -185,7 +191,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Removes a node that is permanently gone from the cluster. Fails for a live node. */
+        /** Removes a permanently failed node from the cluster. Fails for a live node. */
         delete: operations["remove_cluster_node"];
         options?: never;
         head?: never;
@@ -218,7 +224,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Creates an address that logs a browser in to the console once, within one minute. */
+        /** Creates a single-use address that logs a browser in to the console, valid for one minute. */
         post: operations["create_console_login"];
         delete?: never;
         options?: never;
@@ -381,8 +387,8 @@ export interface paths {
         };
         /**
          * Streams events as they occur, one JSON object per line.
-         * @description Empty lines keep the connection alive. A client that reads too slowly for the log of 10 000 events
-         *     finds the number of missed events in the field `lost_before` of the next event.
+         * @description Empty lines keep the connection alive. A client that reads too slowly for the log of 10 000
+         *     events finds the number of missed events in the field `lost_before` of the next event.
          */
         get: operations["follow_events"];
         put?: never;
@@ -417,7 +423,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Compares two runs with the Mann-Whitney test for every measure that both have. */
+        /** Compares two runs with the Mann-Whitney test, for every measure contained in both. */
         get: operations["compare_lab_runs"];
         put?: never;
         post?: never;
@@ -676,8 +682,9 @@ export interface paths {
         post?: never;
         /**
          * Requests that an operation be cancelled.
-         * @description The operation ends before its next step, and desired state is restored. An operation that has ended
-         *     stays unchanged. `GET` returns a cancelled operation until 1000 later operations have ended.
+         * @description The operation ends before its next step, and desired state is restored. An operation that has
+         *     ended stays unchanged. `GET` returns a cancelled operation until 1000 later operations have
+         *     ended.
          */
         delete: operations["cancel_operation"];
         options?: never;
@@ -1057,9 +1064,9 @@ export interface paths {
         put?: never;
         /**
          * Measures the capacity of a store.
-         * @description A directory is measured with a temporary file, a block device with reads only. The result is in the report
-         *     of the operation and in the status of the store. With `capability_iops = "measure"` admission control
-         *     uses it.
+         * @description A directory is measured with a temporary file, a block device with reads only. The result is in
+         *     the report of the operation and in the status of the store. With `capability_iops = "measure"`
+         *     admission control uses it.
          */
         post: operations["measure_store"];
         delete?: never;
@@ -1355,7 +1362,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns what the guest agent reports. The request can take some seconds. */
+        /** Returns information from the guest agent. The request can take some seconds. */
         get: operations["show_vm_guest"];
         put?: never;
         post?: never;
@@ -1389,7 +1396,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns the elements `memoryBacking` and `devices` of a libvirt domain with the NICs and disks of a VM. */
+        /**
+         * Returns the elements of a libvirt domain with the NICs and disks of a VM.
+         * @description The elements are `memoryBacking` and `devices`.
+         */
         get: operations["show_vm_libvirt"];
         put?: never;
         post?: never;
@@ -1542,54 +1552,54 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description `GET /1.0/switches/{name}/addresses`: one line of the forwarding table. */
+        /** @description Entry of `GET /1.0/switches/{name}/addresses`: entry of the forwarding table. */
         AddressStatus: {
-            /** @description The address. */
+            /** @description MAC address of the entry. */
             mac: string;
             /**
              * Format: int32
-             * @description Its VLAN; absent for the untagged network.
+             * @description VLAN of the entry; absent for the untagged network.
              */
             vlan?: number | null;
-            /** @description NIC, uplink or switch (for its host NIC) behind which it is. */
+            /** @description NIC, uplink or switch (for its host NIC) that frames to the address leave by. */
             port: string;
-            /** @description Whether it was configured, not learned. */
+            /** @description True if the entry was configured, not learned. */
             fixed: boolean;
             /**
              * Format: int64
-             * @description Seconds since it was last seen; absent if configured.
+             * @description Seconds since the address was last seen; absent if configured.
              */
             age_s?: number | null;
         };
         /**
-         * @description `[api]`: a TCP listener beside the Unix socket. It exists only with TLS and a
-         *     token. Read when the daemon starts.
+         * @description `[api]`: a TCP listener in addition to the Unix socket. Requires TLS and a token. Read when the
+         *     daemon starts.
          */
         ApiConfig: {
-            /** @description Address and port, like `192.0.2.1:8443`. A change takes effect when the daemon starts. */
+            /** @description IP address and port, such as `192.0.2.1:8443`. A change takes effect when the daemon starts. */
             listen: string;
             /** @description PEM file with the server's certificate chain. A change takes effect when the daemon starts. */
             tls_certificate: string;
-            /** @description PEM file with its private key. A change takes effect when the daemon starts. */
+            /** @description PEM file with the certificate's private key. A change takes effect when the daemon starts. */
             tls_key: string;
-            /** @description File whose first line is the bearer token every request must carry; at least 16 characters, not readable by others. A change takes effect when the daemon starts. */
+            /** @description File whose first line is the bearer token required of every request: at least 16 characters. The file must not be readable by other users. A change takes effect when the daemon starts. */
             token_file: string;
-            /** @description File whose first line is a bearer token for `GET /metrics` only, such as that of Prometheus; at least 16 characters, not readable by others, and not the token of `token_file`. A change takes effect when the daemon starts. */
+            /** @description File whose first line is a bearer token valid for `GET /metrics` only, for example for Prometheus: at least 16 characters and different from the token of `token_file`. The file must not be readable by other users. A change takes effect when the daemon starts. */
             metrics_token_file?: string | null;
         };
-        /** @description One error: what is wrong, where, and what to do. */
+        /** @description Error with its location and the action to take. */
         ApiError: {
-            /** @description What kind. */
+            /** @description Code of the kind of error. */
             code: components["schemas"]["ErrorCode"];
-            /** @description What is wrong and what to do next. */
+            /** @description Cause, and what to do next. */
             message: string;
-            /** @description The resource, like `nic/web`. */
+            /** @description Resource concerned, such as `nic/web`. */
             resource?: string | null;
-            /** @description The key, like `vlan` or `offload.tx_checksum`. */
+            /** @description Key concerned, such as `vlan` or `offload.tx_checksum`. */
             field?: string | null;
-            /** @description The file, if one was given. */
+            /** @description File concerned; absent if the configuration came from no file. */
             file?: string | null;
-            /** @description The line in it, counted from 1. */
+            /** @description Line in the file, counted from 1. */
             line?: number | null;
         };
         /**
@@ -1615,692 +1625,702 @@ export interface components {
             /** @description Name of the file, for errors. */
             file?: string;
         };
-        /** @description `GET /1.0/arrivals/{id}`. */
+        /** @description Response of `GET /1.0/arrivals/{id}`. */
         Arrival: {
-            /** @description Names the migration. */
+            /** @description Id of the migration. */
             id: string;
-            /** @description What becomes of it. */
+            /** @description Current state of the arrival. */
             state: components["schemas"]["ArrivalState"];
         };
-        /** @description `POST /1.0/arrivals`: a VM that runs on another node wants to come. */
+        /** @description Body of `POST /1.0/arrivals`: request of a source node to prepare a migration to this node. */
         ArrivalRequest: {
             /**
              * Format: int32
-             * @description [`MIGRATION_PROTOCOL`] of the node that it leaves.
+             * @description [`MIGRATION_PROTOCOL`] of the source node.
              */
             protocol: number;
-            /** @description Names the migration, 32 hexadecimal digits; chosen by the node that it leaves, at random. */
+            /** @description Id of the migration, 32 hexadecimal digits, chosen at random by the source node. */
             id: string;
-            /** @description The name of the host that it leaves. */
+            /** @description Host name of the source node. */
             from: string;
-            /** @description The VM. */
+            /** @description Current configuration of the VM. */
             vm: components["schemas"]["VmConfig"];
-            /** @description How it was started, which holds as long as it runs. */
+            /** @description Configuration at the VM's start, in effect while it runs. */
             as_started: components["schemas"]["VmConfig"];
-            /** @description Whether its CPUs stand still, and stay so. */
+            /** @description True if the VM's CPUs are paused and remain paused. */
             is_paused: boolean;
-            /** @description What the guest sees as the machine's identity, 32 hexadecimal digits. */
+            /** @description UUID of the machine as the guest sees it, 32 hexadecimal digits. */
             uuid: string;
-            /** @description Its NICs. */
+            /** @description NICs of the VM as configured. */
             nics: components["schemas"]["NicConfig"][];
             /**
-             * @description Its disks: those that are copied as they are to be made, without parents and with their
-             *     size; those that are handed over as they are.
+             * @description Disks of the VM. Copied disks are given as they are to be created: without parent and with
+             *     their size. Disks handed over are given as configured.
              */
             disks: components["schemas"]["DiskConfig"][];
-            /** @description Which of them are handed over. They are opened when the VM becomes active. */
+            /** @description Disks handed over. They are opened when the VM becomes active. */
             handed_over?: components["schemas"]["DiskHandedOver"][];
-            /** @description By what their stores are known to be the same on both nodes, one for each. */
+            /** @description Files that prove that both nodes access the same stores, one for each store. */
             stores?: components["schemas"]["StoreToken"][];
-            /** @description The QoS policies that they name. */
+            /** @description QoS policies that the disks refer to. */
             qos_policies: components["schemas"]["QosPolicyConfig"][];
-            /** @description Whether KVM runs it; otherwise QEMU translates. */
+            /** @description True if KVM runs the VM, false if QEMU emulates the CPU. */
             is_kvm: boolean;
             /**
              * Format: int32
-             * @description Virtual CPUs that it has now.
+             * @description Current number of virtual CPUs.
              */
             cpus_now: number;
-            /** @description QEMU's version, like `7.2.22`. */
+            /** @description Version of QEMU, such as `7.2.22`. */
             qemu_version: string;
-            /** @description The machine that QEMU emulates, like `pc-q35-7.2`. */
+            /** @description Machine type that QEMU emulates, such as `pc-q35-7.2`. */
             machine: string;
-            /** @description Where virtio devices are plugged in. */
+            /** @description PCI ports of the virtio devices. */
             ports: components["schemas"]["ArrivingPort"][];
             /**
-             * @description What the CPU can do that it leaves, as the host's kernel names it (`flags` in
-             *     `/proc/cpuinfo`). Matters with KVM only.
+             * @description CPU features of the source, as named by the kernel (`flags` in `/proc/cpuinfo`). Used with
+             *     KVM only.
              */
             cpu_flags: string[];
         };
         /**
-         * @description What becomes of a VM that comes.
+         * @description State of an arrival on the destination.
          * @enum {string}
          */
         ArrivalState: "waiting" | "active" | "abandoned";
-        /** @description Where a device of a VM that runs is plugged in. */
+        /** @description PCI port of a device of a running VM. */
         ArrivingPort: {
-            /** @description `nic/NAME` or `disk/NAME`. */
+            /** @description Device: `nic/NAME` or `disk/NAME`. */
             device: string;
             /**
              * Format: int32
-             * @description The machine's port, from 0 on.
+             * @description Number of the machine's port, from 0.
              */
             port: number;
         };
         /**
-         * @description A number of bytes. Read from a number or from a text like `"10 GiB"`; written as a
+         * @description Size in bytes. Deserialized from a number or from a text such as `"10 GiB"`; serialized as a
          *     number in JSON.
          */
         ByteSize: components["schemas"]["ByteSizeText"];
         ByteSizeText: number | string;
         /**
-         * @description How it is known what a store can do.
+         * @description Source of a store's capacity.
          * @enum {string}
          */
         CapabilitySource: "declared" | "measured";
-        /** @description A disk that gets more than it is entitled to. */
+        /** @description Disk that exceeds its guaranteed share. */
         ClusterAggressor: {
-            /** @description The node that it is on. */
+            /** @description Name of the disk's node. */
             node: string;
-            /** @description Its name there. */
+            /** @description Name of the disk on its node. */
             disk: string;
             /**
              * Format: int64
-             * @description What it gets.
+             * @description Delivered rate in normalised operations per second.
              */
             delivered_iops: number;
             /**
              * Format: int64
-             * @description What of it it is entitled to.
+             * @description Guaranteed rate in normalised operations per second.
              */
             entitled_iops: number;
         };
-        /** @description A node that writes on a store that it lives. */
+        /** @description Heartbeat that a node writes to a shared store. */
         ClusterBeat: {
-            /** @description Its cluster. */
+            /** @description Name of the node's cluster. */
             cluster: components["schemas"]["Name"];
-            /** @description Its name there. */
+            /** @description Name of the node in its cluster. */
             node: components["schemas"]["Name"];
-            /** @description Whether it is not of this cluster. */
+            /** @description True if the node belongs to another cluster. */
             is_stranger: boolean;
             /**
              * Format: int64
-             * @description What its disks on the store did, in normalised operations per second.
+             * @description Delivered rate of the node's disks on the store, in normalised operations per second.
              */
             delivered_iops: number;
             /**
              * Format: int64
-             * @description What they may do without anybody.
+             * @description Reservation of the node, in normalised operations per second.
              */
             reserved_iops: number;
             /**
              * Format: int64
-             * @description How long ago that was seen, in ms. Nodes write each 5 s.
+             * @description Age of the heartbeat in ms. Nodes write one every 5 s.
              */
             age_ms: number;
         };
-        /** @description What a host may do of a store, in normalised operations per second. */
+        /** @description Limit of a host on a store, in normalised operations per second. */
         ClusterCap: {
             /**
              * Format: int64
-             * @description Now.
+             * @description Limit in force at the time of the response.
              */
             iops: number;
             /**
              * Format: int64
-             * @description Without end, with the cluster or without.
+             * @description Reservation, valid without expiry and independent of the cluster's state.
              */
             reserved_iops: number;
             /**
              * Format: int64
-             * @description While the lease lasts; absent if there is none.
+             * @description Leased limit, valid until the lease expires; absent without a lease.
              */
             leased_iops?: number | null;
             /**
              * Format: int64
-             * @description For how long it lasts, in ms, if no other comes.
+             * @description Remaining duration of the lease in ms, unless it is renewed.
              */
             lease_ms?: number | null;
             /**
              * Format: int64
-             * @description What holds in place of that when the cluster was not heard of for long; absent if nothing
-             *     else does.
+             * @description Limit that replaces the reservation after a long loss of contact with the cluster; absent if
+             *     the reservation remains in force.
              */
             fallback_iops?: number | null;
             /**
              * Format: int64
-             * @description In how many ms, if nothing is heard until then.
+             * @description Time in ms until `fallback_iops` takes effect, unless contact is restored.
              */
             fallback_ms?: number | null;
         };
         /**
-         * @description `[cluster]`: the cluster that this host is a node of, and its etcd. Stores with `shared = true`
-         *     are held to what the cluster gives this node of them. Without it a host is by itself.
+         * @description `[cluster]`: the cluster that this host is a node of, and the cluster's etcd. Stores with
+         *     `shared = true` are limited to the share that the cluster grants this node. Without this table
+         *     the host is not in a cluster.
          */
         ClusterConfig: {
-            /** @description The cluster's name: nodes with the same name and etcd are in the same cluster. */
+            /** @description Name of the cluster. Nodes with the same name and etcd form one cluster. */
             name: components["schemas"]["Name"];
-            /** @description This host's name in it, which no other node has. */
+            /** @description Name of this host in the cluster; unique among its nodes. */
             node: components["schemas"]["Name"];
             /** @description URLs of etcd's members, such as `https://192.0.2.10:2379`. */
             endpoints: string[];
-            /** @description With `https`: whom to believe and who asks. */
+            /** @description Certificates for `https` endpoints. */
             tls?: null | components["schemas"]["ClusterTls"];
-            /** @description The user of etcd that this node is, if etcd wants one. */
+            /** @description User name for etcd; absent if etcd has no authentication. */
             user?: string | null;
-            /** @description Absolute path of a file whose first line is the user's password. Nobody else may read it. */
+            /** @description Absolute path of a file whose first line is the user's password. The file must not be readable by other users. */
             password_file?: string | null;
         };
         /** @description Merge patch (RFC 7386) of `cluster`: keys that are absent stay as they are, null removes a key. */
         ClusterConfigPatch: {
-            /** @description The cluster's name: nodes with the same name and etcd are in the same cluster. */
+            /** @description Name of the cluster. Nodes with the same name and etcd form one cluster. */
             name?: components["schemas"]["Name"];
-            /** @description This host's name in it, which no other node has. */
+            /** @description Name of this host in the cluster; unique among its nodes. */
             node?: components["schemas"]["Name"];
             /** @description URLs of etcd's members, such as `https://192.0.2.10:2379`. */
             endpoints?: string[];
-            /** @description With `https`: whom to believe and who asks. */
+            /** @description Certificates for `https` endpoints. */
             tls?: null | components["schemas"]["ClusterTlsPatch"];
-            /** @description The user of etcd that this node is, if etcd wants one. */
+            /** @description User name for etcd; absent if etcd has no authentication. */
             user?: string | null;
-            /** @description Absolute path of a file whose first line is the user's password. Nobody else may read it. */
+            /** @description Absolute path of a file whose first line is the user's password. The file must not be readable by other users. */
             password_file?: string | null;
         };
         /**
-         * @description `GET /1.0/cluster/flows`: a disk on a shared store, as its node's last report names it. Rates are
-         *     normalised operations per second. A report names the 8 disks that get the most beyond what they
-         *     are entitled to, and the 8 worst of those that do not get it.
+         * @description Entry of `GET /1.0/cluster/flows`: a disk on a shared store, from the last report of its node.
+         *     Rates are normalised operations per second. A report names the 8 disks with the highest rate
+         *     above their guaranteed share, and the 8 disks with the largest shortfall below it.
          */
         ClusterDisk: {
-            /** @description The node that it is on. */
+            /** @description Name of the disk's node. */
             node: string;
-            /** @description The store. */
+            /** @description Name of the shared store. */
             store: string;
-            /** @description Its name there. */
+            /** @description Name of the disk on its node. */
             disk: string;
             /**
              * Format: int64
-             * @description What its minimum entitles it to of what it asks for.
+             * @description Guaranteed rate: the part of the demand that the disk's minimum covers.
              */
             entitled_iops: number;
             /**
              * Format: int64
-             * @description What it asks for.
+             * @description Demanded rate: the rate of the client's requests.
              */
             demanded_iops: number;
             /**
              * Format: int64
-             * @description What it gets.
+             * @description Delivered rate: the rate of completed requests.
              */
             delivered_iops: number;
             /**
-             * @description Who gets more than it is entitled to on any node, most first, while this disk does not get
-             *     what it is; absent if it does.
+             * @description Disks of any node that exceed their guaranteed share, highest excess first, while this disk
+             *     is below its own; absent if it is not.
              */
             aggressors?: components["schemas"]["ClusterAggressor"][] | null;
         };
-        /** @description A node of the cluster. */
+        /** @description Node of a cluster. */
         ClusterMember: {
-            /** @description Its name in the cluster. */
+            /** @description Name of the node in the cluster. */
             name: string;
             /**
              * Format: int32
-             * @description Its number, which no other node ever has.
+             * @description Number of the node; never reassigned to another node.
              */
             id: number;
-            /** @description Whether it is this host. */
+            /** @description True if the node is this host. */
             is_this: boolean;
-            /** @description Whether it keeps its lease in etcd alive. */
+            /** @description True if the node keeps its lease in etcd alive. */
             is_alive: boolean;
         };
-        /** @description What a node was given of a store. */
+        /** @description Share of a store granted to a node. */
         ClusterShare: {
-            /** @description The node. */
+            /** @description Name of the node in the cluster. */
             node: string;
             /**
              * Format: int64
-             * @description Normalised operations per second that it may do while its lease lasts.
+             * @description Limit in normalised operations per second while the node's lease is valid.
              */
             leased_iops: number;
             /**
              * Format: int64
-             * @description The same without end.
+             * @description Reservation in normalised operations per second, valid without expiry.
              */
             reserved_iops: number;
         };
-        /** @description `GET /1.0/cluster`. */
+        /** @description Response of `GET /1.0/cluster`. */
         ClusterStatus: {
             config?: null | components["schemas"]["ClusterConfig"];
             /**
-             * @description Up if the host is a node of the cluster and etcd answers, down if etcd does not answer, failed if
-             *     the host cannot be the node that it is to be.
+             * @description `up` if the host is a node of the cluster and etcd responds, `down` if etcd does not
+             *     respond, `failed` if the host cannot join the cluster.
              */
             condition: components["schemas"]["Condition"];
             /**
              * Format: int64
-             * @description How old the rest of this is, in ms; absent if nothing was ever heard.
+             * @description Age of the following values in ms; absent before the first report from etcd.
              */
             age_ms?: number | null;
-            /** @description All nodes, by name. */
+            /** @description Nodes of the cluster, by name. */
             members: components["schemas"]["ClusterMember"][];
-            /** @description This host's stores that nodes share, in the order in which they are configured. */
+            /** @description Shared stores of this host, in the order of the configuration. */
             stores: components["schemas"]["ClusterStore"][];
         };
-        /** @description A store that nodes share. */
+        /** @description Store shared by several nodes. */
         ClusterStore: {
-            /** @description The store. */
+            /** @description Name of the shared store. */
             store: components["schemas"]["Name"];
-            /** @description The node that divides it among nodes. */
+            /** @description Node that divides the store's capacity among the nodes (leader); absent if there is none. */
             leader?: string | null;
             /**
              * Format: int64
-             * @description That node's term: higher than that of any leader before.
+             * @description Term of the leader; higher than the term of every earlier leader.
              */
             term?: number | null;
             /**
              * Format: int64
-             * @description What the store can do, in normalised operations per second, as this host has it.
+             * @description Capacity of the store in normalised operations per second, as configured on this host.
              */
             capability_iops?: number | null;
             /**
              * Format: int64
-             * @description What all nodes together may do, in normalised operations per second: less than it can do
-             *     where something else loads it.
+             * @description Limit of all nodes together, in normalised operations per second. Below the capacity under
+             *     external load.
              */
             limit_iops?: number | null;
-            /** @description Whether something loads the store that is not of the cluster, or it does less than it can. */
+            /**
+             * @description True if load from outside the cluster uses the store, or if the store delivers less than its
+             *     capacity.
+             */
             has_foreign_load: boolean;
-            /** @description What this host may do. */
+            /** @description Limit of this host on the store. */
             cap: components["schemas"]["ClusterCap"];
-            /** @description What each node was given last. */
+            /** @description Share last granted to each node. */
             shares: components["schemas"]["ClusterShare"][];
-            /** @description Other nodes that were seen on the store itself, with etcd or without. */
+            /** @description Heartbeats of other nodes, read from the store itself, independent of etcd. */
             seen?: components["schemas"]["ClusterBeat"][];
-            /** @description Why this host does not take part in it, if it does not. */
+            /**
+             * @description Reason why this host does not participate in the store's cluster QoS; absent if it
+             *     participates.
+             */
             wrong?: string | null;
         };
-        /** @description `[cluster.tls]`. */
+        /** @description `[cluster.tls]`: certificates for connections to etcd. */
         ClusterTls: {
-            /** @description Absolute path of the certificates, in PEM, of which one has signed those of etcd's members. */
+            /** @description Absolute path of a PEM file with the CA certificates that sign the certificates of etcd's members. */
             authority: string;
-            /** @description Absolute path of this node's certificate, in PEM, if etcd wants one. */
+            /** @description Absolute path of this node's certificate, in PEM; absent if etcd requires no client certificate. */
             certificate?: string | null;
-            /** @description Absolute path of its private key. */
+            /** @description Absolute path of the certificate's private key, in PEM. */
             key?: string | null;
         };
         /** @description Merge patch (RFC 7386) of `tls`: keys that are absent stay as they are, null removes a key. */
         ClusterTlsPatch: {
-            /** @description Absolute path of the certificates, in PEM, of which one has signed those of etcd's members. */
+            /** @description Absolute path of a PEM file with the CA certificates that sign the certificates of etcd's members. */
             authority?: string;
-            /** @description Absolute path of this node's certificate, in PEM, if etcd wants one. */
+            /** @description Absolute path of this node's certificate, in PEM; absent if etcd requires no client certificate. */
             certificate?: string | null;
-            /** @description Absolute path of its private key. */
+            /** @description Absolute path of the certificate's private key, in PEM. */
             key?: string | null;
         };
-        /** @description Health with its reason. */
+        /** @description Health of a resource with its reason. */
         Condition: {
-            /** @description In one word. */
+            /** @description Health of the resource. */
             health: components["schemas"]["Health"];
-            /** @description Why it is not up. */
+            /** @description Reason why the health is not `up`. */
             reason?: string | null;
         };
         /** @description Confinement of one kind of thread. */
         ConfinementLayer: {
             /**
-             * @description `process` (all threads), `processors`, `front-ends` (threads that read
-             *     VMMs' messages), or `nbd-servers` (threads that take NBD clients in, and carry
+             * @description Kind of thread: `process` (all threads), `processors` (workers), `front-ends` (threads that
+             *     read messages of VMMs), or `nbd-servers` (threads that negotiate with NBD clients and carry
              *     their TLS).
              */
             threads: string;
-            /** @description Capabilities that are left. */
+            /** @description Capabilities that the threads keep. */
             capabilities: string[];
-            /** @description Which system calls work, like `44 allowed`. */
+            /** @description Permitted system calls, such as `44 allowed`. */
             system_calls: string;
-            /** @description What Landlock does, like `full, version 7`. */
+            /** @description State of Landlock, such as `full, version 7`. */
             landlock: string;
         };
         /**
-         * @description How far the daemon is confined.
+         * @description Extent of the daemon's confinement.
          * @enum {string}
          */
         ConfinementMode: "full" | "partial" | "off";
-        /** @description Confinement of the daemon: what its threads can no longer ask of the kernel. */
+        /**
+         * @description Confinement of the daemon: restrictions on the system calls, capabilities and files of its
+         *     threads.
+         */
         ConfinementStatus: {
-            /** @description In one word. */
+            /** @description Extent of the daemon's confinement. */
             mode: components["schemas"]["ConfinementMode"];
-            /** @description What is missing and what follows from that; empty if nothing is. */
+            /** @description Missing layers with their consequences; empty if none is missing. */
             lacking: string[];
-            /** @description What is in effect for each kind of thread there has been. */
+            /** @description Restrictions in effect for each kind of thread started so far. */
             layers: components["schemas"]["ConfinementLayer"][];
             /**
              * Format: int64
-             * @description System calls refused since the daemon started. A daemon without a defect,
-             *     and in nobody else's hand, has none.
+             * @description System calls refused since the daemon started. Any value above 0 indicates a defect or a
+             *     compromised daemon.
              */
             refused_calls: number;
         };
         /** @description `[console]`: the web console, for browsers on this machine. Read when the daemon starts. */
         ConsoleConfig: {
-            /** @description Loopback address and port, like `127.0.0.1:7446`. From elsewhere through a tunnel, such as `ssh -L 7446:127.0.0.1:7446 HOST`. A change takes effect when the daemon starts. */
+            /** @description Loopback address and port, such as `127.0.0.1:7446`. Other machines connect through a tunnel, such as `ssh -L 7446:127.0.0.1:7446 HOST`. A change takes effect when the daemon starts. */
             listen: string;
-            /** @description File whose first line is a token with which one can log in; at least 16 characters, not readable by others. Without it `suimon console` alone says how to log in. A change takes effect when the daemon starts. */
+            /** @description File whose first line is a token for logging in: at least 16 characters. The file must not be readable by other users. Without it, only `suimon console` provides logins. A change takes effect when the daemon starts. */
             token_file?: string | null;
         };
-        /** @description An address that logs a browser in to the console. */
+        /** @description Single-use address that logs a browser in to the console. */
         ConsoleLogin: {
-            /** @description To be opened in a browser on the host, once. */
+            /** @description URL to open in a browser on the host; valid once. */
             url: string;
             /**
              * Format: int64
-             * @description How long it can be used, in seconds from now.
+             * @description Remaining validity of the URL in seconds.
              */
             valid_s: number;
         };
-        /** @description `POST /1.0/disks/{name}/convert`: a copy of the disk in another file of its store. */
+        /** @description Body of `POST /1.0/disks/{name}/convert`: copies the disk to another file of its store. */
         ConvertDiskRequest: {
-            /** @description The new file, relative to the store's path; it is not there yet. */
+            /** @description New file, relative to the store's path. It must not exist. */
             file: components["schemas"]["StoreFile"];
-            /** @description Its format; not `pass-through`. */
+            /** @description Image format of the new file; not `pass-through`. */
             format: components["schemas"]["DiskFormat"];
             kind?: null | components["schemas"]["DiskKind"];
         };
-        /** @description One feature of a network device. */
+        /** @description Feature of a network device. */
         DeviceFeatureStatus: {
-            /** @description As `ethtool -k` calls it, like `tx-tcp-segmentation`. */
+            /** @description Name as in `ethtool -k`, such as `tx-tcp-segmentation`. */
             name: string;
             /**
-             * @description As `ethtool -k` words it: `on`, `off`, `on [fixed]`, `off [fixed]`,
-             *     `on [requested off]`, `off [requested on]`.
+             * @description State as in `ethtool -k`: `on`, `off`, `on [fixed]`, `off [fixed]`, `on [requested off]`,
+             *     `off [requested on]`.
              */
             state: string;
         };
-        /** @description What a network device does itself. */
+        /** @description Offload features of a network device. */
         DeviceFeaturesStatus: {
             /**
-             * @description Why it is not known; absent if it is, or if the uplink is a TAP, which has no
-             *     device behind it.
+             * @description Reason why the features are unknown; absent if they are known, and for a TAP uplink, which
+             *     has no hardware.
              */
             unknown?: string | null;
-            /** @description Those features that matter here. */
+            /** @description Features relevant to the switch. */
             features: components["schemas"]["DeviceFeatureStatus"][];
         };
-        /** @description `[[disk]]`. */
+        /** @description `[[disk]]`: a virtual disk. */
         DiskConfig: {
-            /** @description Unique among disks. It cannot be changed. */
+            /** @description Name, unique among disks. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description The store it is in. A change replaces the resource. */
+            /** @description Store that contains the disk. A change replaces the resource. */
             store: components["schemas"]["Name"];
-            /** @description Its file, relative to the store's path; the disk's name with `.raw`, `.vhd` or `.vhdx` if absent. It is made if it is not there, and stays when the disk is deleted. A change replaces the resource. */
+            /** @description File of the disk, relative to the store's path; the disk's name with `.raw`, `.vhd` or `.vhdx` if absent. Created if it does not exist, and kept when the disk is deleted. A change replaces the resource. */
             file?: string | null;
-            /** @description How it is kept; with `pass-through` the disk is all of its store's block device. A change replaces the resource. */
+            /** @description Image format on the store. `pass-through` uses the store's whole block device. A change replaces the resource. */
             format: components["schemas"]["DiskFormat"];
-            /** @description What of it is in its file: all (`fixed`), what was written (`dynamic`; a raw file is sparse then), or what was written beside a parent (`differencing`). If absent, an existing VHD or VHDX is opened as the kind that it is; a new file is `differencing` with `parent`, `dynamic` as `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
+            /** @description Allocation of the file: `fixed` (whole disk), `dynamic` (written blocks; a sparse file for `raw`) or `differencing` (written blocks, the rest in a parent). If absent, an existing VHD or VHDX keeps its kind; a new file is `differencing` with `parent`, `dynamic` as `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
             kind?: null | components["schemas"]["DiskKind"];
-            /** @description Bytes of the disk, like `"10 GiB"`; needed where its file is not there yet. It can grow and never shrinks. As large as its file says if absent. */
+            /** @description Size of the disk in bytes, such as `"10 GiB"`. Required for a new file; the size of the existing file if absent. Can grow, never shrink. */
             size_bytes?: null | number | string;
-            /** @description differencing: the file that has what was not written here, relative to the store's path. Nothing may write to it. If absent, the parent that the image records is searched: at the recorded path, then under the same name in the image's directory. A new differencing file needs it. A change replaces the resource. */
+            /** @description differencing: parent file, relative to the store's path. It must not be written by any disk. If absent, the parent recorded in the image is searched for: at the recorded path, then under the same name in the image's directory. Required for a new differencing file. A change replaces the resource. */
             parent?: string | null;
             /**
-             * @description Whether nothing can be written. A change replaces the resource.
+             * @description True if the guest cannot write to the disk. A change replaces the resource.
              * @default false
              */
             read_only?: boolean;
-            /** @description Serial number that the guest sees, to 20 printable ASCII characters; the beginning of the disk's name if absent. A change replaces the resource. */
+            /** @description Serial number that the guest sees, at most 20 printable ASCII characters; the first characters of the disk's name if absent. A change replaces the resource. */
             serial?: string | null;
             /**
-             * @description Bytes of a sector as the guest addresses it, 512 or 4096. A change replaces the resource.
+             * @description Logical sector size in bytes, 512 or 4096. A change replaces the resource.
              * @default 512
              * @enum {integer}
              */
             logical_sector?: 512 | 4096;
             /**
-             * @description Bytes that are written best at a time, as the guest sees it, 512 or 4096. A change replaces the resource.
+             * @description Physical sector size in bytes as reported to the guest, 512 or 4096. A change replaces the resource.
              * @default 4096
              * @enum {integer}
              */
             physical_sector?: 512 | 4096;
-            /** @description Bytes of a block, a power of two: 512 KiB to 2 MiB in a VHD, 2 MiB if absent; 1 to 256 MiB in a VHDX, 32 MiB if absent. Read when the file is made. */
+            /** @description Block size in bytes, a power of two: 512 KiB to 2 MiB for a VHD (2 MiB if absent), 1 to 256 MiB for a VHDX (32 MiB if absent). Used when the file is created. */
             block_bytes?: null | number | string;
-            /** @description The QoS policy whose limits it has. Not together with limits of its own. */
+            /** @description QoS policy that defines the disk's limits. Not permitted together with limits of the disk itself. */
             qos_policy?: null | components["schemas"]["Name"];
-            /** @description Limits of its own. */
+            /** @description Limits of the disk itself. */
             qos?: components["schemas"]["DiskQos"];
             /**
-             * @description What requests do that the store has no space for. `wait`: they are queued until there is space, those of a VM's virtio disk for as long as it takes, those of NBD clients for `full_wait_s`; a VM with an IDE or SATA disk is paused and goes on when there is space. `error`: they fail at once.
+             * @description Handling of requests for which the store has no space. `wait`: they are queued until space is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD clients; a VM with an IDE or SATA disk is paused and resumes when space is available. `error`: they fail immediately.
              * @default wait
              */
             on_full?: components["schemas"]["DiskOnFull"];
             /**
              * Format: int32
-             * @description Seconds that requests of NBD clients are queued at most while the store is full, 0 to 86 400. After that they fail with `NBD_ENOSPC`.
+             * @description Longest time in seconds that requests of NBD clients are queued while the store is full, 0 to 86 400. They then fail with `NBD_ENOSPC`.
              */
             full_wait_s?: number;
             /**
-             * @description On what its VM finds it. An IDE or SATA disk is there from a start of the VM on, and needs neither `vhost_user` nor `nbd` for it. A change replaces the resource.
+             * @description Controller that the VM sees the disk on. IDE and SATA disks are attached when the VM starts, and require neither `vhost_user` nor `nbd`. A change replaces the resource.
              * @default virtio
              */
             controller?: components["schemas"]["DiskController"];
-            /** @description The VM that it is attached to as a virtio disk; not attached so if absent. A change replaces the resource. */
+            /** @description vhost-user socket that attaches the disk to a VM as a virtio disk; none if absent. A change replaces the resource. */
             vhost_user?: null | components["schemas"]["DiskVhostUser"];
-            /** @description Where NBD clients find it, by its name; nowhere if absent. */
+            /** @description NBD export of the disk, under the disk's name; none if absent. */
             nbd?: null | components["schemas"]["DiskNbd"];
         };
         /** @description Merge patch (RFC 7386) of `disk`: keys that are absent stay as they are, null removes a key. */
         DiskConfigPatch: {
-            /** @description Unique among disks. It cannot be changed. */
+            /** @description Name, unique among disks. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description The store it is in. A change replaces the resource. */
+            /** @description Store that contains the disk. A change replaces the resource. */
             store?: components["schemas"]["Name"];
-            /** @description Its file, relative to the store's path; the disk's name with `.raw`, `.vhd` or `.vhdx` if absent. It is made if it is not there, and stays when the disk is deleted. A change replaces the resource. */
+            /** @description File of the disk, relative to the store's path; the disk's name with `.raw`, `.vhd` or `.vhdx` if absent. Created if it does not exist, and kept when the disk is deleted. A change replaces the resource. */
             file?: string | null;
-            /** @description How it is kept; with `pass-through` the disk is all of its store's block device. A change replaces the resource. */
+            /** @description Image format on the store. `pass-through` uses the store's whole block device. A change replaces the resource. */
             format?: components["schemas"]["DiskFormat"];
-            /** @description What of it is in its file: all (`fixed`), what was written (`dynamic`; a raw file is sparse then), or what was written beside a parent (`differencing`). If absent, an existing VHD or VHDX is opened as the kind that it is; a new file is `differencing` with `parent`, `dynamic` as `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
+            /** @description Allocation of the file: `fixed` (whole disk), `dynamic` (written blocks; a sparse file for `raw`) or `differencing` (written blocks, the rest in a parent). If absent, an existing VHD or VHDX keeps its kind; a new file is `differencing` with `parent`, `dynamic` as `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
             kind?: null | components["schemas"]["DiskKind"];
-            /** @description Bytes of the disk, like `"10 GiB"`; needed where its file is not there yet. It can grow and never shrinks. As large as its file says if absent. */
+            /** @description Size of the disk in bytes, such as `"10 GiB"`. Required for a new file; the size of the existing file if absent. Can grow, never shrink. */
             size_bytes?: null | number | string;
-            /** @description differencing: the file that has what was not written here, relative to the store's path. Nothing may write to it. If absent, the parent that the image records is searched: at the recorded path, then under the same name in the image's directory. A new differencing file needs it. A change replaces the resource. */
+            /** @description differencing: parent file, relative to the store's path. It must not be written by any disk. If absent, the parent recorded in the image is searched for: at the recorded path, then under the same name in the image's directory. Required for a new differencing file. A change replaces the resource. */
             parent?: string | null;
-            /** @description Whether nothing can be written. A change replaces the resource. */
+            /** @description True if the guest cannot write to the disk. A change replaces the resource. */
             read_only?: boolean | null;
-            /** @description Serial number that the guest sees, to 20 printable ASCII characters; the beginning of the disk's name if absent. A change replaces the resource. */
+            /** @description Serial number that the guest sees, at most 20 printable ASCII characters; the first characters of the disk's name if absent. A change replaces the resource. */
             serial?: string | null;
             /**
-             * @description Bytes of a sector as the guest addresses it, 512 or 4096. A change replaces the resource.
+             * @description Logical sector size in bytes, 512 or 4096. A change replaces the resource.
              * @enum {integer|null}
              */
             logical_sector?: 512 | 4096 | null;
             /**
-             * @description Bytes that are written best at a time, as the guest sees it, 512 or 4096. A change replaces the resource.
+             * @description Physical sector size in bytes as reported to the guest, 512 or 4096. A change replaces the resource.
              * @enum {integer|null}
              */
             physical_sector?: 512 | 4096 | null;
-            /** @description Bytes of a block, a power of two: 512 KiB to 2 MiB in a VHD, 2 MiB if absent; 1 to 256 MiB in a VHDX, 32 MiB if absent. Read when the file is made. */
+            /** @description Block size in bytes, a power of two: 512 KiB to 2 MiB for a VHD (2 MiB if absent), 1 to 256 MiB for a VHDX (32 MiB if absent). Used when the file is created. */
             block_bytes?: null | number | string;
-            /** @description The QoS policy whose limits it has. Not together with limits of its own. */
+            /** @description QoS policy that defines the disk's limits. Not permitted together with limits of the disk itself. */
             qos_policy?: null | components["schemas"]["Name"];
-            /** @description Limits of its own. */
+            /** @description Limits of the disk itself. */
             qos?: null | components["schemas"]["DiskQosPatch"];
-            /** @description What requests do that the store has no space for. `wait`: they are queued until there is space, those of a VM's virtio disk for as long as it takes, those of NBD clients for `full_wait_s`; a VM with an IDE or SATA disk is paused and goes on when there is space. `error`: they fail at once. */
+            /** @description Handling of requests for which the store has no space. `wait`: they are queued until space is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD clients; a VM with an IDE or SATA disk is paused and resumes when space is available. `error`: they fail immediately. */
             on_full?: null | components["schemas"]["DiskOnFull"];
             /**
              * Format: int32
-             * @description Seconds that requests of NBD clients are queued at most while the store is full, 0 to 86 400. After that they fail with `NBD_ENOSPC`.
+             * @description Longest time in seconds that requests of NBD clients are queued while the store is full, 0 to 86 400. They then fail with `NBD_ENOSPC`.
              */
             full_wait_s?: number | null;
-            /** @description On what its VM finds it. An IDE or SATA disk is there from a start of the VM on, and needs neither `vhost_user` nor `nbd` for it. A change replaces the resource. */
+            /** @description Controller that the VM sees the disk on. IDE and SATA disks are attached when the VM starts, and require neither `vhost_user` nor `nbd`. A change replaces the resource. */
             controller?: null | components["schemas"]["DiskController"];
-            /** @description The VM that it is attached to as a virtio disk; not attached so if absent. A change replaces the resource. */
+            /** @description vhost-user socket that attaches the disk to a VM as a virtio disk; none if absent. A change replaces the resource. */
             vhost_user?: null | components["schemas"]["DiskVhostUserPatch"];
-            /** @description Where NBD clients find it, by its name; nowhere if absent. */
+            /** @description NBD export of the disk, under the disk's name; none if absent. */
             nbd?: null | components["schemas"]["DiskNbdPatch"];
         };
         /**
-         * @description On what a VM finds a disk.
+         * @description Controller that the VM sees the disk on.
          * @enum {string}
          */
         DiskController: "virtio" | "ide" | "sata";
-        /** @description What was asked of a disk since it was opened. */
+        /** @description Requests of a disk since it was opened. */
         DiskCounters: {
-            /** @description Reads. */
+            /** @description Counters of read requests. */
             reads: components["schemas"]["DiskRequestCounters"];
-            /** @description Writes. */
+            /** @description Counters of write requests. */
             writes: components["schemas"]["DiskRequestCounters"];
-            /** @description Flushes. */
+            /** @description Counters of flush requests. */
             flushes: components["schemas"]["DiskRequestCounters"];
-            /** @description Discards, and writes of zeros. */
+            /** @description Counters of discard and write-zeroes requests. */
             discards: components["schemas"]["DiskRequestCounters"];
         };
         /**
-         * @description How a disk is kept.
+         * @description Image format of a disk.
          * @enum {string}
          */
         DiskFormat: "raw" | "vhd" | "vhdx" | "pass-through";
-        /** @description A disk whose store has no space for its requests. */
+        /** @description State of a disk whose store has no space for its requests. */
         DiskFullStatus: {
             /**
              * Format: int64
-             * @description Requests that are queued until there is space.
+             * @description Requests queued until space is available.
              */
             queued_requests: number;
             /**
              * Format: int64
-             * @description Time since the first request that found the store full, in ms.
+             * @description Time since the first request failed for lack of space, in ms.
              */
             lasts_ms: number;
         };
-        /** @description A disk in a store that both nodes see, as its guest knows it. */
+        /** @description Guest-visible geometry of a disk in a shared store. */
         DiskHandedOver: {
-            /** @description The disk. */
+            /** @description Name of the disk. */
             name: components["schemas"]["Name"];
             /**
              * Format: int64
-             * @description Its bytes.
+             * @description Size of the disk in bytes.
              */
             size_bytes: number;
             /**
              * Format: int32
-             * @description Bytes of a sector.
+             * @description Logical sector size in bytes.
              */
             logical_sector: number;
             /**
              * Format: int32
-             * @description Bytes that are written at a time without being read before.
+             * @description Physical sector size in bytes.
              */
             physical_sector: number;
         };
         /**
-         * @description What of a disk is in its file.
+         * @description Allocation of a disk's content.
          * @enum {string}
          */
         DiskKind: "fixed" | "dynamic" | "differencing";
         /**
-         * @description `[disk.nbd]`: the disk as an export of NBD servers, on a Unix socket, on a TCP address
-         *     or on both. Disks that share a socket or an address share who is let in there.
+         * @description `[disk.nbd]`: exports the disk over NBD on a Unix socket, a TCP address or both. Disks that
+         *     share a socket or address also share its access rules.
          */
         DiskNbd: {
             /** @description Path of the Unix socket on which the daemon listens. Disks may share it. */
             socket?: string | null;
-            /** @description Users of this host who are let in at `socket`, by name or number, beside those of `groups`; if both are absent, the daemon's user and group. */
+            /** @description Users of this host permitted to connect to `socket`, by name or number, in addition to `groups`. If both are absent, the daemon's user and group are permitted. */
             users?: string[] | null;
-            /** @description Groups of this host whose members are let in at `socket`, by name or number, beside `users`. */
+            /** @description Groups of this host whose members are permitted to connect to `socket`, by name or number, in addition to `users`. */
             groups?: string[] | null;
-            /** @description Address and TCP port on which the daemon listens, like `192.0.2.1:10809`. Disks may share it. */
+            /** @description IP address and TCP port on which the daemon listens, such as `192.0.2.1:10809`. Disks may share it. */
             listen?: string | null;
-            /** @description PEM file with the certificate chain that is shown at `listen`, where nothing is answered before TLS then. */
+            /** @description PEM file with the server's certificate chain. Makes TLS mandatory at `listen`. */
             tls_certificate?: string | null;
-            /** @description PEM file with the certificate's private key, not readable by everybody. */
+            /** @description PEM file with the certificate's private key. The file must not be readable by all users. */
             tls_key?: string | null;
-            /** @description PEM file with the authorities of clients: who does not show a certificate that one of them has signed is refused. */
+            /** @description PEM file with CA certificates for clients. A client without a certificate signed by one of them is rejected. */
             tls_client_ca?: string | null;
-            /** @description Names of which a client's certificate must have one, as a DNS name among its alternative names; any if absent. */
+            /** @description Permitted DNS names of clients: a client's certificate must contain one as a subject alternative name. Any name if absent. */
             tls_clients?: string[] | null;
-            /** @description Addresses and networks whose clients are let in at `listen`, like `192.0.2.0/24`; all if absent. */
+            /** @description IP addresses and networks from which clients may connect to `listen`, such as `192.0.2.0/24`; any if absent. */
             addresses?: string[] | null;
             /**
-             * @description Whether others than this host may be served without TLS, so that everybody on the way can read and change what passes. Needs `addresses`.
+             * @description True if clients on other hosts may connect without TLS, so that the network path can read and change the traffic. Requires `addresses`.
              * @default false
              */
             plaintext?: boolean;
         };
-        /** @description A connection of an NBD client. */
+        /** @description Connection of an NBD client. */
         DiskNbdClient: {
-            /** @description By which way it came. */
+            /** @description Transport of the connection. */
             way: components["schemas"]["NbdWay"];
-            /** @description Who it is: the process and its user, or the address and port. */
+            /** @description Peer: the process and its user, or the address and port. */
             peer: string;
         };
         /** @description Merge patch (RFC 7386) of `nbd`: keys that are absent stay as they are, null removes a key. */
         DiskNbdPatch: {
             /** @description Path of the Unix socket on which the daemon listens. Disks may share it. */
             socket?: string | null;
-            /** @description Users of this host who are let in at `socket`, by name or number, beside those of `groups`; if both are absent, the daemon's user and group. */
+            /** @description Users of this host permitted to connect to `socket`, by name or number, in addition to `groups`. If both are absent, the daemon's user and group are permitted. */
             users?: string[] | null;
-            /** @description Groups of this host whose members are let in at `socket`, by name or number, beside `users`. */
+            /** @description Groups of this host whose members are permitted to connect to `socket`, by name or number, in addition to `users`. */
             groups?: string[] | null;
-            /** @description Address and TCP port on which the daemon listens, like `192.0.2.1:10809`. Disks may share it. */
+            /** @description IP address and TCP port on which the daemon listens, such as `192.0.2.1:10809`. Disks may share it. */
             listen?: string | null;
-            /** @description PEM file with the certificate chain that is shown at `listen`, where nothing is answered before TLS then. */
+            /** @description PEM file with the server's certificate chain. Makes TLS mandatory at `listen`. */
             tls_certificate?: string | null;
-            /** @description PEM file with the certificate's private key, not readable by everybody. */
+            /** @description PEM file with the certificate's private key. The file must not be readable by all users. */
             tls_key?: string | null;
-            /** @description PEM file with the authorities of clients: who does not show a certificate that one of them has signed is refused. */
+            /** @description PEM file with CA certificates for clients. A client without a certificate signed by one of them is rejected. */
             tls_client_ca?: string | null;
-            /** @description Names of which a client's certificate must have one, as a DNS name among its alternative names; any if absent. */
+            /** @description Permitted DNS names of clients: a client's certificate must contain one as a subject alternative name. Any name if absent. */
             tls_clients?: string[] | null;
-            /** @description Addresses and networks whose clients are let in at `listen`, like `192.0.2.0/24`; all if absent. */
+            /** @description IP addresses and networks from which clients may connect to `listen`, such as `192.0.2.0/24`; any if absent. */
             addresses?: string[] | null;
-            /** @description Whether others than this host may be served without TLS, so that everybody on the way can read and change what passes. Needs `addresses`. */
+            /** @description True if clients on other hosts may connect without TLS, so that the network path can read and change the traffic. Requires `addresses`. */
             plaintext?: boolean | null;
         };
-        /** @description A disk as an NBD export. */
+        /** @description State of a disk as an NBD export. */
         DiskNbdStatus: {
             /**
              * Format: int32
-             * @description Connections that use it.
+             * @description Number of connections of NBD clients.
              */
             clients: number;
-            /** @description These connections, in the order in which they came. */
+            /** @description Connections in order of acceptance. */
             connections?: components["schemas"]["DiskNbdClient"][];
         };
         /**
-         * @description What requests of a disk do that its store has no space for.
+         * @description Handling of requests for which the store has no space.
          * @enum {string}
          */
         DiskOnFull: "wait" | "error";
-        /** @description A disk as it would be. */
+        /** @description Proposed settings of a disk. */
         DiskProposal: {
-            /** @description Its name. */
+            /** @description Name of the disk. */
             name: components["schemas"]["Name"];
             store?: null | components["schemas"]["Name"];
             qos_policy?: null | components["schemas"]["Name"];
-            /** @description Its own limits, all of them; none if neither these nor a policy is given. */
+            /** @description Complete limits of the disk itself; none if neither these nor a policy is given. */
             qos?: components["schemas"]["DiskQos"];
         };
-        /** @description `[disk.qos]`: limits of one disk, as a dedicated policy of its own would have them. */
+        /** @description `[disk.qos]`: limits of one disk, equivalent to a dedicated policy for it alone. */
         DiskQos: {
             /**
              * Format: int32
-             * @description Minimum of normalised operations per second, guaranteed while there is demand, 1 to 1 000 000 000; none if absent.
+             * @description Guaranteed minimum in normalised operations per second while there is demand, 1 to 1 000 000 000; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum of normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval, 20 ms of it (80 ms with a minimum) and one request may come on top, and a burst.
+             * @description Maximum in normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum), one request and a burst.
              */
             max_iops?: number | null;
-            /** @description Maximum of bytes per second, 512 to 1 TiB; no limit if absent. The same comes on top as with `max_iops`, except a burst. */
+            /** @description Maximum in bytes per second, 512 to 1 TiB; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum) and one request. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
-             * @description Share of the capacity beyond all minimums, in proportion to the weights of others, 1 to 10 000.
+             * @description Weight in the distribution of capacity beyond the minimums, relative to the weights of others, 1 to 10 000.
              * @default 100
              */
             weight?: number;
             /**
              * Format: int32
-             * @description Maximum during a burst, in normalised operations per second, above `max_iops` and up to 1 000 000 000; needs `burst_s`.
+             * @description Maximum during a burst in normalised operations per second, above `max_iops` and up to 1 000 000 000. Requires `burst_s`.
              */
             burst_iops?: number | null;
             /**
@@ -2313,24 +2333,24 @@ export interface components {
         DiskQosPatch: {
             /**
              * Format: int32
-             * @description Minimum of normalised operations per second, guaranteed while there is demand, 1 to 1 000 000 000; none if absent.
+             * @description Guaranteed minimum in normalised operations per second while there is demand, 1 to 1 000 000 000; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum of normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval, 20 ms of it (80 ms with a minimum) and one request may come on top, and a burst.
+             * @description Maximum in normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum), one request and a burst.
              */
             max_iops?: number | null;
-            /** @description Maximum of bytes per second, 512 to 1 TiB; no limit if absent. The same comes on top as with `max_iops`, except a burst. */
+            /** @description Maximum in bytes per second, 512 to 1 TiB; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum) and one request. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
-             * @description Share of the capacity beyond all minimums, in proportion to the weights of others, 1 to 10 000.
+             * @description Weight in the distribution of capacity beyond the minimums, relative to the weights of others, 1 to 10 000.
              */
             weight?: number | null;
             /**
              * Format: int32
-             * @description Maximum during a burst, in normalised operations per second, above `max_iops` and up to 1 000 000 000; needs `burst_s`.
+             * @description Maximum during a burst in normalised operations per second, above `max_iops` and up to 1 000 000 000. Requires `burst_s`.
              */
             burst_iops?: number | null;
             /**
@@ -2340,100 +2360,100 @@ export interface components {
             burst_s?: number | null;
         };
         /**
-         * @description Requests of one kind. Latencies are from when a request was seen to when it was
-         *     answered, waits for limits included.
+         * @description Counters of one kind of request. Latencies last from the detection of a request to its
+         *     completion, including time queued for limits.
          */
         DiskRequestCounters: {
             /**
              * Format: int64
-             * @description How many.
+             * @description Requests completed, with or without error.
              */
             requests: number;
             /**
              * Format: int64
-             * @description Their bytes.
+             * @description Bytes transferred or affected by these requests.
              */
             bytes: number;
             /**
              * Format: int64
-             * @description How many of them failed.
+             * @description Requests completed with an error.
              */
             errors: number;
             /**
              * Format: int64
-             * @description Half of them took this long at most, in ns.
+             * @description Median (50th percentile) of the latency in ns.
              */
             latency_ns_p50: number;
             /**
              * Format: int64
-             * @description All but one of a hundred took this long at most, in ns.
+             * @description 99th percentile of the latency in ns.
              */
             latency_ns_p99: number;
             /**
              * Format: int64
-             * @description The longest, in ns.
+             * @description Largest latency of a request in ns.
              */
             latency_ns_max: number;
         };
-        /** @description A disk. */
+        /** @description Observed state of a disk. */
         DiskStatus: {
-            /** @description As desired. */
+            /** @description Desired state of the disk. */
             config: components["schemas"]["DiskConfig"];
-            /** @description Whether it is as desired. */
+            /** @description Current state of the disk. */
             state: components["schemas"]["StorageState"];
-            /** @description Why it is not. */
+            /** @description Cause of a state other than `ready`. */
             reason?: string | null;
-            /** @description Absolute path of its file, or of the block device that it is. */
+            /** @description Absolute path of the disk's file or block device. */
             file: string;
             kind?: null | components["schemas"]["DiskKind"];
             parent?: null | components["schemas"]["StoreFile"];
             /**
              * Format: int64
-             * @description Bytes of the disk, as the guest sees it; absent while it is not open.
+             * @description Size of the disk in bytes, as the guest sees it; absent while the disk is not open.
              */
             size_bytes?: number | null;
             /**
              * Format: int64
-             * @description Bytes that its file takes on the file system; absent for a block device and while
-             *     it is not open.
+             * @description Bytes allocated by the disk's file; absent for a block device and while the disk is not
+             *     open.
              */
             allocated_bytes?: number | null;
             /**
              * Format: int32
-             * @description Files that it consists of: its own and its parents', 64 at most. 0 for a block device;
-             *     absent while it is not open.
+             * @description Number of files of the disk: its own and those of its parents, at most 64. 0 for a block
+             *     device; absent while the disk is not open.
              */
             layers?: number | null;
             /**
              * Format: int64
-             * @description Bytes of the image's metadata that a crash of the host would take: what was written and not
-             *     flushed. 0 when the disk was idle for 2 s; absent while it is not open.
+             * @description Bytes of written but unflushed image metadata, which a crash of the host would lose. 0 after
+             *     2 s without requests; absent while the disk is not open.
              */
             uncommitted_bytes?: number | null;
             full?: null | components["schemas"]["DiskFullStatus"];
             /**
              * Format: int32
-             * @description The processor that works it off; absent while it is not open.
+             * @description Worker that services the disk; absent while the disk is not open.
              */
             processor?: number | null;
             vhost_user?: null | components["schemas"]["DiskVhostUserStatus"];
             nbd?: null | components["schemas"]["DiskNbdStatus"];
-            /** @description What was asked of it. */
+            /** @description Requests since the disk was opened. */
             counters: components["schemas"]["DiskCounters"];
             qos?: null | components["schemas"]["QosFlowStatus"];
         };
-        /** @description `[disk.vhost_user]`: the disk as a virtio disk of a VM. */
+        /** @description `[disk.vhost_user]`: attaches the disk to a VM as a virtio disk. */
         DiskVhostUser: {
             /** @description Path of the Unix socket. A change replaces the resource. */
             socket: string;
             /**
-             * @description Who listens on it. A change replaces the resource.
+             * @description Role of the daemon on the socket. A change replaces the resource.
              * @default server
              */
             mode?: components["schemas"]["SocketMode"];
             /**
              * Format: int32
-             * @description Queues that the guest may use, 1 to 64. A change replaces the resource.
+             * @description Largest number of request queues that the guest may use, 1 to 64. A change replaces the resource.
              * @default 1
              */
             queues?: number;
@@ -2442,208 +2462,208 @@ export interface components {
         DiskVhostUserPatch: {
             /** @description Path of the Unix socket. A change replaces the resource. */
             socket?: string;
-            /** @description Who listens on it. A change replaces the resource. */
+            /** @description Role of the daemon on the socket. A change replaces the resource. */
             mode?: null | components["schemas"]["SocketMode"];
             /**
              * Format: int32
-             * @description Queues that the guest may use, 1 to 64. A change replaces the resource.
+             * @description Largest number of request queues that the guest may use, 1 to 64. A change replaces the resource.
              */
             queues?: number | null;
         };
-        /** @description A disk as a virtio disk of a VM. */
+        /** @description State of a disk as a virtio disk of a VM. */
         DiskVhostUserStatus: {
-            /** @description Whether a VM is connected. */
+            /** @description True if a VM is connected. */
             connected: boolean;
             /**
              * Format: int32
-             * @description Queues that the guest's driver uses.
+             * @description Number of queues that the guest's driver uses.
              */
             queues: number;
-            /** @description Features that the guest's driver has agreed on, as virtio calls them. */
+            /** @description Features negotiated with the guest's driver, by their names in the virtio specification. */
             features: string[];
         };
-        /** @description What becomes of the VMs of a node that is drained: the answer to a dry run. */
+        /** @description Plan for the VMs of a drained node: the response to a dry run. */
         DrainPlan: {
-            /** @description The node's host. */
+            /** @description Host name of the node. */
             node: string;
-            /** @description All its VMs. */
+            /** @description VMs of the node and their destinations. */
             vms: components["schemas"]["DrainedVm"][];
         };
         /**
-         * @description `POST /1.0/nodes/{name}/drain`: no VM comes to the node any more, and those that run there go to
-         *     others.
+         * @description Body of `POST /1.0/nodes/{name}/drain`: the node admits no more migrating VMs, and its running
+         *     VMs migrate to other nodes.
          */
         DrainRequest: {
-            /** @description The nodes that they may go to, of that host's `[[node]]`s; all of them if there are none here. */
+            /** @description Permitted destinations, from the `[[node]]`s of the drained host; all of these if empty. */
             to?: components["schemas"]["Name"][];
             /**
              * Format: int32
-             * @description Milliseconds for which each may stand still at the end, 1 to 60 000.
+             * @description Longest downtime of each VM at the end of its migration, in ms, 1 to 60 000.
              */
             downtime_ms?: number;
             bandwidth?: null | components["schemas"]["ByteSize"];
-            /** @description Whether the files of their disks are deleted there once they run elsewhere. */
+            /** @description True if the files of a VM's disks are deleted on the drained node after the migration. */
             with_files?: boolean;
         };
-        /** @description That a host is drained. */
+        /** @description State of a drained host. */
         DrainStatus: {
             /**
              * Format: int64
-             * @description Since when, in milliseconds since 1970-01-01 UTC.
+             * @description Start of the drain, in milliseconds since 1970-01-01 UTC.
              */
             since_unix_ms: number;
-            /** @description Whether all its VMs that ran have gone. One that was started since is not counted. */
+            /** @description True if every VM that was running at the start has left. VMs started later are not counted. */
             is_empty: boolean;
             /**
              * Format: int64
-             * @description The operation that has them go, while it is under way.
+             * @description Operation that migrates the VMs; absent after it ended.
              */
             operation?: number | null;
         };
-        /** @description What becomes of a VM. */
+        /** @description Planned destination of one VM. */
         DrainedVm: {
-            /** @description The VM. */
+            /** @description Name of the VM. */
             vm: components["schemas"]["Name"];
             to?: null | components["schemas"]["Name"];
-            /** @description Why it stays. */
+            /** @description Reason why the VM stays; absent if it migrates. */
             reason?: string | null;
-            /** @description Whether it stays although it runs, so that the node is not empty. */
+            /** @description True if the VM is running and stays, so that the node does not become empty. */
             is_in_the_way?: boolean;
         };
-        /** @description Drops of one kind. */
+        /** @description Counter of drops for one reason. */
         DropCounter: {
-            /** @description Stable name of the reason, like `spoofed_source`. */
+            /** @description Stable name of the reason, such as `spoofed_source`. */
             reason: string;
             /**
              * Format: int64
-             * @description How many.
+             * @description Number of frames dropped.
              */
             frames: number;
         };
         /**
-         * @description What a CPU that chooses its frequency itself is told to prefer
-         *     (`energy_performance_preference` of Linux).
+         * @description Preference of a CPU that selects its frequency autonomously (`energy_performance_preference` of
+         *     Linux).
          * @enum {string}
          */
         EnergyPreference: "performance" | "balance_performance" | "balance_power" | "power";
-        /** @description The body of every answer that is not a success. */
+        /** @description Body of every unsuccessful response. */
         ErrorBody: {
-            /** @description All that was found wrong, most important first; never empty. */
+            /** @description Errors found, most important first; never empty. */
             errors: components["schemas"]["ApiError"][];
         };
         /**
-         * @description What kind of error. The names are part of the API.
+         * @description Kind of an error. The names are part of the API.
          * @enum {string}
          */
         ErrorCode: "malformed" | "unknown_key" | "invalid_value" | "missing_key" | "key_not_applicable" | "duplicate_name" | "conflict" | "overlapping_vlans" | "unknown_reference" | "not_found" | "method_not_allowed" | "already_exists" | "in_use" | "overcommitted" | "device_missing" | "device_busy" | "unreachable" | "permission_denied" | "unsupported" | "host_error" | "unauthorized" | "cancelled" | "internal";
         /**
-         * @description What happened. The numbers are part of the API: they are never given to
-         *     another meaning. 1xxx host, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx
-         *     processor and queue, 6xxx store, disk and Storage QoS.
+         * @description Event in the log. Numbers of kinds are part of the API and never change their meaning: 1xxx
+         *     host, 2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx worker and queue, 6xxx store, disk and
+         *     Storage QoS, 7xxx VM, 8xxx power, 9xxx SR-IOV.
          */
         Event: {
             /**
              * Format: int64
-             * @description Position in the log; counts up by one, survives restarts.
+             * @description Position in the log. Increases by one per event and continues across restarts of the daemon.
              */
             sequence: number;
             /**
              * Format: int64
-             * @description When, in milliseconds since 1970-01-01 UTC.
+             * @description Time of the event in milliseconds since 1970-01-01 UTC.
              */
             time_unix_ms: number;
             /**
              * Format: int32
-             * @description What kind of event.
+             * @description Number of the event's kind.
              */
             id: number;
-            /** @description How much it matters. */
+            /** @description Severity of the event's kind. */
             severity: components["schemas"]["Severity"];
-            /** @description Whom it is about, like `nic/web`. */
+            /** @description Object concerned, such as `nic/web`. */
             subject: string;
-            /** @description For people. */
+            /** @description Description of the occurrence in English. */
             text: string;
-            /** @description For programs. */
+            /** @description Machine-readable values of the description. */
             fields?: {
                 [key: string]: string;
             };
         };
-        /** @description One key that changes. */
+        /** @description Change of one key of a resource. */
         FieldChange: {
-            /** @description The key, like `vlan` or `offload.tx_checksum`. */
+            /** @description Key, such as `vlan` or `offload.tx_checksum`. */
             field: string;
-            /** @description Its value before, as JSON; absent if it had none. */
+            /** @description Previous value as JSON; absent if there was none. */
             from?: unknown;
-            /** @description Its value after, as JSON; absent if it has none. */
+            /** @description New value as JSON; absent if there is none. */
             to?: unknown;
         };
         /**
-         * @description `POST /1.0/vms/{name}/freeze`: the agent of the VM's guest writes what waits and holds writes to
-         *     its file systems, until `…/thaw`, or until the time is over. The body may be absent.
+         * @description Body of `POST /1.0/vms/{name}/freeze`: the guest agent flushes and freezes the guest's file
+         *     systems until `…/thaw` or until the time expires. The body may be absent.
          */
         FreezeVmRequest: {
             /**
              * Format: int64
-             * @description Seconds after which they are thawed if nobody did, 1 to 600.
+             * @description Time in seconds after which the file systems are thawed automatically, 1 to 600.
              * @default 30
              */
             seconds?: number;
         };
         /**
-         * @description Whether desired and observed state agree for one resource.
+         * @description Agreement of desired and observed state of a resource.
          * @enum {string}
          */
         Health: "up" | "down" | "failed";
-        /** @description Everything desired of one host: the host file as a value. */
+        /** @description Desired state of one host: the content of the host file. */
         HostConfig: {
-            /** @description The host itself. */
+            /** @description Settings of the host itself. */
             host?: components["schemas"]["HostSection"];
-            /** @description The optional TCP listener of the API; absent means none. A change takes effect when the daemon starts. */
+            /** @description TCP listener of the API; absent means none. A change takes effect when the daemon starts. */
             api?: null | components["schemas"]["ApiConfig"];
-            /** @description The optional web console; absent means none. A change takes effect when the daemon starts. */
+            /** @description Web console; absent means none. A change takes effect when the daemon starts. */
             console?: null | components["schemas"]["ConsoleConfig"];
-            /** @description Where the lab keeps its runs; absent means in its usual folder. A change takes effect when the daemon starts. */
+            /** @description Folder of the lab's results; absent means the default folder. A change takes effect when the daemon starts. */
             lab?: null | components["schemas"]["LabConfig"];
-            /** @description The host's power plan; absent means that CPUs are left alone. */
+            /** @description Power plan of the host; absent means that the daemon changes no CPU settings. */
             power?: null | components["schemas"]["PowerConfig"];
-            /** @description The cluster that the host is a node of; absent means that it is by itself. */
+            /** @description Cluster that the host is a node of; absent means none. */
             cluster?: null | components["schemas"]["ClusterConfig"];
-            /** @description Switches. */
+            /** @description Virtual switches that the daemon provides. */
             switch?: components["schemas"]["SwitchConfig"][];
-            /** @description Uplinks. */
+            /** @description Uplinks: network devices that connect switches to the outside. */
             uplink?: components["schemas"]["UplinkConfig"][];
-            /** @description Teams of uplinks. */
+            /** @description Teams: groups of uplinks used as one. */
             team?: components["schemas"]["TeamConfig"][];
-            /** @description NICs. */
+            /** @description Virtual NICs connected to the switches. */
             nic?: components["schemas"]["NicConfig"][];
-            /** @description Stores of disks. */
+            /** @description Backing stores: directories or block devices that contain disks. */
             store?: components["schemas"]["StoreConfig"][];
-            /** @description Storage QoS policies. */
+            /** @description Storage QoS policies for several disks. */
             qos_policy?: components["schemas"]["QosPolicyConfig"][];
-            /** @description Disks. */
+            /** @description Virtual disks of VMs and NBD clients. */
             disk?: components["schemas"]["DiskConfig"][];
             /** @description VMs that the daemon starts. */
             vm?: components["schemas"]["VmConfig"][];
-            /** @description Adapters with SR-IOV. */
+            /** @description Physical functions of SR-IOV adapters. */
             pf?: components["schemas"]["PfConfig"][];
-            /** @description Other nodes, to which VMs can go. */
+            /** @description Nodes other than this host, as destinations of live migration. */
             node?: components["schemas"]["NodeConfig"][];
         };
-        /** @description `[host]`. */
+        /** @description `[host]`: settings of the host itself. */
         HostSection: {
-            /** @description Name of the host, for people; the machine's host name if absent. */
+            /** @description Name of the host in output and events; the machine's host name if absent. */
             name?: string | null;
-            /** @description Logical CPUs given to the data plane, one processor each, which stays on it. If absent, `floating_processors` counts. */
+            /** @description Logical CPUs reserved for workers (data-plane threads), one pinned worker per CPU. If absent, `floating_processors` applies. */
             processors?: number[] | null;
             /**
              * Format: int32
-             * @description How many processors run on any CPU the daemon may use, 1 to 64, where `processors` names none; 1 if absent.
+             * @description Number of workers that are not pinned to a CPU, 1 to 64; used if `processors` is absent. 1 if absent.
              */
             floating_processors?: number | null;
-            /** @description Absolute path of the folder in which each VM has one for its sockets and its log; `/run/suimon/vms` if absent. Read by VMs when they start. A change takes effect when a VM starts. */
+            /** @description Absolute path of the folder with one folder per VM for its sockets and log; `/run/suimon/vms` if absent. Takes effect for a VM at its next start. A change takes effect when a VM starts. */
             vm_folder?: string | null;
         };
-        /** @description `GET /1.0`. */
+        /** @description Response of `GET /1.0`: observed state of the host. */
         HostStatus: {
             /** @description Name of the host. */
             name: string;
@@ -2656,43 +2676,44 @@ export interface components {
             uptime_s: number;
             /**
              * Format: int64
-             * @description Counts up with every change of desired state; survives restarts.
+             * @description Revision of the desired state. Increases with every change and continues across restarts of
+             *     the daemon.
              */
             revision: number;
-            /** @description Number of switches. */
+            /** @description Number of configured switches. */
             switches: number;
-            /** @description Number of uplinks. */
+            /** @description Number of configured uplinks. */
             uplinks: number;
-            /** @description Number of teams. */
+            /** @description Number of configured teams. */
             teams?: number;
-            /** @description Number of NICs. */
+            /** @description Number of configured NICs. */
             nics: number;
-            /** @description Number of stores. */
+            /** @description Number of configured stores. */
             stores?: number;
-            /** @description Number of QoS policies. */
+            /** @description Number of configured QoS policies. */
             qos_policies?: number;
-            /** @description Number of disks. */
+            /** @description Number of configured disks. */
             disks?: number;
-            /** @description Number of VMs. */
+            /** @description Number of configured VMs. */
             vms?: number;
-            /** @description Number of adapters with SR-IOV of which something is desired. */
+            /** @description Number of configured SR-IOV adapters. */
             pfs?: number;
-            /** @description Number of other nodes. */
+            /** @description Number of configured other nodes. */
             nodes?: number;
             drain?: null | components["schemas"]["DrainStatus"];
-            /** @description What the daemon's threads can no longer ask of the kernel. */
+            /** @description Confinement of the daemon's threads. */
             confinement?: components["schemas"]["ConfinementStatus"];
         };
-        /** @description A range of a file. */
+        /** @description Range of a file that an operation changes. */
         ImageChange: {
             /**
              * Format: int64
-             * @description First byte.
+             * @description Offset of the first changed byte.
              */
             offset: number;
             /**
              * Format: int64
-             * @description Number of bytes.
+             * @description Length of the range in bytes.
              */
             bytes: number;
         };
@@ -2702,108 +2723,108 @@ export interface components {
             file: string;
             /** @description True if nothing was written. */
             dry_run: boolean;
-            /** @description What was done, or would be done. */
+            /** @description Actions performed, or to be performed in a dry run. */
             actions: string[];
             /** @description Ranges of the file that change. */
             changes: components["schemas"]["ImageChange"][];
             /**
              * Format: int64
-             * @description Length of the file before.
+             * @description Length of the file before the change, in bytes.
              */
             file_bytes_before: number;
             /**
              * Format: int64
-             * @description Length of the file afterwards.
+             * @description Length of the file after the change, in bytes.
              */
             file_bytes_after: number;
-            /** @description File with the former metadata; absent if nothing changed, and for a dry run. */
+            /** @description File with the previous metadata; absent if nothing changed, and for a dry run. */
             backup?: string | null;
-            /** @description Check of the image afterwards. */
+            /** @description Check of the image after the change. */
             check: components["schemas"]["ImageCheck"];
         };
         /** @description An image file, as `suimon image check` reports it. */
         ImageCheck: {
             /** @description Path of the file, or its name in the store. */
             file: string;
-            /** @description Image format. */
+            /** @description Image format of the file. */
             format: components["schemas"]["DiskFormat"];
-            /** @description Result. */
+            /** @description Overall result of the check. */
             verdict: components["schemas"]["ImageVerdict"];
             /**
              * Format: int64
-             * @description Number of errors.
+             * @description Number of errors found.
              */
             errors: number;
             /**
              * Format: int64
-             * @description Unreferenced bytes at the end of the file, which a repair gives back.
+             * @description Unreferenced bytes at the end of the file, which a repair releases.
              */
             leaked_bytes: number;
             /**
              * Format: int64
-             * @description Unreferenced bytes between blocks. Writes reuse them; `suimon disk compact` gives them back.
+             * @description Unreferenced bytes between blocks. Writes reuse them; `suimon disk compact` releases them.
              */
             unused_bytes: number;
             /**
              * Format: int64
-             * @description Blocks of the disk; 0 without blocks.
+             * @description Blocks of the disk; 0 for formats without blocks.
              */
             blocks: number;
             /**
              * Format: int64
-             * @description Blocks that are in the file.
+             * @description Blocks allocated in the file.
              */
             allocated_blocks: number;
             /** @description Findings, in the order of the file's structures; at most 1000. */
             findings: components["schemas"]["ImageFinding"][];
             /**
              * Format: int64
-             * @description Number of findings beyond these.
+             * @description Number of findings omitted from the list.
              */
             findings_left_off: number;
         };
-        /** @description Something that a check found. */
+        /** @description Finding of a check. */
         ImageFinding: {
-            /** @description Severity. */
+            /** @description Severity of the finding. */
             severity: components["schemas"]["ImageSeverity"];
-            /** @description Field, offset and fault. */
+            /** @description Message with field, offset and fault. */
             message: string;
         };
         /** @description An image file, as `suimon image info` reports it. */
         ImageInfo: {
             /** @description Path of the file, or its name in the store. */
             file: string;
-            /** @description Image format. */
+            /** @description Image format of the file. */
             format: components["schemas"]["DiskFormat"];
             kind?: null | components["schemas"]["DiskKind"];
             /**
              * Format: int64
-             * @description Bytes of the disk, as a guest sees it.
+             * @description Size of the disk in bytes, as a guest sees it.
              */
             size_bytes: number;
             /**
              * Format: int64
-             * @description Length of the file.
+             * @description Length of the file in bytes.
              */
             file_bytes: number;
             /**
              * Format: int64
-             * @description Bytes that the file takes on the file system.
+             * @description Bytes allocated by the file.
              */
             allocated_bytes: number;
             /**
              * Format: int64
-             * @description Bytes of a block; absent for formats and kinds without blocks.
+             * @description Block size in bytes; absent for formats and kinds without blocks.
              */
             block_bytes?: number | null;
             /**
              * Format: int32
-             * @description Bytes of a logical sector.
+             * @description Logical sector size in bytes.
              */
             logical_sector: number;
             /**
              * Format: int32
-             * @description Bytes of a physical sector.
+             * @description Physical sector size in bytes.
              */
             physical_sector: number;
             /** @description True if the image was not closed. The next writer replays its log. */
@@ -2820,17 +2841,17 @@ export interface components {
             recorded: string[];
             /** @description File of the parent that was found; absent if there is none. */
             file?: string | null;
-            /** @description Why no parent was found. */
+            /** @description Reason why no parent was found. */
             reason?: string | null;
         };
-        /** @description What to do with an image of a store. */
+        /** @description Request for an operation on an image of a store. */
         ImageRequest: {
             /** @description File, relative to the store's path. */
             file: components["schemas"]["StoreFile"];
             format?: null | components["schemas"]["DiskFormat"];
             parent?: null | components["schemas"]["StoreFile"];
             undo?: null | components["schemas"]["StoreFile"];
-            /** @description repair, relink: report what would change, and write nothing. */
+            /** @description repair, relink: report the changes without writing. */
             dry_run?: boolean;
         };
         /**
@@ -2844,565 +2865,562 @@ export interface components {
          */
         ImageVerdict: "sound" | "damaged" | "leaks" | "unsupported";
         /**
-         * @description The path of a NIC's frames.
+         * @description Path of a NIC's frames.
          * @enum {string}
          */
         IovPath: "synthetic" | "vf";
-        /** @description Where a NIC is between its two paths. */
+        /** @description State of a NIC's virtual function. */
         IovStatus: {
-            /** @description The path that its frames take. */
+            /** @description Path that frames currently take. */
             path: components["schemas"]["IovPath"];
-            /** @description The PCI address of the adapter whose virtual function it has, whatever its path. */
+            /** @description PCI address of the adapter of the assigned virtual function, independent of the path in use. */
             adapter?: string | null;
             /**
              * Format: int32
-             * @description The number of that function among those of the adapter.
+             * @description Number of the assigned virtual function on its adapter.
              */
             vf?: number | null;
-            /** @description The function's own PCI address. */
+            /** @description PCI address of the assigned virtual function. */
             address?: string | null;
-            /** @description Why its frames take the switch. */
+            /** @description Reason why frames take the paravirtual path. */
             reason?: string | null;
         };
-        /**
-         * @description What of a NIC's traffic the kernel moves itself. Its frames are among those of the
-         *     NIC's counters.
-         */
+        /** @description Traffic of a NIC that the kernel forwards directly. The NIC's counters include these frames. */
         KernelPathStatus: {
             /**
-             * @description Whether frames between this NIC and others of its switch, VLAN and MTU that have
-             *     theirs open may take it.
+             * @description True if the kernel may forward frames between this NIC and others with an open path in its
+             *     switch and VLAN and with the same MTU.
              */
             open: boolean;
-            /** @description Why not. */
+            /** @description Reason why the path is closed. */
             reason?: string | null;
             /**
              * Format: int64
-             * @description Frames that came in and took it; a large frame counts once.
+             * @description Frames received from the NIC over the path; a large frame (GSO) counts once.
              */
             rx_frames: number;
             /**
              * Format: int64
-             * @description Their bytes.
+             * @description Bytes received from the NIC over the path.
              */
             rx_bytes: number;
             /**
              * Format: int64
-             * @description Frames that went out and took it; a large frame counts once.
+             * @description Frames sent to the NIC over the path; a large frame (GSO) counts once.
              */
             tx_frames: number;
             /**
              * Format: int64
-             * @description Their bytes.
+             * @description Bytes sent to the NIC over the path.
              */
             tx_bytes: number;
         };
         /**
-         * @description Whether what was measured is what was published.
+         * @description Agreement of a measured value with the published value or target.
          * @enum {string}
          */
         LabAgreement: "agrees" | "differs" | "open" | "not-measured" | "shown";
-        /** @description One measure of one case in two runs. */
+        /** @description Comparison of one measure of one case in two runs. */
         LabCompared: {
-            /** @description The case, unique together with the measure. */
+            /** @description Id of the case; unique together with the measure. */
             case: string;
-            /** @description What the case is. */
+            /** @description Description of the case in both languages. */
             case_words: components["schemas"]["LabWords"];
-            /** @description The measure. */
+            /** @description Id of the measure. */
             measure: string;
-            /** @description What the measure is. */
+            /** @description Description of the measure in both languages. */
             measure_words: components["schemas"]["LabWords"];
-            /** @description Of the measure; empty if it has none. */
+            /** @description Unit of the measure; empty for a dimensionless one. */
             unit: string;
-            /** @description What the first run has. */
+            /** @description Estimate of the first run. */
             a: components["schemas"]["LabEstimate"];
-            /** @description What the second has. */
+            /** @description Estimate of the second run. */
             b: components["schemas"]["LabEstimate"];
             /**
              * Format: double
-             * @description What b is more than a, in percent; absent where a is 0.
+             * @description Difference of `b` from `a` in percent of `a`; absent if `a` is 0.
              */
             more_percent?: number | null;
             /**
              * Format: double
-             * @description How probable such a difference is where there is none: of Mann and Whitney's test, after
-             *     Holm's correction.
+             * @description Probability of such a difference by chance (p-value): Mann-Whitney test with Holm's
+             *     correction.
              */
             p: number;
-            /** @description What follows. */
+            /** @description Conclusion from the difference and its significance. */
             finding: components["schemas"]["LabFinding"];
         };
-        /** @description `GET /1.0/lab/compare`: two runs, measure by measure. */
+        /** @description Response of `GET /1.0/lab/compare`: two runs, compared by measure. */
         LabComparison: {
-            /** @description The first run. */
+            /** @description Id of the first run. */
             a: string;
-            /** @description The second. */
+            /** @description Id of the second run. */
             b: string;
-            /** @description Whether they were made on different machines. */
+            /** @description True if the runs were made on different machines. */
             other_machine: boolean;
-            /** @description Every measure of every case that both have. */
+            /** @description Measures of the cases contained in both runs. */
             compared: components["schemas"]["LabCompared"][];
         };
-        /**
-         * @description `[lab]`: the runs of `suimon lab`, as the API and the console show them. Read when the daemon
-         *     starts.
-         */
+        /** @description `[lab]`: lab runs shown by the API and the console. Read when the daemon starts. */
         LabConfig: {
             /**
-             * @description Absolute path of the folder of results, for which `suimon lab work` does what the API is asked for. A change takes effect when the daemon starts.
+             * @description Absolute path of the folder of results. `suimon lab work` processes the runs requested there through the API. A change takes effect when the daemon starts.
              * @default /var/lib/suimon/lab
              */
             results?: string;
         };
-        /** @description A mean, and between which bounds it is in 95 of 100 such measurements. */
+        /** @description Statistics of repeated measurements with a 95 % confidence interval of the mean. */
         LabEstimate: {
             /**
              * Format: int64
-             * @description How many.
+             * @description Number of samples (repetitions).
              */
             samples: number;
             /**
              * Format: double
-             * @description Arithmetic.
+             * @description Arithmetic mean of the samples.
              */
             mean: number;
             /**
              * Format: double
-             * @description The one in the middle.
+             * @description Median of the samples.
              */
             median: number;
             /**
              * Format: double
-             * @description The lowest.
+             * @description Lowest value of a sample.
              */
             least: number;
             /**
              * Format: double
-             * @description The highest.
+             * @description Highest value of a sample.
              */
             most: number;
-            /** @description The lower and the upper bound of the mean; absent for one sample. */
+            /** @description Lower and upper bound of the mean (95 % confidence); absent for one sample. */
             interval?: number[] | null;
         };
-        /** @description A figure of a plan: what was published, what was measured, what the simulator has. */
+        /** @description Figure of a plan: published, measured and simulated value. */
         LabFigure: {
-            /** @description Unique in the plan. */
+            /** @description Id, unique in the plan. */
             id: string;
-            /** @description What it is of. */
+            /** @description Subject of the figure in both languages. */
             of: components["schemas"]["LabWords"];
-            /** @description In the document's words. */
+            /** @description Published value as stated in the document. */
             published: components["schemas"]["LabWords"];
             measured?: null | components["schemas"]["LabEstimate"];
-            /** @description Of what was measured; empty if it has none. */
+            /** @description Unit of the measured value; empty for a dimensionless one. */
             unit: string;
             /**
              * Format: int32
-             * @description How many digits after the point are shown; as many as the value needs if absent.
+             * @description Decimal places shown; as many as the value needs if absent.
              */
             digits?: number | null;
             simulated?: null | components["schemas"]["LabSimulatedFigure"];
-            /** @description Whether it is a bar of Suimon's own that is to be reached, not a published value. */
+            /** @description True if the figure is a target of Suimon instead of a published value. */
             bar?: boolean;
-            /** @description Whether it is as expected. */
+            /** @description Agreement of the measured value with the expectation. */
             agreement: components["schemas"]["LabAgreement"];
         };
         /**
-         * @description What is found of two runs.
+         * @description Conclusion of a comparison of two runs.
          * @enum {string}
          */
         LabFinding: "better" | "worse" | "different" | "not-shown" | "too-few";
-        /** @description A plan that can be run. */
+        /** @description Plan of an experiment that can be run. */
         LabPlan: {
-            /** @description What it is called. */
+            /** @description Id of the plan. */
             id: string;
-            /** @description Its title. */
+            /** @description Title of the plan in both languages. */
             title: components["schemas"]["LabWords"];
-            /** @description What it is to find out. */
+            /** @description Question that the experiment answers. */
             question: components["schemas"]["LabWords"];
-            /** @description The document it is after, by its short name. */
+            /** @description Short name of the document that the experiment reproduces. */
             document: string;
-            /** @description The simulator's scenario of the same experiment. */
+            /** @description Simulator scenario of the same experiment; absent if there is none. */
             simulation?: string | null;
-            /** @description What it takes at each scale. */
+            /** @description Requirements and duration at each scale. */
             scales: components["schemas"]["LabPlanScale"][];
         };
-        /** @description A plan at one scale. */
+        /** @description Requirements of a plan at one scale. */
         LabPlanScale: {
-            /** @description How large. */
+            /** @description Scale that the values apply to. */
             scale: components["schemas"]["LabScale"];
             /**
              * Format: double
-             * @description About how long it takes.
+             * @description Estimated duration of the run in seconds.
              */
             seconds: number;
             /**
-             * @description What it needs that this machine lacks, with how to get it; it can be run if there is
-             *     nothing.
+             * @description Requirements that this machine does not meet, with how to meet them. The plan can be run if
+             *     empty.
              */
             missing: components["schemas"]["LabWords"][];
         };
-        /** @description Where a run is. */
+        /** @description Progress of a run in progress. */
         LabProgress: {
-            /** @description What is measured now. */
+            /** @description Case that is currently measured. */
             case: components["schemas"]["LabWords"];
             /**
              * Format: int32
-             * @description For the how many-th time, from 1.
+             * @description Number of its current repetition, counted from 1.
              */
             repetition: number;
             /**
              * Format: int64
-             * @description How many parts are done; a part is one repetition of one case.
+             * @description Parts completed; a part is one repetition of one case.
              */
             parts_done: number;
             /**
              * Format: int64
-             * @description When this part began, in milliseconds since 1970.
+             * @description Start of the current part in milliseconds since 1970-01-01 UTC.
              */
             part_began_ms: number;
             /**
              * Format: int64
-             * @description About how many seconds the run takes from then on, if nothing has to be
-             *     repeated more often than the plan says.
+             * @description Estimated time in seconds from the start of the current part to the end of the run, without
+             *     repetitions beyond those of the plan.
              */
             seconds_left: number;
         };
-        /** @description What was asked for. */
+        /** @description Request for a run, queued or ended. */
         LabRequest: {
-            /** @description When it was asked for, in milliseconds since 1970: requests are told apart by it. */
+            /** @description Id of the request: time of submission in milliseconds since 1970-01-01 UTC. */
             id: string;
-            /** @description The plan; absent once it has ended. */
+            /** @description Id of the plan; absent once the request ended. */
             plan?: string | null;
             scale?: null | components["schemas"]["LabScale"];
-            /** @description How far it is. */
+            /** @description Current state of the request. */
             state: components["schemas"]["LabRequestState"];
-            /** @description The run it became. */
+            /** @description Id of the run that the request started. */
             run?: string | null;
-            /** @description Why it did not come to its end, or cannot be read. */
+            /** @description Reason why the request failed or cannot be read. */
             error?: string | null;
         };
         /**
-         * @description How far a request is.
+         * @description State of a request for a run.
          * @enum {string}
          */
         LabRequestState: "waiting" | "under-way" | "stopping" | "done" | "failed";
-        /** @description A run in the list of all. */
+        /** @description Entry of the list of runs. */
         LabRun: {
-            /** @description The name of its folder. */
+            /** @description Id of the run: the name of its folder. */
             id: string;
-            /** @description The plan's id. */
+            /** @description Id of the plan. */
             plan: string;
-            /** @description Whether it is of the simulator, not of this host. */
+            /** @description True if the run is of the simulator, not of this host. */
             simulated: boolean;
-            /** @description As it was begun. */
+            /** @description Scale that the run was started with. */
             scale?: string | null;
-            /** @description When: RFC 3339, UTC. */
+            /** @description Start time (RFC 3339, UTC). */
             began?: string | null;
-            /** @description How far it is. */
+            /** @description Current state of the run. */
             state: components["schemas"]["LabRunState"];
             progress?: null | components["schemas"]["LabProgress"];
             verdict?: null | components["schemas"]["LabWords"];
-            /** @description Why something of it cannot be read; it names the file. */
+            /** @description Reason why a part of the run cannot be read, with the file's name. */
             error?: string | null;
         };
-        /** @description `GET /1.0/lab/runs/{id}`. */
+        /** @description Response of `GET /1.0/lab/runs/{id}`. */
         LabRunDetails: components["schemas"]["LabRun"] & {
-            /** @description Whether there is a report to read. */
+            /** @description True if a report is available. */
             has_report: boolean;
-            /** @description Why it ended before all was measured, if it did. */
+            /** @description Reason why the run ended before all measurements; absent if it was completed. */
             cut_short?: string | null;
-            /** @description The plan's figures; nothing while there is no report. */
+            /** @description Figures of the plan; empty without a report. */
             figures: components["schemas"]["LabFigure"][];
-            /** @description All figures of the simulator. */
+            /** @description Published figures with the simulator's results. */
             simulated_figures: components["schemas"]["LabSimulatedFigure"][];
         };
-        /** @description `POST /1.0/lab/runs`: a run that somebody wants. */
+        /** @description Body of `POST /1.0/lab/runs`: request for a run. */
         LabRunRequest: {
-            /** @description The plan's id. */
+            /** @description Id of the plan. */
             plan: string;
-            /** @description How large. */
+            /** @description Scale of the requested run. */
             scale?: components["schemas"]["LabScale"];
-            /** @description Whether `perf` says meanwhile where CPU time goes, which takes some itself. */
+            /** @description True if `perf` records where CPU time is spent, at the cost of some CPU time. */
             profile?: boolean;
         };
         /**
-         * @description How far a run is.
+         * @description State of a lab run.
          * @enum {string}
          */
         LabRunState: "whole" | "under-way" | "interrupted";
         /**
-         * @description How large a run is.
+         * @description Scale of a run: duration and size.
          * @enum {string}
          */
         LabScale: "auto" | "quick" | "full";
-        /** @description A published figure and what the simulator has for it. */
+        /** @description Published figure and the simulator's result. */
         LabSimulatedFigure: {
-            /** @description The scenario's step. */
+            /** @description Step of the simulated scenario. */
             step: string;
-            /** @description Of what. */
+            /** @description Subject of the figure, such as a metric. */
             of: string;
-            /** @description In the document's words. */
+            /** @description Published value as stated in the document. */
             published: string;
-            /** @description What came out of the model. */
+            /** @description Value that the model computed. */
             ours: string;
-            /** @description Whether they agree, within what the scenario allows. */
+            /** @description True if the result is within the tolerance of the scenario. */
             agrees: boolean;
-            /** @description What the figure is used for: `calibration`, `held-out` or `bar`. */
+            /** @description Use of the figure: `calibration`, `held-out` or `bar`. */
             use: string;
         };
-        /** @description The lab. */
+        /** @description Response of `GET /1.0/lab`: state of the lab. */
         LabStatus: {
-            /** @description The folder of runs. */
+            /** @description Folder that contains the runs. */
             results: string;
             worker?: null | components["schemas"]["LabWorker"];
-            /** @description What to do so that somebody is there; absent if somebody is. */
+            /** @description Action to start a worker; absent if one is running. */
             remedy?: string | null;
-            /** @description What can be asked for, as the last worker told. */
+            /** @description Available plans, as reported by the last worker. */
             plans: components["schemas"]["LabPlan"][];
-            /** @description What was asked for, oldest first: all that waits or is under way, and the last that ended. */
+            /** @description Requests, oldest first: all that are queued or in progress, and the last that ended. */
             requests: components["schemas"]["LabRequest"][];
         };
-        /** @description The same in both languages of the lab. */
+        /** @description Text in both languages of the lab. */
         LabWords: {
-            /** @description English. */
+            /** @description English text. */
             en: string;
-            /** @description Japanese. */
+            /** @description Japanese text. */
             ja: string;
         };
-        /** @description The program that runs experiments: `suimon lab work`. */
+        /** @description Process that runs experiments: `suimon lab work`. */
         LabWorker: {
             /**
              * Format: int32
-             * @description Its process.
+             * @description Process id of the worker.
              */
             pid: number;
         };
-        /** @description Counters of LACP on one link, since it joined the team (IEEE 802.1AX-2014, 7.3.4). */
+        /** @description Counters of LACP on one link since it joined the team (IEEE 802.1AX-2014, section 7.3.4). */
         LacpCounters: {
             /**
              * Format: int64
-             * @description LACPDUs received that were valid.
+             * @description Valid LACPDUs received on the link.
              */
             lacpdus_rx: number;
             /**
              * Format: int64
-             * @description LACPDUs sent.
+             * @description LACPDUs sent on the link.
              */
             lacpdus_tx: number;
             /**
              * Format: int64
-             * @description Markers received.
+             * @description Marker PDUs received on the link.
              */
             markers_rx: number;
             /**
              * Format: int64
-             * @description Markers that were left without response: too many at a time, or no link.
+             * @description Marker PDUs without a response: rate limit exceeded, or link down.
              */
             markers_unanswered: number;
             /**
              * Format: int64
-             * @description Marker Responses received, for which nobody here asks.
+             * @description Marker Response PDUs received. This host sends no Marker PDUs.
              */
             marker_responses_rx: number;
             /**
              * Format: int64
-             * @description Marker Responses sent.
+             * @description Marker Response PDUs sent on the link.
              */
             marker_responses_tx: number;
             /**
              * Format: int64
-             * @description Frames of the slow protocols that were malformed, or of a subtype that cannot be.
+             * @description Slow Protocols frames that were malformed or had an illegal subtype.
              */
             illegal_rx: number;
             /**
              * Format: int64
-             * @description PDUs of other slow protocols.
+             * @description PDUs of other Slow Protocols.
              */
             unknown_rx: number;
             /**
              * Format: int64
-             * @description LACPDUs that named another partner than the one that was known: cables were
-             *     changed, or somebody forges.
+             * @description LACPDUs that named a partner other than the known one: cables were changed, or LACPDUs are
+             *     forged.
              */
             partner_changes: number;
             /**
              * Format: int64
-             * @description LACPDUs of this very host.
+             * @description LACPDUs that originated from this host.
              */
             loopbacks: number;
         };
-        /** @description LACP on the link of a member. */
+        /** @description State of LACP on a member's link. */
         LacpMemberStatus: {
-            /** @description Our end. */
+            /** @description Local end of the link (Actor). */
             actor: components["schemas"]["LacpPortStatus"];
-            /** @description The other end, as it was heard last or is assumed. */
+            /** @description Remote end (Partner), as last received or as assumed by default. */
             partner: components["schemas"]["LacpPortStatus"];
-            /** @description State of the Receive machine, like `current`. */
+            /** @description State of the Receive machine, such as `current`. */
             receive: string;
-            /** @description State of the Periodic Transmission machine, like `slow-periodic`. */
+            /** @description State of the Periodic Transmission machine, such as `slow-periodic`. */
             periodic: string;
-            /** @description State of the Mux machine, like `waiting`. */
+            /** @description State of the Mux machine, such as `waiting`. */
             mux: string;
-            /** @description What the Selection Logic decided: `selected`, `standby` or `unselected`. */
+            /** @description Result of the Selection Logic: `selected`, `standby` or `unselected`. */
             selected: string;
-            /** @description Whether frames from it are taken. */
+            /** @description True if frames received on the link are accepted. */
             collecting: boolean;
-            /** @description Whether frames may be sent on it. */
+            /** @description True if frames may be sent on the link. */
             distributing: boolean;
-            /** @description State of our churn detection, like `churn`: we do not get in sync. */
+            /** @description State of Actor churn detection, such as `churn`: the Actor does not reach synchronization. */
             actor_churn: string;
-            /** @description State of churn detection for the other end. */
+            /** @description State of Partner churn detection. */
             partner_churn: string;
             /**
              * Format: int32
-             * @description The port of this host that the link leads back to.
+             * @description Port of this host that the link is looped back to; absent without a loop.
              */
             looped_port?: number | null;
             /**
              * Format: int64
-             * @description Milliseconds since the last LACPDU was taken; absent if there was none.
+             * @description Time since the last accepted LACPDU in ms; absent if none was received.
              */
             last_pdu_age_ms?: number | null;
-            /** @description What was counted. */
+            /** @description Counters of LACP and Marker PDUs. */
             counters: components["schemas"]["LacpCounters"];
         };
-        /** @description The System that the links of a team in LACP mode lead to. */
+        /** @description Partner System of a team in LACP mode. */
         LacpPartnerStatus: {
-            /** @description Its address. */
+            /** @description MAC address of the System. */
             system: string;
             /**
              * Format: int32
-             * @description Its priority; the lower number decides which links are used.
+             * @description Priority of the System. The end with the lower value selects the links in use.
              */
             system_priority: number;
             /**
              * Format: int32
-             * @description Its key: what it aggregates has the same.
+             * @description Aggregation key of the partner's ports.
              */
             key: number;
         };
-        /** @description One end of a link. Priorities: the lower number goes first. */
+        /** @description One end of a link. Lower priority values take precedence. */
         LacpPortStatus: {
             /**
              * Format: int32
-             * @description Priority of the System.
+             * @description System priority of this end.
              */
             system_priority: number;
-            /** @description The System's address; all zero if no System is known. */
+            /** @description MAC address of the System; all zero if unknown. */
             system: string;
             /**
              * Format: int32
-             * @description Ports of one System and one key can aggregate.
+             * @description Aggregation key. Ports of one System with equal keys can aggregate.
              */
             key: number;
             /**
              * Format: int32
-             * @description Priority of the port.
+             * @description Port priority of this end.
              */
             port_priority: number;
             /**
              * Format: int32
-             * @description The port's number within its System.
+             * @description Number of the port within its System.
              */
             port: number;
-            /** @description The bits of its state that are set, such as `activity` and `synchronization`. */
+            /** @description State bits that are set, such as `activity` and `synchronization`. */
             state: string[];
         };
         /**
-         * @description How often the switch on the other side is to send LACPDUs, and how soon it is given
-         *     up (IEEE 802.1AX-2014, 6.4.1 d).
+         * @description Interval of the LACPDUs requested from the partner, and timeout of its information (IEEE
+         *     802.1AX-2014, 6.4.1 d).
          * @enum {string}
          */
         LacpTimer: "slow" | "fast";
-        /** @description `POST /1.0/stores/{name}/measure`: what the store can do. The body may be absent. */
+        /**
+         * @description Body of `POST /1.0/stores/{name}/measure`: measures the store's capacity. The body may be
+         *     absent.
+         */
         MeasureStoreRequest: {
             /**
              * Format: int64
-             * @description Seconds for which each pattern is measured, 1 to 600; 10 if absent.
+             * @description Measuring time of each pattern in seconds, 1 to 600; 10 if absent.
              * @default 10
              */
             seconds?: number;
             /**
-             * @description Measure although VMs or NBD clients use disks of the store: they get less meanwhile,
-             *     and what is measured is what they leave.
+             * @description True to measure while VMs or NBD clients use disks of the store. The measurement slows them
+             *     down, and its result excludes the capacity that they use.
              * @default false
              */
             beside?: boolean;
         };
         /**
-         * @description The word for what is to be measured.
+         * @description Word that selects the measured capacity.
          * @enum {string}
          */
         MeasureWord: "measure";
-        /** @description `POST /1.0/vms/{name}/migrate`: the VM goes to another node while it runs. */
+        /** @description Body of `POST /1.0/vms/{name}/migrate`: live migration to another node. */
         MigrateVmRequest: {
-            /** @description The node, one of the host's `[[node]]`s. */
+            /** @description Destination, one of the host's `[[node]]`s. */
             to: components["schemas"]["Name"];
             /**
              * Format: int32
-             * @description Milliseconds for which it may stand still at the end, 1 to 60 000: the last of its memory
-             *     is sent then. Once what is left takes no longer, it is handed over.
+             * @description Longest downtime in ms, 1 to 60 000. The VM is stopped and handed over once the remaining
+             *     memory can be sent in this time.
              */
             downtime_ms?: number;
             bandwidth?: null | components["schemas"]["ByteSize"];
             /**
-             * @description Whether the files of its disks are deleted here once it runs there. Otherwise they stay,
-             *     as those of a disk that is deleted.
+             * @description True if the files of the VM's disks are deleted on this node after the migration. Otherwise
+             *     they are kept, like those of a deleted disk.
              */
             with_files?: boolean;
         };
         /**
-         * @description Where a migration is.
+         * @description Phase of a migration, in chronological order.
          * @enum {string}
          */
         MigrationPhase: "preparing" | "copying-disks" | "copying-memory" | "switching" | "handed-over";
-        /** @description `POST /1.0/queues/{port}/{rx|tx}/{index}/move`. */
+        /** @description Body of `POST /1.0/queues/{port}/{rx|tx}/{index}/move`. */
         MoveQueueRequest: {
             /**
              * Format: int32
-             * @description The processor that is to own it.
+             * @description Number of the new owning worker.
              */
             processor: number;
         };
         /**
-         * @description The name of a resource: 1 to 63 letters, digits, `-`, `_` and `.`, starting
-         *     with a letter or a digit. Safe in paths, URLs and metrics.
+         * @description Name of a resource: 1 to 63 letters, digits, `-`, `_` and `.`, starting with a letter or a
+         *     digit. Safe in paths, URLs and metrics.
          */
         Name: string;
         /**
-         * @description By which way NBD clients come.
+         * @description Transport of an NBD connection.
          * @enum {string}
          */
         NbdWay: "unix" | "tcp" | "tls";
         /**
-         * @description What a NIC stands on.
+         * @description Backend of a NIC.
          * @enum {string}
          */
         NicBackend: "vhost-user" | "tap" | "legacy";
-        /** @description `[[nic]]`. */
+        /** @description `[[nic]]`: a virtual NIC on a switch. */
         NicConfig: {
-            /** @description Unique among NICs. It cannot be changed. */
+            /** @description Name, unique among NICs. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description The switch it is connected to. */
+            /** @description Switch that the NIC is connected to. */
             switch: components["schemas"]["Name"];
-            /** @description What it stands on. A change replaces the resource. */
+            /** @description Backend: `vhost-user`, `tap` or `legacy`. A change replaces the resource. */
             backend: components["schemas"]["NicBackend"];
-            /** @description vhost-user, legacy: path of the Unix socket; one in the folder of the NIC's VM if absent. A NIC without a socket that no VM has is not connected. A change replaces the resource. */
+            /** @description vhost-user, legacy: path of the Unix socket; a path in the folder of the NIC's VM if absent. A NIC without `socket` that belongs to no VM stays disconnected. A change replaces the resource. */
             socket?: string | null;
-            /** @description vhost-user: who listens; `server` if absent. A change replaces the resource. */
+            /** @description vhost-user: role of the daemon on the socket; `server` if absent. A change replaces the resource. */
             mode?: null | components["schemas"]["SocketMode"];
             /** @description tap: device name, 1 to 15 bytes; the NIC's name if absent. A change replaces the resource. */
             device?: string | null;
-            /** @description tap: network namespace the device lives in, as `ip netns` names it. A change replaces the resource. */
+            /** @description tap: network namespace of the device, as named by `ip netns`. A change replaces the resource. */
             netns?: string | null;
-            /** @description The NIC's address. The guest may send from no other one, and frames from it are dropped on other ports, unless `mac_spoofing` is set. If absent, a TAP NIC and a NIC of a VM get a random address when they are added, which they keep. The guest of another NIC may send from any address. Other NICs of the switch may not send from the first one that it used, until it disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
+            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, the guest may use no other source address, and other ports drop frames with this source address. If absent, a TAP NIC or a VM's NIC gets a random, permanent address when it is added. The guest of any other NIC may use any source address; its first one is bound to the NIC until it disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
             mac?: string | null;
             /**
              * Format: int32
-             * @description Access VLAN; with `trunk` the native VLAN, which is untagged here. If absent, untagged frames are of the switch's untagged network.
+             * @description Access VLAN; with `trunk`, the native VLAN, which is untagged on this port. If absent, untagged frames belong to the switch's untagged network.
              */
             vlan?: number | null;
-            /** @description Makes this a trunk port that carries these VLANs tagged, such as `[10, "20-29"]`. */
+            /** @description VLANs carried tagged, such as `[10, "20-29"]`. Makes the port a trunk port. */
             trunk?: (number | string)[] | null;
             /**
              * Format: int32
@@ -3412,80 +3430,80 @@ export interface components {
             queues?: number;
             /**
              * Format: int32
-             * @description Largest IP packet, 68 to 9216 bytes. A change replaces a vhost-user NIC and is live on a TAP device.
+             * @description Largest IP packet in bytes, 68 to 9216. A change replaces a vhost-user NIC and is live on a TAP device.
              * @default 1500
              */
             mtu?: number;
             /**
-             * @description Whether the guest may send from addresses other than `mac`, and other ports from `mac`. If it is set on a NIC without an address, no source address is bound to the NIC.
+             * @description True if the guest may use source addresses other than `mac`, and other ports may use `mac`. On a NIC without `mac`, no source address is bound to the NIC.
              * @default false
              */
             mac_spoofing?: boolean;
             /**
-             * @description Whether the port is kept apart from other isolated ports.
+             * @description True if the port exchanges no frames with other isolated ports.
              * @default false
              */
             isolated?: boolean;
             /**
              * Format: int32
-             * @description Flooded frames per second the port may cause (broadcast, multicast, unknown destination), 1 to 10 000 000; no limit if absent.
+             * @description Limit of flooded frames (broadcast, multicast, unknown unicast) from the port, in frames per second, 1 to 10 000 000; no limit if absent.
              */
             storm_limit_fps?: number | null;
             /**
              * Format: int64
-             * @description Bits per second the guest may send, 8000 to 1 000 000 000 000 000; no limit if absent.
+             * @description Limit of the guest's transmit rate in bits per second, 8000 to 1 000 000 000 000 000; no limit if absent.
              */
             bandwidth_max_bps?: number | null;
             /**
              * Format: int32
-             * @description Addresses the switch learns on this port at most, 1 to 65 536.
+             * @description Largest number of MAC addresses learned on this port, 1 to 65 536.
              * @default 1024
              */
             learned_max?: number;
             /**
-             * @description tap: whether the kernel may move frames between this NIC and others that have it set too, where nothing asks the switch to look at each of them. Needs `netns`.
+             * @description tap: true if the kernel may forward frames directly between this NIC and other NICs with the setting, as long as no feature of the switch requires it to process each frame. Requires `netns`.
              * @default false
              */
             kernel_path?: boolean;
             /**
              * Format: int32
-             * @description The NIC's share of processors where VMQ assigns queues by weight, to 100. With 0 it has no queue of its own: the base processor works it off.
+             * @description Weight of the NIC in the assignment of queues to workers (VMQ), 0 to 100. With 0 the NIC has no queue of its own and the base worker services it.
              * @default 100
              */
             vmq_weight?: number;
             /**
              * Format: int32
-             * @description How much the NIC is to have a virtual function: those of higher weight get one first, 1 to 100. With 0 it has none. Needs `mac`; on a switch without `iov` it has no effect.
+             * @description Priority of the NIC in the assignment of virtual functions, 0 to 100; higher first. With 0 none is assigned. Requires `mac`. Has no effect on a switch without `iov`.
              * @default 0
              */
             iov_weight?: number;
-            /** @description What the guest and we may leave to each other. */
+            /** @description Offloads between the guest and the switch. */
             offload?: components["schemas"]["OffloadConfig"];
         };
         /** @description Merge patch (RFC 7386) of `nic`: keys that are absent stay as they are, null removes a key. */
         NicConfigPatch: {
-            /** @description Unique among NICs. It cannot be changed. */
+            /** @description Name, unique among NICs. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description The switch it is connected to. */
+            /** @description Switch that the NIC is connected to. */
             switch?: components["schemas"]["Name"];
-            /** @description What it stands on. A change replaces the resource. */
+            /** @description Backend: `vhost-user`, `tap` or `legacy`. A change replaces the resource. */
             backend?: components["schemas"]["NicBackend"];
-            /** @description vhost-user, legacy: path of the Unix socket; one in the folder of the NIC's VM if absent. A NIC without a socket that no VM has is not connected. A change replaces the resource. */
+            /** @description vhost-user, legacy: path of the Unix socket; a path in the folder of the NIC's VM if absent. A NIC without `socket` that belongs to no VM stays disconnected. A change replaces the resource. */
             socket?: string | null;
-            /** @description vhost-user: who listens; `server` if absent. A change replaces the resource. */
+            /** @description vhost-user: role of the daemon on the socket; `server` if absent. A change replaces the resource. */
             mode?: null | components["schemas"]["SocketMode"];
             /** @description tap: device name, 1 to 15 bytes; the NIC's name if absent. A change replaces the resource. */
             device?: string | null;
-            /** @description tap: network namespace the device lives in, as `ip netns` names it. A change replaces the resource. */
+            /** @description tap: network namespace of the device, as named by `ip netns`. A change replaces the resource. */
             netns?: string | null;
-            /** @description The NIC's address. The guest may send from no other one, and frames from it are dropped on other ports, unless `mac_spoofing` is set. If absent, a TAP NIC and a NIC of a VM get a random address when they are added, which they keep. The guest of another NIC may send from any address. Other NICs of the switch may not send from the first one that it used, until it disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
+            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, the guest may use no other source address, and other ports drop frames with this source address. If absent, a TAP NIC or a VM's NIC gets a random, permanent address when it is added. The guest of any other NIC may use any source address; its first one is bound to the NIC until it disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
             mac?: string | null;
             /**
              * Format: int32
-             * @description Access VLAN; with `trunk` the native VLAN, which is untagged here. If absent, untagged frames are of the switch's untagged network.
+             * @description Access VLAN; with `trunk`, the native VLAN, which is untagged on this port. If absent, untagged frames belong to the switch's untagged network.
              */
             vlan?: number | null;
-            /** @description Makes this a trunk port that carries these VLANs tagged, such as `[10, "20-29"]`. */
+            /** @description VLANs carried tagged, such as `[10, "20-29"]`. Makes the port a trunk port. */
             trunk?: (number | string)[] | null;
             /**
              * Format: int32
@@ -3494,192 +3512,198 @@ export interface components {
             queues?: number | null;
             /**
              * Format: int32
-             * @description Largest IP packet, 68 to 9216 bytes. A change replaces a vhost-user NIC and is live on a TAP device.
+             * @description Largest IP packet in bytes, 68 to 9216. A change replaces a vhost-user NIC and is live on a TAP device.
              */
             mtu?: number | null;
-            /** @description Whether the guest may send from addresses other than `mac`, and other ports from `mac`. If it is set on a NIC without an address, no source address is bound to the NIC. */
+            /** @description True if the guest may use source addresses other than `mac`, and other ports may use `mac`. On a NIC without `mac`, no source address is bound to the NIC. */
             mac_spoofing?: boolean | null;
-            /** @description Whether the port is kept apart from other isolated ports. */
+            /** @description True if the port exchanges no frames with other isolated ports. */
             isolated?: boolean | null;
             /**
              * Format: int32
-             * @description Flooded frames per second the port may cause (broadcast, multicast, unknown destination), 1 to 10 000 000; no limit if absent.
+             * @description Limit of flooded frames (broadcast, multicast, unknown unicast) from the port, in frames per second, 1 to 10 000 000; no limit if absent.
              */
             storm_limit_fps?: number | null;
             /**
              * Format: int64
-             * @description Bits per second the guest may send, 8000 to 1 000 000 000 000 000; no limit if absent.
+             * @description Limit of the guest's transmit rate in bits per second, 8000 to 1 000 000 000 000 000; no limit if absent.
              */
             bandwidth_max_bps?: number | null;
             /**
              * Format: int32
-             * @description Addresses the switch learns on this port at most, 1 to 65 536.
+             * @description Largest number of MAC addresses learned on this port, 1 to 65 536.
              */
             learned_max?: number | null;
-            /** @description tap: whether the kernel may move frames between this NIC and others that have it set too, where nothing asks the switch to look at each of them. Needs `netns`. */
+            /** @description tap: true if the kernel may forward frames directly between this NIC and other NICs with the setting, as long as no feature of the switch requires it to process each frame. Requires `netns`. */
             kernel_path?: boolean | null;
             /**
              * Format: int32
-             * @description The NIC's share of processors where VMQ assigns queues by weight, to 100. With 0 it has no queue of its own: the base processor works it off.
+             * @description Weight of the NIC in the assignment of queues to workers (VMQ), 0 to 100. With 0 the NIC has no queue of its own and the base worker services it.
              */
             vmq_weight?: number | null;
             /**
              * Format: int32
-             * @description How much the NIC is to have a virtual function: those of higher weight get one first, 1 to 100. With 0 it has none. Needs `mac`; on a switch without `iov` it has no effect.
+             * @description Priority of the NIC in the assignment of virtual functions, 0 to 100; higher first. With 0 none is assigned. Requires `mac`. Has no effect on a switch without `iov`.
              */
             iov_weight?: number | null;
-            /** @description What the guest and we may leave to each other. */
+            /** @description Offloads between the guest and the switch. */
             offload?: null | components["schemas"]["OffloadConfigPatch"];
         };
-        /** @description A NIC. */
+        /** @description Observed state of a NIC. */
         NicStatus: {
-            /** @description As desired. */
+            /** @description Desired state of the NIC. */
             config: components["schemas"]["NicConfig"];
-            /** @description Whether it is as desired. */
+            /** @description Agreement with the desired state. */
             condition: components["schemas"]["Condition"];
-            /** @description Counters. */
+            /** @description Counters of the port's frames and drops. */
             counters: components["schemas"]["PortCounters"];
-            /** @description Offloads. */
+            /** @description State of the port's offloads. */
             offloads: components["schemas"]["OffloadStatus"][];
-            /** @description Negotiated virtio features as a hexadecimal number, if it is virtio. */
+            /** @description Negotiated virtio features as a hexadecimal number; absent for other NICs. */
             virtio_features?: string | null;
             /**
              * Format: int32
-             * @description Queue pairs in use.
+             * @description Number of queue pairs in use.
              */
             queue_pairs: number;
             /**
              * Format: int32
-             * @description Addresses learned on it.
+             * @description MAC addresses learned on the port.
              */
             learned: number;
             /**
-             * @description Source address that is bound to the NIC, which has no `mac`. Frames from it that other NICs send
-             *     are dropped until the guest disconnects.
+             * @description Source address bound to a NIC without `mac`. Frames with it from other NICs are dropped
+             *     until the guest disconnects.
              */
             bound_mac?: string | null;
             kernel_path?: null | components["schemas"]["KernelPathStatus"];
             iov?: null | components["schemas"]["IovStatus"];
         };
-        /** @description `[[node]]`: another host with Suimon, as this one reaches it. */
+        /** @description `[[node]]`: another host with Suimon, and how to reach its API. */
         NodeConfig: {
-            /** @description Unique among nodes. It cannot be changed. */
+            /** @description Name, unique among nodes. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description The address and port of its API, like `192.0.2.2:8443` or `node2.example.net:8443`. */
+            /** @description Address and port of the node's API, such as `192.0.2.2:8443` or `node2.example.net:8443`. */
             address: string;
-            /** @description Absolute path of the certificates, in PEM, of which one has signed the node's own, or is it. */
+            /** @description Absolute path of a PEM file with CA certificates that sign the node's certificate, or with the certificate itself. */
             authority: string;
-            /** @description Absolute path of a file whose first line is the token of the node's API. Nobody else may read it. */
+            /** @description Absolute path of a file whose first line is the token of the node's API. The file must not be readable by other users. */
             token_file: string;
-            /** @description The name that its certificate is for; that in `address` if absent. */
+            /** @description Name that the node's certificate must contain; the host in `address` if absent. */
             server_name?: string | null;
         };
         /** @description Merge patch (RFC 7386) of `node`: keys that are absent stay as they are, null removes a key. */
         NodeConfigPatch: {
-            /** @description Unique among nodes. It cannot be changed. */
+            /** @description Name, unique among nodes. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description The address and port of its API, like `192.0.2.2:8443` or `node2.example.net:8443`. */
+            /** @description Address and port of the node's API, such as `192.0.2.2:8443` or `node2.example.net:8443`. */
             address?: string;
-            /** @description Absolute path of the certificates, in PEM, of which one has signed the node's own, or is it. */
+            /** @description Absolute path of a PEM file with CA certificates that sign the node's certificate, or with the certificate itself. */
             authority?: string;
-            /** @description Absolute path of a file whose first line is the token of the node's API. Nobody else may read it. */
+            /** @description Absolute path of a file whose first line is the token of the node's API. The file must not be readable by other users. */
             token_file?: string;
-            /** @description The name that its certificate is for; that in `address` if absent. */
+            /** @description Name that the node's certificate must contain; the host in `address` if absent. */
             server_name?: string | null;
         };
-        /** @description `GET /1.0/nodes/{name}`: another node, asked when it is shown. */
+        /**
+         * @description Response of `GET /1.0/nodes/{name}`: state of another node, requested from it at the time of the
+         *     response.
+         */
         NodeStatus: {
-            /** @description As desired. */
+            /** @description Desired state of the node. */
             config: components["schemas"]["NodeConfig"];
-            /** @description Up if it answers, down if it does not, failed if it refuses or cannot be asked. */
+            /**
+             * @description `up` if the node responds, `down` if it does not, `failed` if it rejects the request or
+             *     cannot be contacted.
+             */
             condition: components["schemas"]["Condition"];
-            /** @description The name that its host has there. */
+            /** @description Host name of the node. */
             host?: string | null;
-            /** @description The version of its daemon. */
+            /** @description Version of the node's daemon. */
             version?: string | null;
             drain?: null | components["schemas"]["DrainStatus"];
         };
         /**
-         * @description `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`: the switches of
-         *     a port's offloads, seen from who uses the port: the guest uses its NIC, the host its
-         *     host NIC, we use an uplink's device. All on.
+         * @description `[nic.offload]`, `[uplink.offload]` and `[switch.host_offload]`: offloads of a port, as seen by
+         *     the user of the port's device: the guest for a NIC, the host for a host NIC, the switch for an
+         *     uplink's device. Each is enabled by default.
          */
         OffloadConfig: {
             /**
-             * @description What is sent may lack its transport checksum: the guest leaves it to us, and we leave it to an uplink's device.
+             * @description Transmitted frames may have a partial transport checksum: the switch completes it for a guest, and an uplink's device completes it for the switch.
              * @default true
              */
             tx_checksum?: boolean;
             /**
-             * @description What is received may lack its transport checksum, and an uplink's device is believed where it says that one is good.
+             * @description Received frames may have a partial transport checksum, and checksums that an uplink's device reports as valid are not verified again.
              * @default true
              */
             rx_checksum?: boolean;
             /**
-             * @description What is sent may lack its IPv4 header checksum; no virtio NIC offloads it.
+             * @description Transmitted frames may lack the IPv4 header checksum. virtio NICs do not support this offload.
              * @default true
              */
             tx_ip_checksum?: boolean;
             /**
-             * @description What is received may have an unchecked IPv4 header checksum; no virtio NIC offloads it.
+             * @description Received frames may have an unverified IPv4 header checksum. virtio NICs do not support this offload.
              * @default true
              */
             rx_ip_checksum?: boolean;
             /**
-             * @description Large TCP and UDP frames both ways.
+             * @description TCP and UDP frames larger than the MTU in both directions (GSO).
              * @default true
              */
             segmentation?: boolean;
             /**
-             * @description Received segments may be joined; both the uplink's switch and the NIC's must be on.
+             * @description Received segments may be coalesced (GRO). Requires the setting on both the uplink and the NIC.
              * @default true
              */
             receive_coalescing?: boolean;
         };
         /** @description Merge patch (RFC 7386) of `offload`: keys that are absent stay as they are, null removes a key. */
         OffloadConfigPatch: {
-            /** @description What is sent may lack its transport checksum: the guest leaves it to us, and we leave it to an uplink's device. */
+            /** @description Transmitted frames may have a partial transport checksum: the switch completes it for a guest, and an uplink's device completes it for the switch. */
             tx_checksum?: boolean | null;
-            /** @description What is received may lack its transport checksum, and an uplink's device is believed where it says that one is good. */
+            /** @description Received frames may have a partial transport checksum, and checksums that an uplink's device reports as valid are not verified again. */
             rx_checksum?: boolean | null;
-            /** @description What is sent may lack its IPv4 header checksum; no virtio NIC offloads it. */
+            /** @description Transmitted frames may lack the IPv4 header checksum. virtio NICs do not support this offload. */
             tx_ip_checksum?: boolean | null;
-            /** @description What is received may have an unchecked IPv4 header checksum; no virtio NIC offloads it. */
+            /** @description Received frames may have an unverified IPv4 header checksum. virtio NICs do not support this offload. */
             rx_ip_checksum?: boolean | null;
-            /** @description Large TCP and UDP frames both ways. */
+            /** @description TCP and UDP frames larger than the MTU in both directions (GSO). */
             segmentation?: boolean | null;
-            /** @description Received segments may be joined; both the uplink's switch and the NIC's must be on. */
+            /** @description Received segments may be coalesced (GRO). Requires the setting on both the uplink and the NIC. */
             receive_coalescing?: boolean | null;
         };
         /**
-         * @description Who does what an offload is about, whenever a frame asks for it.
+         * @description Component that performs an offload for frames that require it.
          * @enum {string}
          */
         OffloadDoer: "guest" | "nic" | "kernel" | "software" | "egress" | "nobody";
-        /** @description One offload of a NIC, a host NIC or an uplink: what is, and why. */
+        /** @description State of one offload of a NIC, host NIC or uplink, with the reason. */
         OffloadStatus: {
             /**
-             * @description `rx_checksum`, `tx_tcp4_segmentation`, …, seen from the guest, or on an uplink
-             *     from the switch, which uses it.
+             * @description Name, such as `rx_checksum` or `tx_tcp4_segmentation`, as seen by the guest; on an uplink,
+             *     as seen by the switch, which uses the device.
              */
             name: string;
             /**
-             * @description Whether the other side could: the guest's driver, the kernel behind a TAP, the
-             *     uplink's device. Absent if that is not known: a virtio driver is not asked for
-             *     what is switched off, and some kernels do not tell what a device can.
+             * @description True if the other side supports the offload: the guest's driver, the kernel of a TAP, the
+             *     uplink's device. Absent if unknown: disabled features are not offered to a virtio driver,
+             *     and some kernels do not report a device's features.
              */
             supported?: boolean | null;
-            /** @description Whether its switch is on. */
+            /** @description True if the configuration enables the offload. */
             enabled: boolean;
-            /** @description Whether it is used. */
+            /** @description True if the offload is in use. */
             effective: boolean;
-            /** @description Who does it. */
+            /** @description Component that performs the offload. */
             by: components["schemas"]["OffloadDoer"];
-            /** @description Why. */
+            /** @description Reason for the offload's state. */
             reason: string;
         };
         /**
-         * @description A change under way. Every change of desired state is one.
+         * @description Asynchronous operation. Every change of desired state is one.
          *
          *     ```text
          *     running ──► succeeded
@@ -3690,318 +3714,315 @@ export interface components {
         Operation: {
             /**
              * Format: int64
-             * @description Unique while the daemon runs.
+             * @description Id, unique while the daemon runs.
              */
             id: number;
-            /** @description `apply`, `nic add`, `queue move`, `nic capture`, `disk convert`, … */
+            /** @description Kind, such as `apply`, `nic add`, `queue move`, `nic capture` or `disk convert`. */
             kind: string;
-            /** @description Whom it is about, like `nic/web`, or `host`. */
+            /** @description Object concerned, such as `nic/web` or `host`. */
             subject: string;
-            /** @description Where it stands. */
+            /** @description Current state of the operation. */
             state: components["schemas"]["OperationState"];
-            /** @description Steps done. */
+            /** @description Number of steps completed so far. */
             steps_done: number;
-            /** @description Steps in all. */
+            /** @description Number of steps of the whole operation. */
             steps: number;
-            /** @description The step under way, for people. */
+            /** @description Description of the current step. */
             step?: string | null;
             plan?: null | components["schemas"]["Plan"];
-            /** @description What it found, for people, a line each: what a check of a disk has to say. */
+            /** @description Human-readable findings, one per line, such as those of a disk check. */
             report?: string[];
             error?: null | components["schemas"]["ApiError"];
             /**
              * Format: int64
-             * @description When it began, in milliseconds since 1970-01-01 UTC.
+             * @description Start time in milliseconds since 1970-01-01 UTC.
              */
             started_unix_ms: number;
             /**
              * Format: int64
-             * @description When it ended.
+             * @description End time in milliseconds since 1970-01-01 UTC; absent while running.
              */
             ended_unix_ms?: number | null;
         };
         /**
-         * @description Where an operation stands.
+         * @description State of an asynchronous operation.
          * @enum {string}
          */
         OperationState: "running" | "succeeded" | "failed" | "cancelled";
-        /**
-         * @description `[[pf]]`: a network adapter with SR-IOV (its physical function), and the virtual
-         *     functions that it is to have.
-         */
+        /** @description `[[pf]]`: an SR-IOV network adapter (its physical function) and its virtual functions. */
         PfConfig: {
-            /** @description Unique among adapters. It cannot be changed. */
+            /** @description Name, unique among adapters. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description The adapter: its network device, or its PCI address, which never changes. */
+            /** @description Adapter: its network device, or its PCI address, which is stable. */
             device: string;
             /**
              * Format: int32
-             * @description Virtual functions that it has. Their number changes only while nobody uses one.
+             * @description Number of virtual functions. Changes only while none is in use.
              * @default 0
              */
             vfs?: number;
             /**
-             * @description How they are set up. What is not written stays as it is.
+             * @description Settings of virtual functions. Settings that are absent remain unchanged.
              * @default []
              */
             vf?: components["schemas"]["VfConfig"][];
         };
         /** @description Merge patch (RFC 7386) of `pf`: keys that are absent stay as they are, null removes a key. */
         PfConfigPatch: {
-            /** @description Unique among adapters. It cannot be changed. */
+            /** @description Name, unique among adapters. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description The adapter: its network device, or its PCI address, which never changes. */
+            /** @description Adapter: its network device, or its PCI address, which is stable. */
             device?: string;
             /**
              * Format: int32
-             * @description Virtual functions that it has. Their number changes only while nobody uses one.
+             * @description Number of virtual functions. Changes only while none is in use.
              */
             vfs?: number | null;
-            /** @description How they are set up. What is not written stays as it is. */
+            /** @description Settings of virtual functions. Settings that are absent remain unchanged. */
             vf?: components["schemas"]["VfConfig"][] | null;
         };
-        /** @description What is desired of an adapter, and how it is. */
+        /** @description Desired and observed state of an adapter. */
         PfStatus: {
-            /** @description As desired. */
+            /** @description Desired state of the adapter. */
             config: components["schemas"]["PfConfig"];
-            /** @description Whether it is as desired, by what was read back. */
+            /** @description Agreement of the settings read back with the desired state. */
             condition: components["schemas"]["Condition"];
             adapter?: null | components["schemas"]["SriovAdapter"];
         };
-        /** @description The steps in the order in which they are taken. */
+        /** @description Steps of a change, in order of execution. */
         Plan: {
-            /** @description The steps; empty if desired state already is as asked. */
+            /** @description Steps; empty if the desired state does not change. */
             steps: components["schemas"]["PlanStep"][];
         };
         /**
-         * @description What happens to one resource.
+         * @description Action of a step on its resource.
          * @enum {string}
          */
         PlanAction: "create" | "change-live" | "replace" | "delete";
-        /** @description One step of a plan. */
+        /** @description Step of a plan: one action on one resource. */
         PlanStep: {
-            /** @description What happens. */
+            /** @description Action on the resource. */
             action: components["schemas"]["PlanAction"];
-            /** @description To whom, like `nic/web`. */
+            /** @description Resource, such as `nic/web`. */
             resource: string;
-            /** @description Which keys change; empty for create and delete. */
+            /** @description Changed keys; empty for create and delete. */
             changes?: components["schemas"]["FieldChange"][];
             /**
-             * @description What the user should know about it, such as that it waits for the next
-             *     start of the daemon.
+             * @description Notice for the user, for example that the change takes effect at the next start of the
+             *     daemon.
              */
             note?: string | null;
         };
         /**
-         * @description Counters of one port since it was made, seen from the switch: `rx` came in
-         *     from the port, `tx` went out to it.
+         * @description Counters of one port since its creation, as seen by the switch: `rx` frames came from the port,
+         *     `tx` frames went to it.
          */
         PortCounters: {
             /**
              * Format: int64
-             * @description Frames in; a large frame counts once.
+             * @description Frames received from the port; a large frame (GSO) counts once.
              */
             rx_frames: number;
             /**
              * Format: int64
-             * @description Bytes in.
+             * @description Bytes received from the port.
              */
             rx_bytes: number;
             /**
              * Format: int64
-             * @description Frames out; a large frame counts once.
+             * @description Frames sent to the port; a large frame (GSO) counts once.
              */
             tx_frames: number;
             /**
              * Format: int64
-             * @description Bytes out.
+             * @description Bytes sent to the port.
              */
             tx_bytes: number;
-            /** @description Frames that came in and went nowhere, by reason. */
+            /** @description Frames received from the port and dropped, by reason. */
             rx_dropped: components["schemas"]["DropCounter"][];
-            /** @description Frames meant for this port that did not go out, by reason. */
+            /** @description Frames for the port that were dropped, by reason. */
             tx_dropped: components["schemas"]["DropCounter"][];
             /**
              * Format: int64
-             * @description Frames this port caused to be flooded.
+             * @description Frames received from the port that were flooded.
              */
             flooded: number;
             /**
              * Format: int64
-             * @description Frames segmented in software on their way out here.
+             * @description Frames segmented in software before transmission to the port.
              */
             software_segmented: number;
             /**
              * Format: int64
-             * @description Frames whose checksum was completed in software on their way out here.
+             * @description Frames with a checksum completed in software before transmission to the port.
              */
             software_checksummed: number;
             /**
              * Format: int64
-             * @description Frames that were joined with others of their TCP stream in software on their
-             *     way out here.
+             * @description Frames coalesced with others of their TCP stream in software before transmission to the
+             *     port.
              */
             software_coalesced_segments: number;
             /**
              * Format: int64
-             * @description The large frames they became, which are among the frames out.
+             * @description Large frames that resulted from coalescing. They are included in `tx_frames`.
              */
             software_coalesced_units: number;
         };
-        /** @description A setting that is not as the daemon found it. */
+        /** @description Setting changed by the daemon. */
         PowerChangedStatus: {
-            /** @description Its file below sysfs. */
+            /** @description Path of the setting's file in sysfs. */
             file: string;
-            /** @description What it was, and will be again. */
+            /** @description Original value, which the daemon restores. */
             before: string;
-            /** @description What the daemon wrote. */
+            /** @description Value written by the daemon. */
             written: string;
-            /** @description What it is now; absent if its file is not there, as while its CPU is offline. */
+            /** @description Current value; absent if the file does not exist, for example while the CPU is offline. */
             now?: string | null;
         };
         /**
-         * @description `[power]`: what becomes of the host's CPUs. Without it they are left alone. A key that is
-         *     written wins over the plan. What the daemon changes it puts back when it ends.
+         * @description `[power]`: power management of the host's CPUs, which are unchanged without this table. A key
+         *     given here takes precedence over the plan. The daemon restores changed settings when it ends.
          */
         PowerConfig: {
-            /** @description The plan; `custom` asks for nothing but what is written beside it. */
+            /** @description Power plan: `balanced`, `high-performance`, `power-saver`, or `custom` for the values given here only. */
             plan: components["schemas"]["PowerPlanName"];
-            /** @description cpufreq governor by its name, such as `schedutil`. */
+            /** @description Name of the cpufreq governor, such as `schedutil`. */
             governor?: null | components["schemas"]["Name"];
-            /** @description What a CPU that chooses its frequency itself is told to prefer. */
+            /** @description Preference of a CPU that selects its frequency autonomously. */
             energy_preference?: null | components["schemas"]["EnergyPreference"];
             /**
              * Format: int32
-             * @description Lowest frequency, in percent of the highest that the CPU has, 0 to 100.
+             * @description Lowest frequency in percent of the CPU's highest frequency, 0 to 100.
              */
             performance_percent_min?: number | null;
             /**
              * Format: int32
-             * @description Highest frequency, in percent of the highest that the CPU has, 1 to 100.
+             * @description Highest frequency in percent of the CPU's highest frequency, 1 to 100.
              */
             performance_percent_max?: number | null;
-            /** @description Whether frequencies above the nominal one may be used. */
+            /** @description True if frequencies above the nominal one are permitted. */
             turbo?: boolean | null;
-            /** @description Name of the deepest idle state that CPUs may enter, such as `C1E`; no plan limits them. */
+            /** @description Name of the deepest idle state that CPUs may enter, such as `C1E`. Plans set no limit. */
             idle_state_max?: string | null;
             /**
              * Format: int32
-             * @description Longest time in microseconds that leaving an idle state may take, 0 to 1 000 000; CPUs enter no other. No plan limits it.
+             * @description Longest permitted exit latency of idle states in microseconds, 0 to 1 000 000. Plans set no limit.
              */
             idle_latency_us_max?: number | null;
-            /** @description Whether dynamic VMQ empties processors with little to do, so that they park. */
+            /** @description True if dynamic VMQ moves queues away from lightly loaded workers, so that these park. */
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description How long in microseconds a processor polls rings after the last frame or request before it sleeps, 0 to 10 000; up to four times as long for answers of devices that come so soon.
+             * @description Poll budget in microseconds, 0 to 10 000: time for which a worker polls rings after the last frame or request before it sleeps. Up to four times as long while device completions arrive within that time.
              */
             poll_us?: number | null;
             /**
              * Format: int32
-             * @description High-water mark of dynamic VMQ, in percent of a processor, 50 to 95: a processor above it gives queues away.
+             * @description High-water mark of dynamic VMQ in percent of a worker's time, 50 to 95. Queues move away from a worker above it.
              */
             vmq_high_percent?: number | null;
             /**
              * Format: int32
-             * @description Low-water mark of dynamic VMQ, in percent of a processor, 0 to 65, and 30 below the high one at the least: a processor whose queues take no more can be emptied.
+             * @description Low-water mark of dynamic VMQ in percent of a worker's time, 0 to 65 and at least 30 below the high-water mark. A worker whose queues use no more can be emptied.
              */
             vmq_low_percent?: number | null;
         };
         /** @description Merge patch (RFC 7386) of `power`: keys that are absent stay as they are, null removes a key. */
         PowerConfigPatch: {
-            /** @description The plan; `custom` asks for nothing but what is written beside it. */
+            /** @description Power plan: `balanced`, `high-performance`, `power-saver`, or `custom` for the values given here only. */
             plan?: components["schemas"]["PowerPlanName"];
-            /** @description cpufreq governor by its name, such as `schedutil`. */
+            /** @description Name of the cpufreq governor, such as `schedutil`. */
             governor?: null | components["schemas"]["Name"];
-            /** @description What a CPU that chooses its frequency itself is told to prefer. */
+            /** @description Preference of a CPU that selects its frequency autonomously. */
             energy_preference?: null | components["schemas"]["EnergyPreference"];
             /**
              * Format: int32
-             * @description Lowest frequency, in percent of the highest that the CPU has, 0 to 100.
+             * @description Lowest frequency in percent of the CPU's highest frequency, 0 to 100.
              */
             performance_percent_min?: number | null;
             /**
              * Format: int32
-             * @description Highest frequency, in percent of the highest that the CPU has, 1 to 100.
+             * @description Highest frequency in percent of the CPU's highest frequency, 1 to 100.
              */
             performance_percent_max?: number | null;
-            /** @description Whether frequencies above the nominal one may be used. */
+            /** @description True if frequencies above the nominal one are permitted. */
             turbo?: boolean | null;
-            /** @description Name of the deepest idle state that CPUs may enter, such as `C1E`; no plan limits them. */
+            /** @description Name of the deepest idle state that CPUs may enter, such as `C1E`. Plans set no limit. */
             idle_state_max?: string | null;
             /**
              * Format: int32
-             * @description Longest time in microseconds that leaving an idle state may take, 0 to 1 000 000; CPUs enter no other. No plan limits it.
+             * @description Longest permitted exit latency of idle states in microseconds, 0 to 1 000 000. Plans set no limit.
              */
             idle_latency_us_max?: number | null;
-            /** @description Whether dynamic VMQ empties processors with little to do, so that they park. */
+            /** @description True if dynamic VMQ moves queues away from lightly loaded workers, so that these park. */
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description How long in microseconds a processor polls rings after the last frame or request before it sleeps, 0 to 10 000; up to four times as long for answers of devices that come so soon.
+             * @description Poll budget in microseconds, 0 to 10 000: time for which a worker polls rings after the last frame or request before it sleeps. Up to four times as long while device completions arrive within that time.
              */
             poll_us?: number | null;
             /**
              * Format: int32
-             * @description High-water mark of dynamic VMQ, in percent of a processor, 50 to 95: a processor above it gives queues away.
+             * @description High-water mark of dynamic VMQ in percent of a worker's time, 50 to 95. Queues move away from a worker above it.
              */
             vmq_high_percent?: number | null;
             /**
              * Format: int32
-             * @description Low-water mark of dynamic VMQ, in percent of a processor, 0 to 65, and 30 below the high one at the least: a processor whose queues take no more can be emptied.
+             * @description Low-water mark of dynamic VMQ in percent of a worker's time, 0 to 65 and at least 30 below the high-water mark. A worker whose queues use no more can be emptied.
              */
             vmq_low_percent?: number | null;
         };
-        /** @description What the kernel says of one CPU. */
+        /** @description Power management state of one CPU, as reported by the kernel. */
         PowerCpuStatus: {
             /**
              * Format: int32
-             * @description Its number.
+             * @description Number of the logical CPU.
              */
             cpu: number;
-            /** @description Whether it is online. */
+            /** @description True if the CPU is online. */
             online: boolean;
-            /** @description Its cpufreq driver. */
+            /** @description cpufreq driver of the CPU. */
             driver?: string | null;
-            /** @description Its governor. */
+            /** @description cpufreq governor of the CPU. */
             governor?: string | null;
-            /** @description Its energy-performance preference. */
+            /** @description Energy-performance preference of the CPU. */
             energy_preference?: string | null;
             /**
              * Format: int32
-             * @description Its lowest allowed frequency in kHz.
+             * @description Lowest permitted frequency in kHz.
              */
             khz_min?: number | null;
             /**
              * Format: int32
-             * @description Its highest allowed frequency in kHz.
+             * @description Highest permitted frequency in kHz.
              */
             khz_max?: number | null;
-            /** @description Idle states that it may enter, the shallowest first. */
+            /** @description Permitted idle states, shallowest first. */
             idle_states: string[];
         };
-        /** @description What the data plane does to use less, or to answer sooner. */
+        /** @description Settings of the data plane that trade power for latency. */
         PowerDataPlaneStatus: {
-            /** @description Whether dynamic VMQ empties processors so that they park. */
+            /** @description True if dynamic VMQ moves queues away from lightly loaded workers, so that these park. */
             parking: boolean;
             /**
              * Format: int32
-             * @description How long a processor polls before it sleeps.
+             * @description Poll budget of a worker in microseconds.
              */
             poll_us: number;
             /**
              * Format: int32
-             * @description High-water mark of dynamic VMQ in percent of a processor.
+             * @description High-water mark of dynamic VMQ in percent of a worker's time.
              */
             vmq_high_percent: number;
             /**
              * Format: int32
-             * @description Low-water mark of dynamic VMQ in percent of a processor.
+             * @description Low-water mark of dynamic VMQ in percent of a worker's time.
              */
             vmq_low_percent: number;
         };
         /**
-         * @description How much of what is wanted is so.
+         * @description Extent to which the desired CPU settings are in effect.
          * @enum {string}
          */
         PowerEffect: "off" | "full" | "partial" | "none";
@@ -4009,253 +4030,256 @@ export interface components {
         PowerEnergyStatus: {
             /**
              * Format: int64
-             * @description What packages and memory took of late, in milliwatts; absent where it is not known, or
-             *     was asked for the first time for long.
+             * @description Recent power of packages and memory in milliwatts; absent if unknown, and for the first
+             *     request after a long time.
              */
             milliwatts?: number | null;
-            /** @description Why energy is not known. */
+            /** @description Reason why energy is unknown. */
             lacking?: string | null;
-            /** @description The counters, by zone. */
+            /** @description Energy counters of powercap, by zone. */
             zones: components["schemas"]["PowerZoneStatus"][];
         };
         /**
-         * @description A power plan; the names are those of Windows.
+         * @description Power plan, with the names used by Windows.
          * @enum {string}
          */
         PowerPlanName: "balanced" | "high-performance" | "power-saver" | "custom";
-        /** @description One thing that is wanted. */
+        /** @description Desired setting and its state. */
         PowerSettingStatus: {
-            /** @description Of which CPUs, ascending; of the host if empty. */
+            /** @description CPUs concerned, ascending; empty for a setting of the host. */
             cpus: number[];
             /**
-             * @description What it is about: `governor`, `energy_preference`, `performance_percent_min`,
+             * @description Setting: `governor`, `energy_preference`, `performance_percent_min`,
              *     `performance_percent_max`, `turbo` or `idle_states`.
              */
             setting: string;
-            /** @description What is wanted, in words. */
+            /** @description Desired value of the setting. */
             wanted: string;
-            /** @description Whether it is so. */
+            /** @description True if the desired value is in effect. */
             in_effect: boolean;
-            /** @description What its files say now; absent where there are none. */
+            /** @description Current value read from sysfs; absent if the files do not exist. */
             now?: string | null;
-            /** @description Why it is not so, or what else is to be known of it. */
+            /** @description Reason why the value is not in effect, or a remark. */
             why_not?: string | null;
         };
-        /** @description `GET /1.0/power`. */
+        /** @description Response of `GET /1.0/power`. */
         PowerStatus: {
             config?: null | components["schemas"]["PowerConfig"];
-            /** @description How much of it is so, of CPUs. */
+            /** @description Extent to which the CPU settings are in effect. */
             effect: components["schemas"]["PowerEffect"];
-            /** @description All that is wanted of CPUs, of the host and of each CPU. */
+            /** @description Desired settings of the host and of each CPU. */
             settings: components["schemas"]["PowerSettingStatus"][];
-            /** @description What is in effect in the data plane. */
+            /** @description Settings in effect in the data plane. */
             data_plane: components["schemas"]["PowerDataPlaneStatus"];
-            /** @description All CPUs, by number. */
+            /** @description CPUs of the host, by number. */
             cpus: components["schemas"]["PowerCpuStatus"][];
-            /** @description All that was changed, with what comes back. */
+            /** @description Settings changed by the daemon, with the values that it will restore. */
             changed: components["schemas"]["PowerChangedStatus"][];
-            /** @description Energy and power. */
+            /** @description Energy counters and power of the host. */
             energy: components["schemas"]["PowerEnergyStatus"];
         };
-        /** @description An energy counter. */
+        /** @description Energy counter of powercap (zone). */
         PowerZoneStatus: {
-            /** @description Its folder in powercap, like `intel-rapl:0`. */
+            /** @description Folder in powercap, such as `intel-rapl:0`. */
             zone: string;
-            /** @description Its name, like `package-0`. */
+            /** @description Name of the zone, such as `package-0`. */
             name: string;
             /**
              * Format: int64
-             * @description Microjoules since the daemon first read it, without those of spans in which nobody
-             *     asked for so long that the counter may have begun anew twice.
+             * @description Energy in microjoules since the daemon first read the counter. Intervals without a reading
+             *     are omitted if the counter may have wrapped more than once in them.
              */
             energy_uj: number;
             /**
              * Format: int64
-             * @description What it took of late, in milliwatts.
+             * @description Recent power of the zone in milliwatts.
              */
             milliwatts?: number | null;
-            /** @description Whether it is a part of the host's sum: cores are in their package. */
+            /**
+             * @description True if the zone is part of the host's sum. Zones of cores are not, since their package
+             *     contains them.
+             */
             counted: boolean;
         };
         /**
-         * @description A processor's time since it started, in ns by what it did. Each nanosecond counts
-         *     once: the stages add up to all of its time. While it works the account is about a
-         *     millisecond old, or one round of its queues if that takes longer.
+         * @description Time of a worker since its start in ns, by activity (stage). Each nanosecond counts for one
+         *     stage; the stages add up to the total. While the worker runs, the values are up to 1 ms old, or
+         *     one round of its queues if that takes longer.
          */
         ProcessorStages: {
             /**
              * Format: int64
-             * @description Frames were taken from queues: copied out of rings or read from devices,
-             *     checked, and captured on their way in.
+             * @description Taking frames from queues: copies out of rings or reads from devices, checks, and ingress
+             *     capture.
              */
             copy_in_ns: number;
             /**
              * Format: int64
-             * @description Headers were read and destinations decided.
+             * @description Parsing headers and determining destinations.
              */
             classify_ns: number;
             /**
              * Format: int64
-             * @description Segments of streams were looked for and joined.
+             * @description Finding and coalescing segments of streams.
              */
             coalesce_ns: number;
             /**
              * Format: int64
-             * @description Large frames were cut, without the checksums of the segments.
+             * @description Segmenting large frames, except checksums of the segments.
              */
             segment_ns: number;
             /**
              * Format: int64
-             * @description Checksums of frames and of segments were completed.
+             * @description Completing checksums of frames and segments.
              */
             checksum_ns: number;
             /**
              * Format: int64
-             * @description Frames were handed to queues, or to the processors that own those.
+             * @description Putting frames into queues, or handing them to the workers that own these.
              */
             copy_out_ns: number;
             /**
              * Format: int64
-             * @description What was handed over was made visible, and the other sides were notified.
+             * @description Publishing the frames and notifying the other sides.
              */
             notify_ns: number;
             /**
              * Format: int64
-             * @description Requests of disks were taken, translated, handed to the device and answered.
+             * @description Taking, translating, submitting and completing disk requests.
              */
             storage_ns?: number;
             /**
              * Format: int64
-             * @description Work was looked for: polls that brought nothing, descriptors, messages of other
-             *     processors and of the control plane, the way into sleep and out of it.
+             * @description Searching for work: polls without result, descriptors, messages of other workers and the
+             *     control plane, entering and leaving sleep.
              */
             poll_ns: number;
             /**
              * Format: int64
-             * @description It slept; until it was asked, if it sleeps now.
+             * @description Sleeping, including the current sleep up to the time of the query.
              */
             idle_ns: number;
         };
-        /** @description A processor. */
+        /** @description Observed state of a worker. */
         ProcessorStatus: {
             /**
              * Format: int32
-             * @description Counts from 0.
+             * @description Number of the worker, counted from 0.
              */
             id: number;
             /**
              * Format: int32
-             * @description The logical CPU it is pinned to; none if it runs on any that the daemon may use,
-             *     as it does where the host's `processors` are not set.
+             * @description Logical CPU to which the worker is pinned; absent if it is not pinned, which is the case
+             *     without the host's `processors`.
              */
             cpu?: number | null;
-            /** @description Queues it owns. */
+            /** @description Number of queues that the worker owns. */
             queues: number;
             /**
              * Format: int64
-             * @description CPU time used since the daemon started, in ns.
+             * @description CPU time since the daemon started, in ns.
              */
             cpu_time_ns: number;
             /**
              * Format: int64
-             * @description Time in which it did not sleep, in ns: all of its stages but idle.
+             * @description Time not sleeping in ns: the sum of all stages except idle.
              */
             busy_ns: number;
             /**
              * Format: int64
-             * @description Batches taken from queues.
+             * @description Number of batches taken from queues.
              */
             batches: number;
             /**
              * Format: int64
-             * @description Frames taken from queues.
+             * @description Number of frames taken from queues.
              */
             frames: number;
             /**
              * Format: int64
-             * @description Times it went to sleep.
+             * @description Number of times the worker went to sleep.
              */
             sleeps: number;
-            /** @description Whether it sleeps now. */
+            /** @description True if the worker is sleeping. */
             asleep: boolean;
             /**
              * Format: int64
-             * @description Times it stopped polling for answers of devices for a while, because somebody else wants
-             *     all of its CPU.
+             * @description Number of times the worker backed off from polling for device completions because other
+             *     threads required its CPU.
              */
             rests?: number;
-            /** @description Whether it does not poll now for that reason. */
+            /** @description True if the worker is currently backed off. */
             resting?: boolean;
-            /** @description Where its time went. */
+            /** @description Time of the worker by stage. */
             stages?: components["schemas"]["ProcessorStages"];
         };
         /**
-         * @description What a disk was entitled to, wanted and got over a while. Rates are normalised
-         *     operations per second.
+         * @description Guaranteed, demanded and delivered rates of a disk in a time window, in normalised operations
+         *     per second.
          */
         QosDelivery: {
             /**
              * Format: int64
-             * @description How long that was, in ns: less than asked for while the disk is new.
+             * @description Length of the window in ns; shorter than nominal after the disk was opened.
              */
             window_ns: number;
             /**
              * Format: int64
-             * @description What it was entitled to while it had something to do.
+             * @description Guaranteed rate: the disk's minimum during times with demand.
              */
             entitled_iops: number;
             /**
              * Format: int64
-             * @description What it wanted.
+             * @description Demanded rate: the rate of the client's requests.
              */
             demanded_iops: number;
             /**
              * Format: int64
-             * @description What it got.
+             * @description Delivered rate: the rate of completed requests.
              */
             delivered_iops: number;
             /**
-             * @description How long its requests waited, in ns summed over them, by cause: `own-maximum`,
+             * @description Time that requests were queued, in ns, summed over requests, by cause: `own-maximum`,
              *     `own-bandwidth`, `shared-policy`, `others-minimums`, `device-depth`.
              */
             waits_ns?: {
                 [key: string]: number;
             };
             /**
-             * @description Shares of the window's time by what limited the disk, the first limiting factor first. They
-             *     come to 1 000 000.
+             * @description Shares of the window's time by limiting factor, first limiting factor first. Their sum is 1
+             *     000 000.
              */
             limited_by?: components["schemas"]["QosTimeShare"][];
             /**
              * Format: int64
-             * @description Mean number of requests that were queued or in the device while there were any, in
-             *     thousandths.
+             * @description Mean number of requests queued or in flight, over times with at least one, in thousandths.
              */
             queue_depth_milli?: number;
             /**
              * Format: int64
-             * @description Mean time of a read or write in the device, in ns; absent if none completed.
+             * @description Mean service time of reads and writes at the device in ns; absent if none completed.
              */
             device_latency_ns?: number | null;
             /**
              * Format: int64
-             * @description The device's own latency for these (reads and writes apart, by size) at the same depth, in ns: the lowest in the last one to two
-             *     hours, or that of the store's measurement.
+             * @description Baseline latency of the device for these requests (reads and writes separately, by size) at
+             *     the same depth, in ns: the lowest of the last one to two hours, or that of the store's
+             *     measurement.
              */
             device_own_latency_ns?: number | null;
         };
-        /** @description `GET /1.0/qos/flows`: what a disk gets, and what it is held to. */
+        /** @description Entry of `GET /1.0/qos/flows`: limits and delivered rates of a disk. */
         QosFlowStatus: {
-            /** @description The disk. */
+            /** @description Name of the disk. */
             disk: components["schemas"]["Name"];
-            /** @description The store it is in. */
+            /** @description Store that contains the disk. */
             store: components["schemas"]["Name"];
             /**
-             * @description Whose limits it has: `disk/NAME`, or `qos_policy/NAME` for an aggregated policy,
-             *     whose disks share them.
+             * @description Holder of the limits: `disk/NAME`, or `qos_policy/NAME` for an aggregated policy, whose
+             *     disks share them.
              */
             holder: string;
-            /** @description The limits in effect. */
+            /** @description Limits in effect for the holder. */
             limits: components["schemas"]["DiskQos"];
             /**
              * Format: int32
@@ -4264,57 +4288,57 @@ export interface components {
             waiting: number;
             /**
              * Format: int32
-             * @description Requests in the device.
+             * @description Requests in flight at the device.
              */
             in_flight: number;
-            /** @description Over the last 5 s. */
+            /** @description Rates of the last 5 s. */
             last_5_s: components["schemas"]["QosDelivery"];
-            /** @description Over the last 5 min. */
+            /** @description Rates of the last 5 min. */
             last_5_min: components["schemas"]["QosDelivery"];
         };
         /**
-         * @description What limits a disk's throughput.
+         * @description Factor that limits a disk's throughput.
          * @enum {string}
          */
         QosLimitingFactor: "store-full" | "own-maximum" | "own-bandwidth" | "shared-policy" | "store-cap" | "others-minimums" | "device-saturated" | "device-slow" | "flushes" | "metadata" | "discards" | "unmeasured" | "worker" | "queue-depth" | "client-idle" | "device";
         /**
-         * @description `[[qos_policy]]`: limits that several disks refer to. Operations are normalised: a
-         *     request counts as one for each `normalization_bytes` of its store that it has begun.
+         * @description `[[qos_policy]]`: limits for several disks. Operations are normalised: a request counts as one
+         *     operation for each started `normalization_bytes` of its store.
          */
         QosPolicyConfig: {
-            /** @description Unique among QoS policies. It cannot be changed. */
+            /** @description Name, unique among QoS policies. It cannot be changed. */
             name: components["schemas"]["Name"];
             /**
-             * @description `dedicated`: each disk of the policy has these limits. `aggregated`: all its disks on a store have them together.
+             * @description Scope of the limits. `dedicated`: each disk of the policy has them. `aggregated`: all disks of the policy on a store share them.
              * @default dedicated
              */
             kind?: components["schemas"]["QosPolicyKind"];
             /**
-             * @description True: the policy exists on all nodes of the cluster with the same limits, and a change on one node applies to all. If it is aggregated, its disks on a shared store have the limits together across nodes. Without effect outside of a cluster.
+             * @description True if the policy exists on all nodes of the cluster with the same limits, and a change on one node applies to all. If aggregated, its disks on a shared store share the limits across nodes. No effect outside of a cluster.
              * @default false
              */
             shared?: boolean;
             /**
              * Format: int32
-             * @description Minimum of normalised operations per second, guaranteed while there is demand, 1 to 1 000 000 000; none if absent.
+             * @description Guaranteed minimum in normalised operations per second while there is demand, 1 to 1 000 000 000; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum of normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval, 20 ms of it (80 ms with a minimum) and one request may come on top, and a burst.
+             * @description Maximum in normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum), one request and a burst.
              */
             max_iops?: number | null;
-            /** @description Maximum of bytes per second, 512 to 1 TiB; no limit if absent. The same comes on top as with `max_iops`, except a burst. */
+            /** @description Maximum in bytes per second, 512 to 1 TiB; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum) and one request. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
-             * @description Share of the capacity beyond all minimums, in proportion to the weights of others, 1 to 10 000.
+             * @description Weight in the distribution of capacity beyond the minimums, relative to the weights of others, 1 to 10 000.
              * @default 100
              */
             weight?: number;
             /**
              * Format: int32
-             * @description Maximum during a burst, in normalised operations per second, above `max_iops` and up to 1 000 000 000; needs `burst_s`.
+             * @description Maximum during a burst in normalised operations per second, above `max_iops` and up to 1 000 000 000. Requires `burst_s`.
              */
             burst_iops?: number | null;
             /**
@@ -4325,32 +4349,32 @@ export interface components {
         };
         /** @description Merge patch (RFC 7386) of `qos_policy`: keys that are absent stay as they are, null removes a key. */
         QosPolicyConfigPatch: {
-            /** @description Unique among QoS policies. It cannot be changed. */
+            /** @description Name, unique among QoS policies. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description `dedicated`: each disk of the policy has these limits. `aggregated`: all its disks on a store have them together. */
+            /** @description Scope of the limits. `dedicated`: each disk of the policy has them. `aggregated`: all disks of the policy on a store share them. */
             kind?: null | components["schemas"]["QosPolicyKind"];
-            /** @description True: the policy exists on all nodes of the cluster with the same limits, and a change on one node applies to all. If it is aggregated, its disks on a shared store have the limits together across nodes. Without effect outside of a cluster. */
+            /** @description True if the policy exists on all nodes of the cluster with the same limits, and a change on one node applies to all. If aggregated, its disks on a shared store share the limits across nodes. No effect outside of a cluster. */
             shared?: boolean | null;
             /**
              * Format: int32
-             * @description Minimum of normalised operations per second, guaranteed while there is demand, 1 to 1 000 000 000; none if absent.
+             * @description Guaranteed minimum in normalised operations per second while there is demand, 1 to 1 000 000 000; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum of normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval, 20 ms of it (80 ms with a minimum) and one request may come on top, and a burst.
+             * @description Maximum in normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum), one request and a burst.
              */
             max_iops?: number | null;
-            /** @description Maximum of bytes per second, 512 to 1 TiB; no limit if absent. The same comes on top as with `max_iops`, except a burst. */
+            /** @description Maximum in bytes per second, 512 to 1 TiB; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum) and one request. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
-             * @description Share of the capacity beyond all minimums, in proportion to the weights of others, 1 to 10 000.
+             * @description Weight in the distribution of capacity beyond the minimums, relative to the weights of others, 1 to 10 000.
              */
             weight?: number | null;
             /**
              * Format: int32
-             * @description Maximum during a burst, in normalised operations per second, above `max_iops` and up to 1 000 000 000; needs `burst_s`.
+             * @description Maximum during a burst in normalised operations per second, above `max_iops` and up to 1 000 000 000. Requires `burst_s`.
              */
             burst_iops?: number | null;
             /**
@@ -4360,65 +4384,67 @@ export interface components {
             burst_s?: number | null;
         };
         /**
-         * @description Whether disks of a policy each have its limits, or all together.
+         * @description Scope of a policy's limits.
          * @enum {string}
          */
         QosPolicyKind: "dedicated" | "aggregated";
-        /** @description What a host has of a policy that disks of several nodes have together. */
+        /** @description Part of a policy's limits granted to a host, for a policy shared by disks of several nodes. */
         QosPolicyPart: {
-            /** @description Of disks on this store. */
+            /** @description Store of the disks concerned. */
             store: components["schemas"]["Name"];
             /**
              * Format: int64
-             * @description Normalised operations per second that they get together whenever they want them.
+             * @description Guaranteed minimum of these disks together, in normalised operations per second.
              */
             min_iops: number;
             max?: null | components["schemas"]["ClusterCap"];
         };
-        /** @description A QoS policy as it would be. */
+        /** @description Proposed settings of a QoS policy. */
         QosPolicyProposal: {
-            /** @description Its name. */
+            /** @description Name of the policy. */
             name: components["schemas"]["Name"];
             kind?: null | components["schemas"]["QosPolicyKind"];
-            /** @description Its limits, all of them. */
+            /** @description Complete limits of the policy. */
             limits?: components["schemas"]["DiskQos"];
         };
-        /** @description A QoS policy. */
+        /** @description Observed state of a QoS policy. */
         QosPolicyStatus: {
-            /** @description As desired. */
+            /** @description Desired state of the policy. */
             config: components["schemas"]["QosPolicyConfig"];
-            /** @description The disks that have it, by name. */
+            /** @description Disks with the policy, by name. */
             disks: components["schemas"]["Name"][];
             /**
              * Format: int64
-             * @description Normalised operations per second that it promises, on all stores together.
+             * @description Sum of the minimums reserved for the policy on all stores, in normalised operations per
+             *     second.
              */
             promised_iops: number;
             /**
              * Format: int64
-             * @description Normalised operations per second that its disks here got in the last 5 s.
+             * @description Delivered rate of the policy's disks on this host in the last 5 s, in normalised operations
+             *     per second.
              */
             delivered_iops: number;
-            /** @description What this host has of it, by store, of one that disks of several nodes have together. */
+            /** @description This host's parts of the limits by store; empty unless disks of several nodes share them. */
             parts?: components["schemas"]["QosPolicyPart"][];
         };
-        /** @description One thing that would be different. */
+        /** @description Proposed change of desired state. */
         QosProposal: {
-            /** @description A disk with other limits or in another store, or a new one. */
+            /** @description New disk, or a disk with other limits or in another store. */
             disk: components["schemas"]["DiskProposal"];
         } | {
-            /** @description A QoS policy with other limits, or a new one. */
+            /** @description New QoS policy, or a policy with other limits. */
             qos_policy: components["schemas"]["QosPolicyProposal"];
         } | {
-            /** @description A store with another capability. */
+            /** @description Existing store with another capacity. */
             store: components["schemas"]["StoreProposal"];
         } | {
-            /** @description A disk that would not be there. */
+            /** @description Removal of the disk with this name. */
             without_disk: components["schemas"]["Name"];
         };
         /** @description Share of time by a limiting factor of a disk. */
         QosTimeShare: {
-            /** @description The factor. */
+            /** @description Factor that limited the disk. */
             factor: components["schemas"]["QosLimitingFactor"];
             /**
              * Format: int32
@@ -4426,167 +4452,164 @@ export interface components {
              */
             share_ppm: number;
         };
-        /** @description A queue and the processor that owns it. */
+        /** @description Queue and the worker that owns it. */
         QueueStatus: {
             /**
-             * @description `NIC/rx/0`, `NIC/tx/0`, seen from the guest as Hyper-V and Linux do:
-             *     `rx` carries frames to it.
+             * @description Id, such as `NIC/rx/0` or `NIC/tx/0`, as seen by the guest (as in Hyper-V and Linux): `rx`
+             *     carries frames to the guest.
              */
             id: string;
-            /** @description The NIC, uplink or switch (for its host NIC) it belongs to. */
+            /** @description NIC, uplink or switch (for its host NIC) that the queue belongs to. */
             port: string;
             /**
              * Format: int32
-             * @description Owning processor.
+             * @description Worker that owns the queue.
              */
             processor: number;
             /**
              * Format: int64
-             * @description Frames carried since it was made.
+             * @description Frames carried since the queue's creation.
              */
             frames: number;
             /**
              * Format: int64
-             * @description Bytes carried since it was made.
+             * @description Bytes carried since the queue's creation.
              */
             bytes: number;
             /**
              * Format: int64
-             * @description Frames lost because the other side had no room.
+             * @description Frames lost because the receiving side had no free buffer.
              */
             full: number;
             /**
              * Format: int64
-             * @description Times it was handed over to another processor.
+             * @description Number of moves to another worker.
              */
             moves: number;
         };
         /**
-         * @description How much an event matters.
+         * @description Severity of an event.
          * @enum {string}
          */
         Severity: "info" | "warning" | "error";
         /**
-         * @description `POST /1.0/disks/{name}/snapshot`: what the disk has now stays in its file, and what is
-         *     written from now on goes to a new differencing file.
+         * @description Body of `POST /1.0/disks/{name}/snapshot`: the current content remains in the disk's file, and
+         *     subsequent writes go to a new differencing file.
          */
         SnapshotDiskRequest: {
-            /** @description The new file, relative to the store's path; it is not there yet. */
+            /** @description New file, relative to the store's path. It must not exist. */
             file: components["schemas"]["StoreFile"];
         };
         /**
-         * @description Who listens on a vhost-user socket.
+         * @description Role of the daemon on a vhost-user socket.
          * @enum {string}
          */
         SocketMode: "server" | "client";
-        /**
-         * @description A network adapter with SR-IOV (its physical function), whether or not anything is desired
-         *     of it.
-         */
+        /** @description SR-IOV network adapter (physical function), whether or not it is configured. */
         SriovAdapter: {
-            /** @description PCI address of its physical function. */
+            /** @description PCI address of the physical function. */
             address: string;
-            /** @description Its network device. */
+            /** @description Name of the network device. */
             device?: string | null;
-            /** @description The network namespace of the device, if it is another than the daemon's. */
+            /** @description Network namespace of the device; absent if it is that of the daemon. */
             netns?: string | null;
             pf?: null | components["schemas"]["Name"];
-            /** @description Its driver. */
+            /** @description Driver of the physical function. */
             driver?: string | null;
-            /** @description Whether VMs could be given its virtual functions. */
+            /** @description Availability of virtual functions for VMs. */
             support: components["schemas"]["SriovSupport"];
-            /** @description What is to be done about that. */
+            /** @description Action to make virtual functions available. */
             remedy?: string | null;
             /**
              * Format: int32
-             * @description Virtual functions that it can have.
+             * @description Largest number of virtual functions.
              */
             vfs_supported: number;
             /**
              * Format: int32
-             * @description Virtual functions that it has.
+             * @description Current number of virtual functions.
              */
             vfs_enabled: number;
             /**
              * Format: int32
-             * @description Virtual functions that somebody uses.
+             * @description Number of virtual functions in use.
              */
             vfs_in_use: number;
             /**
              * Format: int32
-             * @description Its IOMMU group.
+             * @description Number of the adapter's IOMMU group.
              */
             iommu_group?: number | null;
             /**
              * Format: int32
-             * @description The NUMA node that it is near.
+             * @description NUMA node of the adapter.
              */
             numa_node?: number | null;
-            /** @description The virtual functions that it has. */
+            /** @description Virtual functions that currently exist. */
             vfs: components["schemas"]["VfStatus"][];
         };
         /**
-         * @description Whether VMs could be given an adapter's virtual functions; if not, the first reason. The
-         *     words are those of Hyper-V's `SriovSupport`.
+         * @description Availability of an adapter's virtual functions for VMs; the first obstacle if not available. The
+         *     names are those of Hyper-V's `SriovSupport`.
          * @enum {string}
          */
         SriovSupport: "Supported" | "MissingPfDriver" | "NoVfBarSpace" | "NoBusResources" | "NoIoMmuSupport" | "MissingAcs";
-        /** @description A NIC whose frames arrive on a receive queue of their own. */
+        /** @description NIC with a dedicated receive queue. */
         SteeredNic: {
-            /** @description Which. */
+            /** @description Name of the NIC. */
             nic: components["schemas"]["Name"];
-            /** @description The destination of these frames. */
+            /** @description Destination address of the frames. */
             mac: string;
             /**
              * Format: int32
-             * @description Their VLAN; absent if the device's rule looks at none.
+             * @description VLAN of the frames; absent if the device's rule does not match the VLAN.
              */
             vlan?: number | null;
             /**
              * Format: int32
-             * @description The receive queue, counted from 0.
+             * @description Receive queue, counted from 0.
              */
             queue: number;
         };
         /**
-         * @description Who gives frames to the queues of NICs.
+         * @description Component that distributes received frames to the queues of NICs.
          * @enum {string}
          */
         SteeringMode: "hardware" | "software";
-        /** @description Where frames that arrive at an uplink are classified by destination address and VLAN. */
+        /** @description Classification of frames received by an uplink, by destination address and VLAN. */
         SteeringStatus: {
-            /** @description Who does it. */
+            /** @description Component that classifies received frames. */
             mode: components["schemas"]["SteeringMode"];
             /**
              * Format: int32
-             * @description Receive queues of the uplink.
+             * @description Number of receive queues of the uplink.
              */
             queues: number;
-            /** @description Whether frames of other NICs stay off the queues that NICs have to themselves. */
+            /** @description True if frames of other NICs do not arrive on queues dedicated to a NIC. */
             exclusive: boolean;
-            /** @description Why the device does it for none, or not for all. */
+            /** @description Reason why the device classifies for no NIC, or not for all. */
             reason?: string | null;
-            /** @description The NICs that have a receive queue to themselves, by queue. */
+            /** @description NICs with a dedicated receive queue, by queue. */
             nics?: components["schemas"]["SteeredNic"][];
         };
         /**
-         * @description How a guest is asked to turn itself off.
+         * @description Method of requesting a guest to shut down.
          * @enum {string}
          */
         StopBy: "auto" | "power-button" | "agent";
         /**
-         * @description `POST /1.0/vms/{name}/stop`: the VM's guest is asked to turn itself off. The body may be
+         * @description Body of `POST /1.0/vms/{name}/stop`: requests the VM's guest to shut down. The body may be
          *     absent.
          */
         StopVmRequest: {
             /**
              * Format: int64
-             * @description Seconds that it is given, 1 to 3600.
+             * @description Time for the guest to shut down in seconds, 1 to 3600.
              * @default 60
              */
             seconds?: number;
             /**
-             * @description Whether it is ended then, as if its plug was pulled.
+             * @description True to end the VM after that time, like a power loss.
              * @default false
              */
             force?: boolean;
@@ -4594,229 +4617,228 @@ export interface components {
             by?: components["schemas"]["StopBy"];
         };
         /**
-         * @description Whether a store or a disk is as desired.
+         * @description State of a store or disk.
          * @enum {string}
          */
         StorageState: "ready" | "working" | "failed" | "stalled" | "full" | "away";
-        /** @description `capability_iops` of a store: a number, or the word `measure`. */
+        /** @description Value of `capability_iops` of a store: a number, or the word `measure`. */
         StoreCapability: number | components["schemas"]["MeasureWord"];
-        /** @description `[[store]]`: where disks are, with one queue for all of them. */
+        /** @description `[[store]]`: a backing store of disks, with one request queue for all of them. */
         StoreConfig: {
-            /** @description Unique among stores. It cannot be changed. */
+            /** @description Name, unique among stores. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Absolute path of a directory, in which disks are files, or of a block device, which one disk has all of. A change replaces the resource. */
+            /** @description Absolute path of a directory that contains disks as files, or of a block device that one disk uses as a whole. A change replaces the resource. */
             path: string;
-            /** @description Normalised operations per second that it can do, 1 to 1 000 000 000, or `measure`: what `suimon store measure` found out last. If absent, and before it was measured, that is not known, and minimums are promised only with force. */
+            /** @description Capacity in normalised operations per second, 1 to 1 000 000 000, or `measure` for the result of the last `suimon store measure`. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with force. */
             capability_iops?: null | number | "measure";
             /**
-             * @description Bytes that count as one operation, a power of two from 512 B to 1 MiB. A change replaces the resource.
+             * @description Bytes counted as one operation, a power of two from 512 B to 1 MiB. A change replaces the resource.
              * @default 8192
              */
             normalization_bytes?: number | string;
             /**
              * Format: int32
-             * @description Requests that the device gets at a time at most, 1 to 1024. A change replaces the resource.
+             * @description Largest number of requests in flight at the device, 1 to 1024. A change replaces the resource.
              * @default 256
              */
             depth_max?: number;
             /**
-             * @description Whether other nodes have the same directory as a store of this name, by a file system that all of them see. Disks in it are handed over with their VM and not copied; that it is the same is proved before. It takes locks on files that hold between nodes.
+             * @description True if other nodes use the same directory as a store of this name, through a shared file system. Disks in it move with their VM without being copied, after a check that both nodes see the same directory. The file system must support locks between nodes.
              * @default false
              */
             shared?: boolean;
             /**
              * Format: int32
-             * @description Normalised operations per second that this host's disks in it may do together when the cluster was not heard of for half a minute, 1 to 1 000 000 000; what is reserved for the host if absent or less. It counts as a promise, and where it does not fit it is not in force.
+             * @description Limit of this host's disks in the store, in normalised operations per second, after 30 s without contact with the cluster, 1 to 1 000 000 000; the host's reservation if absent or lower. Counts as a reservation, and has no effect if the capacity does not cover it.
              */
             fallback_iops?: number | null;
             /**
              * Format: int32
-             * @description Used part of the store, in percent, from which on a warning says that it is nearly full (event 6152), 1 to 100.
+             * @description Used space of the store in percent above which the store is reported as nearly full (event 6152), 1 to 100.
              */
             full_warning_percent?: number;
         };
         /** @description Merge patch (RFC 7386) of `store`: keys that are absent stay as they are, null removes a key. */
         StoreConfigPatch: {
-            /** @description Unique among stores. It cannot be changed. */
+            /** @description Name, unique among stores. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Absolute path of a directory, in which disks are files, or of a block device, which one disk has all of. A change replaces the resource. */
+            /** @description Absolute path of a directory that contains disks as files, or of a block device that one disk uses as a whole. A change replaces the resource. */
             path?: string;
-            /** @description Normalised operations per second that it can do, 1 to 1 000 000 000, or `measure`: what `suimon store measure` found out last. If absent, and before it was measured, that is not known, and minimums are promised only with force. */
+            /** @description Capacity in normalised operations per second, 1 to 1 000 000 000, or `measure` for the result of the last `suimon store measure`. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with force. */
             capability_iops?: null | number | "measure";
-            /** @description Bytes that count as one operation, a power of two from 512 B to 1 MiB. A change replaces the resource. */
+            /** @description Bytes counted as one operation, a power of two from 512 B to 1 MiB. A change replaces the resource. */
             normalization_bytes?: null | number | string;
             /**
              * Format: int32
-             * @description Requests that the device gets at a time at most, 1 to 1024. A change replaces the resource.
+             * @description Largest number of requests in flight at the device, 1 to 1024. A change replaces the resource.
              */
             depth_max?: number | null;
-            /** @description Whether other nodes have the same directory as a store of this name, by a file system that all of them see. Disks in it are handed over with their VM and not copied; that it is the same is proved before. It takes locks on files that hold between nodes. */
+            /** @description True if other nodes use the same directory as a store of this name, through a shared file system. Disks in it move with their VM without being copied, after a check that both nodes see the same directory. The file system must support locks between nodes. */
             shared?: boolean | null;
             /**
              * Format: int32
-             * @description Normalised operations per second that this host's disks in it may do together when the cluster was not heard of for half a minute, 1 to 1 000 000 000; what is reserved for the host if absent or less. It counts as a promise, and where it does not fit it is not in force.
+             * @description Limit of this host's disks in the store, in normalised operations per second, after 30 s without contact with the cluster, 1 to 1 000 000 000; the host's reservation if absent or lower. Counts as a reservation, and has no effect if the capacity does not cover it.
              */
             fallback_iops?: number | null;
             /**
              * Format: int32
-             * @description Used part of the store, in percent, from which on a warning says that it is nearly full (event 6152), 1 to 100.
+             * @description Used space of the store in percent above which the store is reported as nearly full (event 6152), 1 to 100.
              */
             full_warning_percent?: number | null;
         };
-        /** @description What a store did when requests last waited for it. */
+        /** @description Estimate of a store's capacity from a time with queued requests. */
         StoreEstimate: {
             /**
              * Format: int64
-             * @description Normalised operations per second, of the load that there was.
+             * @description Rate delivered under the load of that time, in normalised operations per second.
              */
             iops: number;
             /**
              * Format: int64
-             * @description How long ago that was, in ms.
+             * @description Age of the estimate in ms.
              */
             age_ms: number;
         };
         /** @description A file by its path below its store's. */
         StoreFile: string;
-        /** @description What a measurement of a store found out. */
+        /** @description Result of a measurement of a store. */
         StoreMeasurement: {
             /**
              * Format: int64
-             * @description Normalised operations per second that it can do: the least of all patterns.
+             * @description Capacity in normalised operations per second: the lowest of all patterns.
              */
             iops: number;
             /**
              * Format: int64
-             * @description When it ended, in milliseconds since 1970-01-01 UTC.
+             * @description End of the measurement in milliseconds since 1970-01-01 UTC.
              */
             measured_unix_ms: number;
             /**
              * Format: int64
-             * @description For how many seconds each pattern was measured.
+             * @description Measuring time of each pattern in seconds.
              */
             seconds: number;
-            /** @description What it did under each pattern. A block device is only read. */
+            /** @description Results by pattern. A block device is measured with reads only. */
             patterns: components["schemas"]["StorePatternFigure"][];
             /**
              * Format: int64
-             * @description Bytes that requests went to.
+             * @description Size of the range accessed, in bytes.
              */
             file_bytes: number;
-            /** @description Whether they went past the host's page cache. */
+            /** @description True if requests bypassed the host's page cache. */
             direct: boolean;
             /**
              * Format: int64
-             * @description Normalised operations per second that its own disks did beside, in the last 5 s.
+             * @description Rate delivered to the store's disks in the last 5 s of the measurement, in normalised
+             *     operations per second.
              */
             others_iops: number;
         };
         /**
-         * @description What a store was measured with.
+         * @description Access pattern of a measurement.
          * @enum {string}
          */
         StorePattern: "random-read" | "random-write" | "random-mixed";
-        /** @description What a store did under one pattern. */
+        /** @description Result of a measurement with one pattern. */
         StorePatternFigure: {
-            /** @description The pattern. */
+            /** @description Access pattern of the measurement. */
             pattern: components["schemas"]["StorePattern"];
             /**
              * Format: int64
-             * @description Operations per second of the size that counts as one.
+             * @description Operations per second, each of the store's `normalization_bytes`.
              */
             iops: number;
             /**
              * Format: int32
-             * @description Requests that the device had at a time, as Storage QoS found best.
+             * @description Queue depth at the device, as selected by Storage QoS.
              */
             depth: number;
             /**
              * Format: int64
-             * @description Half of the requests took this long at most, in ns.
+             * @description Median (50th percentile) of the latency in ns.
              */
             latency_ns_p50: number;
             /**
              * Format: int64
-             * @description All but one of a hundred took this long at most, in ns.
+             * @description 99th percentile of the latency in ns.
              */
             latency_ns_p99: number;
         };
-        /** @description What a store would promise, or promises: the arithmetic. */
+        /** @description Reservations of a store, actual or proposed, with the calculation. */
         StorePromises: {
-            /** @description The store. */
+            /** @description Name of the store. */
             store: components["schemas"]["Name"];
-            /** @description Minimums on it; one of an aggregated policy counts once. */
+            /** @description Number of minimums; one of an aggregated policy counts once. */
             minimums: number;
             /**
              * Format: int64
-             * @description What they come to, in normalised operations per second.
+             * @description Sum of the minimums in normalised operations per second.
              */
             minimums_iops: number;
             /**
              * Format: int64
-             * @description What the store can do, in normalised operations per second; absent if that is not
-             *     known.
+             * @description Capacity of the store in normalised operations per second; absent if unknown.
              */
             capability_iops?: number | null;
             /**
              * Format: int64
-             * @description What of that may be promised.
+             * @description Part of the capacity available for reservations, in normalised operations per second.
              */
             promisable_iops: number;
-            /** @description Whether the minimums fit that. */
+            /** @description True if the sum does not exceed `promisable_iops`. */
             fits: boolean;
-            /** @description The arithmetic in words, and what to do where they do not fit. */
+            /** @description The calculation as text, with the action to take if the minimums do not fit. */
             text: string;
         };
-        /** @description A store as it would be. */
+        /** @description Proposed settings of a store. */
         StoreProposal: {
-            /** @description Its name; it exists. */
+            /** @description Name of an existing store. */
             name: components["schemas"]["Name"];
             /**
              * Format: int64
-             * @description Normalised operations per second that it could do, 1 to 1 000 000 000.
+             * @description Capacity in normalised operations per second, 1 to 1 000 000 000.
              */
             capability_iops: number;
         };
-        /** @description A store. */
+        /** @description Observed state of a store. */
         StoreStatus: {
-            /** @description As desired. */
+            /** @description Desired state of the store. */
             config: components["schemas"]["StoreConfig"];
-            /** @description Whether it is as desired. */
+            /** @description Current state of the store. */
             state: components["schemas"]["StorageState"];
-            /** @description Why it is not. */
+            /** @description Cause of a state other than `ready`. */
             reason?: string | null;
             /**
              * Format: int64
-             * @description Bytes of the file system or device; absent while that is not known.
+             * @description Size of the file system or device in bytes; absent while unknown.
              */
             total_bytes?: number | null;
             /**
              * Format: int64
-             * @description Bytes of these that nothing is in; absent for a block device.
+             * @description Free bytes of the file system; absent for a block device.
              */
             free_bytes?: number | null;
-            /** @description Whether more of it is used than its `full_warning_percent`. */
+            /** @description True if the used space exceeds `full_warning_percent`. */
             nearly_full?: boolean;
             /**
              * Format: int64
-             * @description Bytes of its disks as their guests see them, in sum.
+             * @description Sum of the sizes of the store's disks as seen by guests, in bytes.
              */
             virtual_bytes?: number;
             /**
              * Format: int64
-             * @description Bytes that the files of its disks take, in sum. Parents are not counted.
+             * @description Sum of the bytes allocated by the files of the store's disks, without parents.
              */
             allocated_bytes?: number;
             /**
              * Format: int64
-             * @description `virtual_bytes` in percent of `total_bytes`, rounded up; absent while that is not known. Above 100
-             *     the disks can find the store full.
+             * @description `virtual_bytes` in percent of `total_bytes`, rounded up; absent while unknown. Above 100,
+             *     writes to the disks can exhaust the store.
              */
             overcommit_percent?: number | null;
             /**
              * Format: int64
-             * @description Normalised operations per second that it is taken to be able to do; absent while
-             *     that is not known.
+             * @description Capacity in normalised operations per second that the daemon assumes; absent while unknown.
              */
             capability_iops?: number | null;
             capability_source?: null | components["schemas"]["CapabilitySource"];
@@ -4824,743 +4846,741 @@ export interface components {
             estimate?: null | components["schemas"]["StoreEstimate"];
             /**
              * Format: int64
-             * @description What all minimums on it come to, in normalised operations per second.
+             * @description Sum of all minimums on the store, in normalised operations per second.
              */
             promised_iops: number;
             /**
              * Format: int64
-             * @description How much of its capability that is, in percent, rounded up; absent while its
-             *     capability is not known.
+             * @description `promised_iops` in percent of the capacity, rounded up; absent while the capacity is
+             *     unknown.
              */
             promised_percent?: number | null;
-            /** @description Disks in it. */
+            /** @description Number of disks in the store. */
             disks: number;
             /**
              * Format: int64
-             * @description Normalised operations per second that it did in the last 5 s.
+             * @description Delivered rate during the last 5 s, in normalised operations per second.
              */
             delivered_iops: number;
             /**
              * Format: int64
-             * @description What the device takes for a request now, in ns; absent if it had none lately.
+             * @description Current service time of a request at the device in ns; absent without recent requests.
              */
             latency_ns?: number | null;
             /**
              * Format: int32
-             * @description Requests that the device has.
+             * @description Requests in flight at the device.
              */
             depth: number;
             /**
              * Format: int32
-             * @description Requests that it gets at a time at most now, `depth_max` or fewer.
+             * @description Current limit of requests in flight at the device, at most `depth_max`.
              */
             depth_allowed: number;
         };
         /**
-         * @description A file that the node which a VM leaves has made in a store, and has open: the node that finds
-         *     it in its own store of that name sees the same one.
+         * @description File that the source node created in a shared store and keeps open. A destination that finds the
+         *     file in its store of the same name accesses the same directory.
          */
         StoreToken: {
-            /** @description The store. */
+            /** @description Name of the store. */
             store: components["schemas"]["Name"];
-            /** @description What the file's name is made of, 32 hexadecimal digits; drawn at random. */
+            /** @description Random part of the file's name, 32 hexadecimal digits. */
             token: string;
         };
-        /** @description `[[switch]]`. */
+        /** @description `[[switch]]`: a virtual switch. */
         SwitchConfig: {
-            /** @description Unique among switches. It cannot be changed. */
+            /** @description Name, unique among switches. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Who can reach whom. */
+            /** @description Connectivity: `private`, `internal` (with the host) or `external` (through an uplink). */
             kind: components["schemas"]["SwitchKind"];
-            /** @description The uplink of an external switch, or the team; only there, and always there. */
+            /** @description Uplink or team. Required for external switches, not permitted for others. */
             uplink?: null | components["schemas"]["Name"];
-            /** @description Device name of the host NIC of an internal switch; the switch's name if absent. */
+            /** @description Device name of an internal switch's host NIC; the switch's name if absent. */
             host_device?: string | null;
-            /** @description What the host and we may leave to each other at the host NIC of an internal switch. */
+            /** @description Offloads of an internal switch's host NIC. */
             host_offload?: components["schemas"]["OffloadConfig"];
             /**
              * Format: int32
-             * @description Seconds after which a learned address that was not seen again is forgotten, 10 to 1 000 000.
+             * @description Ageing time of learned MAC addresses in seconds, 10 to 1 000 000.
              * @default 300
              */
             ageing_s?: number;
             /**
-             * @description Whether NICs on it may have virtual functions of the adapter that its uplink is, beside their path through the switch. Needs a `[[pf]]` that describes the uplink's device.
+             * @description True if NICs of the switch may be assigned virtual functions of the uplink's adapter, in addition to their path through the switch. Requires a `[[pf]]` for the uplink's device.
              * @default false
              */
             iov?: boolean;
         };
         /** @description Merge patch (RFC 7386) of `switch`: keys that are absent stay as they are, null removes a key. */
         SwitchConfigPatch: {
-            /** @description Unique among switches. It cannot be changed. */
+            /** @description Name, unique among switches. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Who can reach whom. */
+            /** @description Connectivity: `private`, `internal` (with the host) or `external` (through an uplink). */
             kind?: components["schemas"]["SwitchKind"];
-            /** @description The uplink of an external switch, or the team; only there, and always there. */
+            /** @description Uplink or team. Required for external switches, not permitted for others. */
             uplink?: null | components["schemas"]["Name"];
-            /** @description Device name of the host NIC of an internal switch; the switch's name if absent. */
+            /** @description Device name of an internal switch's host NIC; the switch's name if absent. */
             host_device?: string | null;
-            /** @description What the host and we may leave to each other at the host NIC of an internal switch. */
+            /** @description Offloads of an internal switch's host NIC. */
             host_offload?: null | components["schemas"]["OffloadConfigPatch"];
             /**
              * Format: int32
-             * @description Seconds after which a learned address that was not seen again is forgotten, 10 to 1 000 000.
+             * @description Ageing time of learned MAC addresses in seconds, 10 to 1 000 000.
              */
             ageing_s?: number | null;
-            /** @description Whether NICs on it may have virtual functions of the adapter that its uplink is, beside their path through the switch. Needs a `[[pf]]` that describes the uplink's device. */
+            /** @description True if NICs of the switch may be assigned virtual functions of the uplink's adapter, in addition to their path through the switch. Requires a `[[pf]]` for the uplink's device. */
             iov?: boolean | null;
         };
         /**
-         * @description Who can reach whom.
+         * @description Connectivity of a switch.
          * @enum {string}
          */
         SwitchKind: "private" | "internal" | "external";
-        /** @description A switch. */
+        /** @description Observed state of a switch. */
         SwitchStatus: {
-            /** @description As desired. */
+            /** @description Desired state of the switch. */
             config: components["schemas"]["SwitchConfig"];
-            /** @description Whether it is as desired. */
+            /** @description Agreement with the desired state. */
             condition: components["schemas"]["Condition"];
-            /** @description Names of the NICs on it. */
+            /** @description Names of the connected NICs. */
             nics: components["schemas"]["Name"][];
             host_nic?: null | components["schemas"]["PortCounters"];
             /** @description Offloads of the host NIC of an internal switch; empty for other switches. */
             host_nic_offloads?: components["schemas"]["OffloadStatus"][];
-            /** @description Addresses known on it. */
+            /** @description Number of MAC addresses in the forwarding table. */
             addresses: number;
         };
         /**
-         * @description By what a team chooses the member that a frame leaves by.
+         * @description Selection of the member that transmits a frame.
          * @enum {string}
          */
         TeamAlgorithm: "hyper-v-port" | "transport-ports" | "ip-addresses" | "mac-addresses" | "dynamic";
-        /** @description `[[team]]`. */
+        /** @description `[[team]]`: a group of uplinks used as one. */
         TeamConfig: {
-            /** @description Unique among teams and uplinks; a switch names either as its `uplink`. It cannot be changed. */
+            /** @description Name, unique among teams and uplinks. A switch may name either as its `uplink`. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Names of uplinks, 1 to 32, each once and in no other team. Where nothing else decides, the earlier is preferred. */
+            /** @description Member uplinks, 1 to 32, each in one team only. Earlier members are preferred where no other rule decides. */
             members: components["schemas"]["Name"][];
-            /** @description What the switch on the other side knows of the team. */
+            /** @description Configuration of the physical switch: `static` or `lacp` (link aggregation group), or `switch-independent` (none). */
             mode: components["schemas"]["TeamMode"];
             /**
-             * @description By what the team chooses the member that a frame leaves by.
+             * @description Selection of the member that transmits a frame.
              * @default dynamic
              */
             algorithm?: components["schemas"]["TeamAlgorithm"];
-            /** @description lacp: how often the switch on the other side is to send LACPDUs, every 30 s (`slow`) or every second (`fast`); it is given up after three that did not come. `slow` if absent. */
+            /** @description lacp: interval of the LACPDUs requested from the partner, 30 s (`slow`) or 1 s (`fast`). Its information expires after three intervals. `slow` if absent. */
             lacp_timer?: null | components["schemas"]["LacpTimer"];
-            /** @description lacp: whether we send LACPDUs to a switch that does not; true if absent. Of two ends one must. */
+            /** @description lacp: true if LACPDUs are sent even to a passive partner; true if absent. At least one end must be active. */
             lacp_active?: boolean | null;
             /**
              * Format: int32
-             * @description lacp: our priority, 0 to 65 535; 32 768 if absent. The end with the lower number decides which links are used.
+             * @description lacp: priority of this System, 0 to 65 535; 32 768 if absent. The end with the lower value selects the links in use.
              */
             lacp_system_priority?: number | null;
             /**
              * Format: int32
-             * @description With fewer usable members the team is down; 1 to the number of members, without the standby.
+             * @description Smallest number of usable members for the team to be up, from 1 to the number of members without the standby.
              * @default 1
              */
             min_links?: number;
-            /** @description switch-independent: the member that is used only while another cannot be; none if absent. */
+            /** @description switch-independent: member used only while another one is unusable; none if absent. */
             standby?: null | components["schemas"]["Name"];
-            /** @description switch-independent: the member that receives, if it can be used; the team chooses one if absent. */
+            /** @description switch-independent: preferred receiving (primary) member; selected by the team if absent. */
             primary?: null | components["schemas"]["Name"];
-            /** @description Which processors work off its queues. */
+            /** @description Assignment of the members' queues to workers. */
             vmq?: components["schemas"]["VmqConfig"];
         };
         /** @description Merge patch (RFC 7386) of `team`: keys that are absent stay as they are, null removes a key. */
         TeamConfigPatch: {
-            /** @description Unique among teams and uplinks; a switch names either as its `uplink`. It cannot be changed. */
+            /** @description Name, unique among teams and uplinks. A switch may name either as its `uplink`. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Names of uplinks, 1 to 32, each once and in no other team. Where nothing else decides, the earlier is preferred. */
+            /** @description Member uplinks, 1 to 32, each in one team only. Earlier members are preferred where no other rule decides. */
             members?: components["schemas"]["Name"][];
-            /** @description What the switch on the other side knows of the team. */
+            /** @description Configuration of the physical switch: `static` or `lacp` (link aggregation group), or `switch-independent` (none). */
             mode?: components["schemas"]["TeamMode"];
-            /** @description By what the team chooses the member that a frame leaves by. */
+            /** @description Selection of the member that transmits a frame. */
             algorithm?: null | components["schemas"]["TeamAlgorithm"];
-            /** @description lacp: how often the switch on the other side is to send LACPDUs, every 30 s (`slow`) or every second (`fast`); it is given up after three that did not come. `slow` if absent. */
+            /** @description lacp: interval of the LACPDUs requested from the partner, 30 s (`slow`) or 1 s (`fast`). Its information expires after three intervals. `slow` if absent. */
             lacp_timer?: null | components["schemas"]["LacpTimer"];
-            /** @description lacp: whether we send LACPDUs to a switch that does not; true if absent. Of two ends one must. */
+            /** @description lacp: true if LACPDUs are sent even to a passive partner; true if absent. At least one end must be active. */
             lacp_active?: boolean | null;
             /**
              * Format: int32
-             * @description lacp: our priority, 0 to 65 535; 32 768 if absent. The end with the lower number decides which links are used.
+             * @description lacp: priority of this System, 0 to 65 535; 32 768 if absent. The end with the lower value selects the links in use.
              */
             lacp_system_priority?: number | null;
             /**
              * Format: int32
-             * @description With fewer usable members the team is down; 1 to the number of members, without the standby.
+             * @description Smallest number of usable members for the team to be up, from 1 to the number of members without the standby.
              */
             min_links?: number | null;
-            /** @description switch-independent: the member that is used only while another cannot be; none if absent. */
+            /** @description switch-independent: member used only while another one is unusable; none if absent. */
             standby?: null | components["schemas"]["Name"];
-            /** @description switch-independent: the member that receives, if it can be used; the team chooses one if absent. */
+            /** @description switch-independent: preferred receiving (primary) member; selected by the team if absent. */
             primary?: null | components["schemas"]["Name"];
-            /** @description Which processors work off its queues. */
+            /** @description Assignment of the members' queues to workers. */
             vmq?: null | components["schemas"]["VmqConfigPatch"];
         };
         /**
-         * @description What a member does in its team.
+         * @description State of a member of a team.
          * @enum {string}
          */
         TeamMemberState: "active" | "waiting" | "failed";
-        /** @description A member of a team. */
+        /** @description Observed state of a team's member. */
         TeamMemberStatus: {
-            /** @description The uplink. */
+            /** @description Name of the member uplink. */
             uplink: components["schemas"]["Name"];
-            /** @description What it does. */
+            /** @description Current state of the member. */
             state: components["schemas"]["TeamMemberState"];
-            /** @description Why. */
+            /** @description Reason for the member's state. */
             reason: string;
-            /** @description Whether its link carries frames. */
+            /** @description True if the link is up. */
             link_up: boolean;
             /**
              * Format: int32
-             * @description Megabits per second; absent if the device does not say, then it counts as the
-             *     slowest of the team that does.
+             * @description Speed in Mbit/s; absent if the device does not report it. The slowest known speed of the
+             *     team is then assumed.
              */
             speed_mbps?: number | null;
-            /** @description Whether it receives where one member does. */
+            /** @description True if the member is the receiving (primary) one, in modes with one receiving member. */
             primary: boolean;
-            /** @description Whether it is the standby. */
+            /** @description True if the member is the standby. */
             standby: boolean;
             /**
              * Format: int64
-             * @description Bits per second that came in by it in the last second.
+             * @description Received bits in the last second.
              */
             rx_bps: number;
             /**
              * Format: int64
-             * @description Bits per second that went out by it in the last second.
+             * @description Transmitted bits in the last second.
              */
             tx_bps: number;
             /**
              * Format: int32
-             * @description Its share of what came in by the team in the last second, in parts per million.
+             * @description Share of the team's received bytes in the last second, in parts per million.
              */
             rx_share_ppm: number;
             /**
              * Format: int32
-             * @description Its share of what went out by the team in the last second, in parts per million.
+             * @description Share of the team's transmitted bytes in the last second, in parts per million.
              */
             tx_share_ppm: number;
             /**
              * Format: int32
-             * @description Its share of the flows that are chosen for by hash or load, in parts per million.
+             * @description Share of the flows distributed by hash or load, in parts per million.
              */
             flows_share_ppm: number;
             /**
              * Format: int32
-             * @description NICs that live on it; 0 where they do not live on one member.
+             * @description Number of NICs assigned to the member; 0 for algorithms that do not assign NICs.
              */
             nics: number;
-            /** @description Counters since its device was opened. */
+            /** @description Counters since the device was opened. */
             counters: components["schemas"]["PortCounters"];
             lacp?: null | components["schemas"]["LacpMemberStatus"];
         };
         /**
-         * @description What the switch on the other side of a team knows of it.
+         * @description Configuration of the physical switch at the other end of a team.
          * @enum {string}
          */
         TeamMode: "static" | "lacp" | "switch-independent";
-        /** @description A team. */
+        /** @description Observed state of a team. */
         TeamStatus: {
-            /** @description As desired. */
+            /** @description Desired state of the team. */
             config: components["schemas"]["TeamConfig"];
             switch?: null | components["schemas"]["Name"];
-            /** @description Whether it is as desired, and has as many usable members as it needs. */
+            /** @description Agreement with the desired state. Down with fewer usable members than `min_links`. */
             condition: components["schemas"]["Condition"];
             /** @description Counters of the team as one port of the switch. */
             counters: components["schemas"]["PortCounters"];
             /**
              * Format: int32
-             * @description Largest IP packet now: the smallest of its members'.
+             * @description Largest IP packet in bytes currently in effect: the smallest MTU of the members.
              */
             mtu: number;
             /**
              * Format: int64
-             * @description Megabits per second of the members that are active; those of unknown speed count
-             *     nothing.
+             * @description Sum of the active members' speeds in Mbit/s, without those of unknown speed.
              */
             speed_mbps: number;
             lacp_partner?: null | components["schemas"]["LacpPartnerStatus"];
-            /** @description Members, in the order in which they are configured. */
+            /** @description Members in the order of the configuration. */
             members: components["schemas"]["TeamMemberStatus"][];
         };
-        /**
-         * @description What `suimon top` shows of a disk: counters since it was opened, and what it got in the
-         *     last 5 s.
-         */
+        /** @description Values of `suimon top` for a disk: counters since it was opened, and rates of the last 5 s. */
         TopDisk: {
-            /** @description Its name. */
+            /** @description Name of the disk. */
             name: components["schemas"]["Name"];
-            /** @description The store it is in. */
+            /** @description Store that contains the disk. */
             store: components["schemas"]["Name"];
-            /** @description Whether it is as desired. */
+            /** @description Current state of the disk. */
             state: components["schemas"]["StorageState"];
             /**
              * Format: int64
-             * @description Reads that were answered.
+             * @description Number of completed reads.
              */
             reads: number;
             /**
              * Format: int64
-             * @description Their bytes.
+             * @description Number of bytes of completed reads.
              */
             read_bytes: number;
             /**
              * Format: int64
-             * @description Writes that were answered.
+             * @description Number of completed writes.
              */
             writes: number;
             /**
              * Format: int64
-             * @description Their bytes.
+             * @description Number of bytes of completed writes.
              */
             written_bytes: number;
             /**
              * Format: int64
-             * @description Flushes, discards and writes of zeros that were answered.
+             * @description Completed flushes, discards and write-zeroes requests.
              */
             others: number;
             /**
              * Format: int64
-             * @description Time from when each of all these was seen to when it was answered, in ns, in sum;
-             *     waits for limits included.
+             * @description Sum of the latencies of these requests in ns, from their detection to completion, including
+             *     time queued for limits.
              */
             latency_ns: number;
             last_5_s?: null | components["schemas"]["QosDelivery"];
         };
-        /** @description What `suimon top` shows of a NIC or uplink. */
+        /** @description Values of `suimon top` for a NIC or uplink. */
         TopPort: {
             /** @description Name of the NIC or uplink. */
             name: components["schemas"]["Name"];
             switch?: null | components["schemas"]["Name"];
-            /** @description Whether it is as desired. */
+            /** @description Agreement with the desired state. */
             health: components["schemas"]["Health"];
             /**
              * Format: int64
-             * @description Frames that came in from it.
+             * @description Frames received from the port.
              */
             rx_frames: number;
             /**
              * Format: int64
-             * @description Bytes that came in from it.
+             * @description Bytes received from the port.
              */
             rx_bytes: number;
             /**
              * Format: int64
-             * @description Frames that went out to it.
+             * @description Frames sent to the port.
              */
             tx_frames: number;
             /**
              * Format: int64
-             * @description Bytes that went out to it.
+             * @description Bytes sent to the port.
              */
             tx_bytes: number;
             /**
              * Format: int64
-             * @description Frames from it that went nowhere.
+             * @description Frames received from the port and dropped.
              */
             rx_dropped: number;
             /**
              * Format: int64
-             * @description Frames meant for it that did not go out.
+             * @description Frames for the port that were dropped.
              */
             tx_dropped: number;
         };
-        /** @description What `suimon top` shows of power. */
+        /** @description Power values of `suimon top`. */
         TopPower: {
-            /** @description The plan, if one is desired. */
+            /** @description Power plan; absent if none is configured. */
             plan?: string | null;
-            /** @description How much of it was so when it was last applied. */
+            /** @description Extent to which the CPU settings were in effect when last applied. */
             effect: components["schemas"]["PowerEffect"];
             /**
              * Format: int64
-             * @description Microjoules that packages and memory took since the daemon first read their counters;
-             *     absent where they are not known.
+             * @description Energy of packages and memory in microjoules since the daemon first read their counters;
+             *     absent if unknown.
              */
             energy_uj?: number | null;
             /**
              * Format: int64
-             * @description When they were read, on the clock of `time_monotonic_ns`.
+             * @description Time of the reading, on the clock of `time_monotonic_ns`.
              */
             read_monotonic_ns?: number;
-            /** @description Why energy is not known. */
+            /** @description Reason why energy is unknown. */
             lacking?: string | null;
         };
-        /** @description `GET /1.0/top`: all counters at one moment. Rates are the differences of two. */
+        /** @description Response of `GET /1.0/top`: a snapshot of all counters. Rates are differences of two snapshots. */
         TopSnapshot: {
             /**
              * Format: int64
-             * @description When they were read, in milliseconds since 1970-01-01 UTC.
+             * @description Time of the snapshot in milliseconds since 1970-01-01 UTC.
              */
             time_unix_ms: number;
             /**
              * Format: int64
-             * @description When they were read, in ns on a clock that only goes forward, which is the
-             *     one to divide by.
+             * @description Time of the snapshot in ns on a monotonic clock, for the calculation of rates.
              */
             time_monotonic_ns: number;
-            /** @description NICs, by name. */
+            /** @description Counters of NICs, by name. */
             nics: components["schemas"]["TopPort"][];
-            /** @description Uplinks, by name. */
+            /** @description Counters of uplinks, by name. */
             uplinks: components["schemas"]["TopPort"][];
-            /** @description Teams, by name. */
+            /** @description State of teams, by name. */
             teams?: components["schemas"]["TopTeam"][];
-            /** @description Disks, by name. */
+            /** @description Counters of disks, by name. */
             disks?: components["schemas"]["TopDisk"][];
-            /** @description Processors, by number. */
+            /** @description State of workers, by number. */
             processors: components["schemas"]["ProcessorStatus"][];
-            /** @description Power and energy. */
+            /** @description Power plan and energy of the host. */
             power?: components["schemas"]["TopPower"];
         };
-        /** @description What `suimon top` shows of a team. What it carries is what its members carry. */
+        /** @description Values of `suimon top` for a team. Its traffic is the sum of its members' traffic. */
         TopTeam: {
-            /** @description Its name. */
+            /** @description Name of the team. */
             name: components["schemas"]["Name"];
             switch?: null | components["schemas"]["Name"];
-            /** @description Whether it is as desired. */
+            /** @description Agreement with the desired state. */
             health: components["schemas"]["Health"];
-            /** @description The uplinks it is made of, as they are configured. */
+            /** @description Member uplinks in the order of the configuration. */
             members: components["schemas"]["Name"][];
         };
         /**
-         * @description The VLANs a trunk port carries, in writing order: numbers and ranges, such as
-         *     `[10, "20-29"]`. Overlaps are refused when the host file is validated.
+         * @description VLANs of a trunk port, as numbers and ranges in the order of the configuration, such as `[10,
+         *     "20-29"]`. Validation rejects overlaps.
          */
         TrunkVlans: components["schemas"]["VlanRangeText"][];
-        /** @description `[[uplink]]`. */
+        /** @description `[[uplink]]`: a network device as uplink of a switch or member of a team. */
         UplinkConfig: {
-            /** @description Unique among uplinks and teams. It cannot be changed. */
+            /** @description Name, unique among uplinks and teams. It cannot be changed. */
             name: components["schemas"]["Name"];
             /** @description Device name, 1 to 15 bytes. A change replaces the resource. */
             device: string;
             /**
-             * @description How frames reach it. A change replaces the resource.
+             * @description Method of frame I/O: `af_packet`, `af_xdp` or `tap`. A change replaces the resource.
              * @default af_packet
              */
             driver?: components["schemas"]["UplinkDriver"];
             /**
              * Format: int32
-             * @description Queue pairs, 1 to 64. With `af_xdp` as many as the device receives with (`ethtool -l`). A change replaces the resource.
+             * @description Queue pairs, 1 to 64. With `af_xdp`, must equal the device's number of receive queues (`ethtool -l`). A change replaces the resource.
              * @default 1
              */
             queues?: number;
             /**
              * Format: int32
-             * @description Largest IP packet, 68 to 9216 bytes; the device's own if absent.
+             * @description Largest IP packet in bytes, 68 to 9216; the device's MTU if absent.
              */
             mtu?: number | null;
-            /** @description With `af_xdp`: the addresses that the host has on the device. ARP and neighbour discovery that ask for them, and frames to the device's own MAC address, stay with the host. If absent, all but what concerns the link goes to the switch. */
+            /** @description af_xdp: IP addresses of the host on the device. ARP and neighbour discovery for these addresses, and frames to the device's own MAC address, are passed to the host. If absent, all frames except link-local control protocols go to the switch. */
             host_addresses?: string[];
-            /** @description What we and the device may leave to each other. */
+            /** @description Offloads used between the switch and the device. */
             offload?: components["schemas"]["OffloadConfig"];
-            /** @description Which processors work off its queues. A team's holds for its members. */
+            /** @description Assignment of the uplink's queues to workers. A team's setting applies to its members. */
             vmq?: components["schemas"]["VmqConfig"];
         };
         /** @description Merge patch (RFC 7386) of `uplink`: keys that are absent stay as they are, null removes a key. */
         UplinkConfigPatch: {
-            /** @description Unique among uplinks and teams. It cannot be changed. */
+            /** @description Name, unique among uplinks and teams. It cannot be changed. */
             name?: components["schemas"]["Name"];
             /** @description Device name, 1 to 15 bytes. A change replaces the resource. */
             device?: string;
-            /** @description How frames reach it. A change replaces the resource. */
+            /** @description Method of frame I/O: `af_packet`, `af_xdp` or `tap`. A change replaces the resource. */
             driver?: null | components["schemas"]["UplinkDriver"];
             /**
              * Format: int32
-             * @description Queue pairs, 1 to 64. With `af_xdp` as many as the device receives with (`ethtool -l`). A change replaces the resource.
+             * @description Queue pairs, 1 to 64. With `af_xdp`, must equal the device's number of receive queues (`ethtool -l`). A change replaces the resource.
              */
             queues?: number | null;
             /**
              * Format: int32
-             * @description Largest IP packet, 68 to 9216 bytes; the device's own if absent.
+             * @description Largest IP packet in bytes, 68 to 9216; the device's MTU if absent.
              */
             mtu?: number | null;
-            /** @description With `af_xdp`: the addresses that the host has on the device. ARP and neighbour discovery that ask for them, and frames to the device's own MAC address, stay with the host. If absent, all but what concerns the link goes to the switch. */
+            /** @description af_xdp: IP addresses of the host on the device. ARP and neighbour discovery for these addresses, and frames to the device's own MAC address, are passed to the host. If absent, all frames except link-local control protocols go to the switch. */
             host_addresses?: string[] | null;
-            /** @description What we and the device may leave to each other. */
+            /** @description Offloads used between the switch and the device. */
             offload?: null | components["schemas"]["OffloadConfigPatch"];
-            /** @description Which processors work off its queues. A team's holds for its members. */
+            /** @description Assignment of the uplink's queues to workers. A team's setting applies to its members. */
             vmq?: null | components["schemas"]["VmqConfigPatch"];
         };
         /**
-         * @description How frames reach an uplink's device.
+         * @description Method of frame I/O on an uplink's device.
          * @enum {string}
          */
         UplinkDriver: "af_packet" | "af_xdp" | "tap";
-        /** @description An uplink. */
+        /** @description Observed state of an uplink. */
         UplinkStatus: {
-            /** @description As desired. */
+            /** @description Desired state of the uplink. */
             config: components["schemas"]["UplinkConfig"];
             switch?: null | components["schemas"]["Name"];
-            /** @description Whether it is as desired. */
+            /** @description Agreement with the desired state. */
             condition: components["schemas"]["Condition"];
-            /** @description Counters. */
+            /** @description Counters of the port's frames and drops. */
             counters: components["schemas"]["PortCounters"];
             /**
              * Format: int32
-             * @description Largest IP packet now.
+             * @description Largest IP packet in bytes, as currently in effect.
              */
             mtu: number;
-            /** @description The device's address. */
+            /** @description MAC address of the device. */
             mac?: string | null;
-            /** @description Offloads. */
+            /** @description State of the port's offloads. */
             offloads?: components["schemas"]["OffloadStatus"][];
-            /** @description What the device does itself, as the kernel says now. */
+            /** @description Offload features of the device, as currently reported by the kernel. */
             device?: components["schemas"]["DeviceFeaturesStatus"];
             af_xdp?: null | components["schemas"]["XdpStatus"];
             steering?: null | components["schemas"]["SteeringStatus"];
         };
-        /** @description `[[pf.vf]]`: how an adapter has one of its virtual functions. */
+        /** @description `[[pf.vf]]`: settings of one virtual function. */
         VfConfig: {
             /**
              * Format: int32
-             * @description Its number, 0 to one less than `vfs`.
+             * @description Number of the virtual function, 0 to `vfs` - 1.
              */
             index: number;
-            /** @description Its address, which whoever has it cannot change unless it is trusted. */
+            /** @description MAC address. The VF's user cannot change it unless `trust` is set. */
             mac?: string | null;
             /**
              * Format: int32
-             * @description The VLAN that all of its frames are of; whoever has it sees no tags.
+             * @description VLAN of all frames of the VF, whose user sees untagged frames only.
              */
             vlan?: number | null;
-            /** @description Whether the adapter drops what it sends from other addresses. */
+            /** @description True if the adapter drops frames sent with another source address. */
             spoof_check?: boolean | null;
-            /** @description Whether it may change its address and receive what is not for it. */
+            /** @description True if the VF's user may change the MAC address and receive frames addressed to others. */
             trust?: boolean | null;
             /**
              * Format: int64
-             * @description Bits per second that it can always send, a multiple of 1 000 000. Few adapters have that.
+             * @description Guaranteed transmit rate in bits per second, a multiple of 1 000 000. Few adapters support it.
              */
             bandwidth_min_bps?: number | null;
             /**
              * Format: int64
-             * @description Bits per second that it may send, a multiple of 1 000 000.
+             * @description Limit of the transmit rate in bits per second, a multiple of 1 000 000.
              */
             bandwidth_max_bps?: number | null;
-            /** @description What it is told of its link: how the adapter's is, that it is up, or that it is down. */
+            /** @description Link state presented to the VF: `auto` (that of the adapter's link), `enable` (up) or `disable` (down). */
             link_state?: null | components["schemas"]["VfLinkState"];
         };
         /**
-         * @description What a VF is told of its link.
+         * @description Link state presented to a VF.
          * @enum {string}
          */
         VfLinkState: "auto" | "enable" | "disable";
-        /** @description A virtual function. */
+        /** @description Observed state of a virtual function. */
         VfStatus: {
             /**
              * Format: int32
-             * @description Its number among those of its adapter.
+             * @description Number of the virtual function on its adapter.
              */
             index: number;
-            /** @description Its PCI address. */
+            /** @description PCI address of the virtual function. */
             address: string;
-            /** @description Its driver; `vfio-pci` where VMs get it. */
+            /** @description Driver; `vfio-pci` for assignment to VMs. */
             driver?: string | null;
             /**
              * Format: int32
-             * @description Its IOMMU group.
+             * @description Number of the virtual function's IOMMU group.
              */
             iommu_group?: number | null;
-            /** @description Its network device, where one can be seen. */
+            /** @description Network device; absent if there is none or it is not visible. */
             device?: string | null;
-            /** @description The network namespace of the device, if it is another than the daemon's. */
+            /** @description Network namespace of the device; absent if it is that of the daemon. */
             netns?: string | null;
-            /** @description Who uses it, in words. */
+            /** @description User of the virtual function, as text; absent if unused. */
             used_by?: string | null;
-            /** @description Its address as the adapter has it; absent while nobody gave it one. */
+            /** @description MAC address set by the adapter; absent if none was set. */
             mac?: string | null;
             /**
              * Format: int32
-             * @description The VLAN that its frames are of.
+             * @description VLAN of the virtual function's frames.
              */
             vlan?: number | null;
             /**
-             * @description Whether the adapter drops what it sends from other addresses; absent if the driver
-             *     does not tell, like all that follows.
+             * @description True if the adapter drops frames sent with another source address. This and the following
+             *     values are absent if the driver does not report them.
              */
             spoof_check?: boolean | null;
-            /** @description Whether it may change its address and receive what is not for it. */
+            /** @description True if the user may change the MAC address and receive frames addressed to others. */
             trust?: boolean | null;
             /**
              * Format: int64
-             * @description Bits per second that it can always send; absent if nothing is promised.
+             * @description Guaranteed transmit rate in bits per second; absent if none.
              */
             bandwidth_min_bps?: number | null;
             /**
              * Format: int64
-             * @description Bits per second that it may send; absent if as many as it can.
+             * @description Limit of the transmit rate in bits per second; absent if none.
              */
             bandwidth_max_bps?: number | null;
             link_state?: null | components["schemas"]["VfLinkState"];
         };
         VlanRangeText: number | string;
         /**
-         * @description What runs a VM's instructions.
+         * @description Execution of a VM's instructions.
          * @enum {string}
          */
         VmAccelerator: "auto" | "kvm" | "tcg";
         /** @description `[[vm]]`: a VM that the daemon starts. */
         VmConfig: {
-            /** @description Unique among VMs. It cannot be changed. */
+            /** @description Name, unique among VMs. It cannot be changed. */
             name: components["schemas"]["Name"];
             /**
              * Format: int32
-             * @description Virtual CPUs, 1 to 255.
+             * @description Number of virtual CPUs at start, 1 to 255.
              * @default 1
              */
             cpus?: number;
             /**
              * Format: int32
-             * @description Virtual CPUs that it can have when some are added while it runs; `cpus` if absent. A change takes effect when a VM starts.
+             * @description Largest number of virtual CPUs, for CPU hot-plug; `cpus` if absent. A change takes effect when a VM starts.
              */
             cpus_max?: number | null;
-            /** @description Its memory, like `"2 GiB"`, a multiple of 1 MiB from 16 MiB on. A change takes effect when a VM starts. */
+            /** @description Memory size, such as `"2 GiB"`: a multiple of 1 MiB, at least 16 MiB. A change takes effect when a VM starts. */
             memory_bytes: number | string;
             /**
-             * @description Whether its memory is of huge pages, which the host has to have set aside. A change takes effect when a VM starts.
+             * @description True if memory is allocated from huge pages, which must be reserved on the host. A change takes effect when a VM starts.
              * @default false
              */
             huge_pages?: boolean;
             /**
-             * @description What it starts with where it has no `kernel`. A change takes effect when a VM starts.
+             * @description Firmware, used without `kernel`. A change takes effect when a VM starts.
              * @default bios
              */
             firmware?: components["schemas"]["VmFirmware"];
-            /** @description Absolute path of a kernel that it starts with, without firmware's help. A change takes effect when a VM starts. */
+            /** @description Absolute path of a kernel to boot directly, without firmware. A change takes effect when a VM starts. */
             kernel?: string | null;
-            /** @description The kernel's initramfs. A change takes effect when a VM starts. */
+            /** @description Absolute path of the kernel's initramfs. A change takes effect when a VM starts. */
             initrd?: string | null;
-            /** @description The kernel's command line; `console=ttyS0` lets it use the serial console. A change takes effect when a VM starts. */
+            /** @description Command line of the kernel. `console=ttyS0` makes the kernel use the serial console. A change takes effect when a VM starts. */
             command_line?: string | null;
-            /** @description Its NICs, in the order in which the guest finds them. Each is of one VM, and needs no socket of its own then. */
+            /** @description NICs in the order of their PCI slots. A NIC belongs to one VM at most, and then requires no `socket`. */
             nics?: components["schemas"]["Name"][];
-            /** @description Its disks, in the order in which firmware tries to start from them. Each is of one VM, and needs no socket of its own then. */
+            /** @description Disks in boot order. A disk belongs to one VM at most, and then requires no `socket`. */
             disks?: components["schemas"]["Name"][];
-            /** @description Absolute path of the image in its CD drive; it has no drive if absent. A change takes effect when a VM starts. */
+            /** @description Absolute path of the image in the CD drive; no CD drive if absent. A change takes effect when a VM starts. */
             cdrom?: string | null;
             /**
-             * @description What runs its instructions. A change takes effect when a VM starts.
+             * @description Execution of the VM's instructions: `kvm`, `tcg` (emulation) or `auto`. A change takes effect when a VM starts.
              * @default auto
              */
             accelerator?: components["schemas"]["VmAccelerator"];
             /**
-             * @description Whether it is started when the host is, that is with the first daemon after that.
+             * @description True if the VM starts with the host, that is when the daemon first starts after a boot.
              * @default false
              */
             autostart?: boolean;
         };
         /** @description Merge patch (RFC 7386) of `vm`: keys that are absent stay as they are, null removes a key. */
         VmConfigPatch: {
-            /** @description Unique among VMs. It cannot be changed. */
+            /** @description Name, unique among VMs. It cannot be changed. */
             name?: components["schemas"]["Name"];
             /**
              * Format: int32
-             * @description Virtual CPUs, 1 to 255.
+             * @description Number of virtual CPUs at start, 1 to 255.
              */
             cpus?: number | null;
             /**
              * Format: int32
-             * @description Virtual CPUs that it can have when some are added while it runs; `cpus` if absent. A change takes effect when a VM starts.
+             * @description Largest number of virtual CPUs, for CPU hot-plug; `cpus` if absent. A change takes effect when a VM starts.
              */
             cpus_max?: number | null;
-            /** @description Its memory, like `"2 GiB"`, a multiple of 1 MiB from 16 MiB on. A change takes effect when a VM starts. */
+            /** @description Memory size, such as `"2 GiB"`: a multiple of 1 MiB, at least 16 MiB. A change takes effect when a VM starts. */
             memory_bytes?: number | string;
-            /** @description Whether its memory is of huge pages, which the host has to have set aside. A change takes effect when a VM starts. */
+            /** @description True if memory is allocated from huge pages, which must be reserved on the host. A change takes effect when a VM starts. */
             huge_pages?: boolean | null;
-            /** @description What it starts with where it has no `kernel`. A change takes effect when a VM starts. */
+            /** @description Firmware, used without `kernel`. A change takes effect when a VM starts. */
             firmware?: null | components["schemas"]["VmFirmware"];
-            /** @description Absolute path of a kernel that it starts with, without firmware's help. A change takes effect when a VM starts. */
+            /** @description Absolute path of a kernel to boot directly, without firmware. A change takes effect when a VM starts. */
             kernel?: string | null;
-            /** @description The kernel's initramfs. A change takes effect when a VM starts. */
+            /** @description Absolute path of the kernel's initramfs. A change takes effect when a VM starts. */
             initrd?: string | null;
-            /** @description The kernel's command line; `console=ttyS0` lets it use the serial console. A change takes effect when a VM starts. */
+            /** @description Command line of the kernel. `console=ttyS0` makes the kernel use the serial console. A change takes effect when a VM starts. */
             command_line?: string | null;
-            /** @description Its NICs, in the order in which the guest finds them. Each is of one VM, and needs no socket of its own then. */
+            /** @description NICs in the order of their PCI slots. A NIC belongs to one VM at most, and then requires no `socket`. */
             nics?: components["schemas"]["Name"][] | null;
-            /** @description Its disks, in the order in which firmware tries to start from them. Each is of one VM, and needs no socket of its own then. */
+            /** @description Disks in boot order. A disk belongs to one VM at most, and then requires no `socket`. */
             disks?: components["schemas"]["Name"][] | null;
-            /** @description Absolute path of the image in its CD drive; it has no drive if absent. A change takes effect when a VM starts. */
+            /** @description Absolute path of the image in the CD drive; no CD drive if absent. A change takes effect when a VM starts. */
             cdrom?: string | null;
-            /** @description What runs its instructions. A change takes effect when a VM starts. */
+            /** @description Execution of the VM's instructions: `kvm`, `tcg` (emulation) or `auto`. A change takes effect when a VM starts. */
             accelerator?: null | components["schemas"]["VmAccelerator"];
-            /** @description Whether it is started when the host is, that is with the first daemon after that. */
+            /** @description True if the VM starts with the host, that is when the daemon first starts after a boot. */
             autostart?: boolean | null;
         };
         /**
-         * @description What a VM starts with where it has no kernel of its own.
+         * @description Firmware of a VM without a direct kernel boot.
          * @enum {string}
          */
         VmFirmware: "bios" | "uefi";
         /**
-         * @description `GET /1.0/vms/{name}/guest`: what the agent in the guest tells, asked when this is. It is the
-         *     guest's word.
+         * @description Response of `GET /1.0/vms/{name}/guest`: information from the guest agent, requested at the time
+         *     of the response. The guest controls its content.
          */
         VmGuest: {
-            /** @description The agent's version. */
+            /** @description Version of the guest agent. */
             agent_version?: string | null;
-            /** @description The guest's name. */
+            /** @description Host name of the guest. */
             host_name?: string | null;
-            /** @description Its system, like `Debian GNU/Linux 12 (bookworm)`. */
+            /** @description Operating system, such as `Debian GNU/Linux 12 (bookworm)`. */
             system?: string | null;
-            /** @description Its kernel, like `6.1.0-28-amd64`. */
+            /** @description Kernel version, such as `6.1.0-28-amd64`. */
             kernel?: string | null;
-            /** @description What it takes the CPU for, like `x86_64`. */
+            /** @description CPU architecture, such as `x86_64`. */
             machine?: string | null;
-            /** @description Its network interfaces. */
+            /** @description Network interfaces of the guest. */
             interfaces: components["schemas"]["VmGuestInterface"][];
-            /** @description Whether writes to its file systems are held. Most agents tell nothing else then. */
+            /** @description True if the guest's file systems are frozen. Most agents report nothing else in this state. */
             frozen: boolean;
         };
-        /** @description A network interface of a guest. */
+        /** @description Network interface of a guest. */
         VmGuestInterface: {
-            /** @description Its name in the guest. */
+            /** @description Name of the interface in the guest. */
             name: string;
-            /** @description Its Ethernet address. */
+            /** @description MAC address of the interface. */
             mac?: string | null;
-            /** @description Its IP addresses with the lengths of their prefixes, like `192.0.2.7/24`. */
+            /** @description IP addresses with prefix lengths, such as `192.0.2.7/24`. */
             addresses: string[];
         };
-        /** @description A VM that leaves this node, or comes to it. */
+        /** @description VM that migrates from or to this node. */
         VmMigration: {
-            /** @description Names it on both nodes. */
+            /** @description Id of the migration on both nodes. */
             id: string;
-            /** @description Whether it leaves; otherwise it comes. */
+            /** @description True on the source node, false on the destination. */
             leaves: boolean;
-            /** @description The other node, as this one calls it; the host's name if that is not known here. */
+            /**
+             * @description Name of the other node in this host's configuration; its host name if it is not configured
+             *     here.
+             */
             node: string;
-            /** @description Where it is, as far as this node knows. */
+            /** @description Phase, as far as known to this node. */
             phase: components["schemas"]["MigrationPhase"];
             /**
              * Format: int64
-             * @description Bytes of disks copied so far, what was copied again included. 0 where it comes to.
+             * @description Bytes of disks copied, including repeated copies. 0 on the destination.
              */
             disk_bytes_copied: number;
             /**
              * Format: int64
-             * @description Bytes of disks that are left.
+             * @description Bytes of disks left to copy.
              */
             disk_bytes_left: number;
             /**
              * Format: int64
-             * @description Bytes of memory sent so far, what was sent again included. 0 where it comes to.
+             * @description Bytes of memory sent, including repeated copies. 0 on the destination.
              */
             memory_bytes_copied: number;
             /**
              * Format: int64
-             * @description Bytes of memory that are left.
+             * @description Bytes of memory left to copy.
              */
             memory_bytes_left: number;
-            /** @description Its disks that are copied. */
+            /** @description Names of disks that are copied. */
             disks_copied?: components["schemas"]["Name"][];
-            /** @description Its disks that are handed over: both nodes see their files. */
+            /** @description Disks that are handed over, because both nodes access their files in a shared store. */
             disks_handed_over?: components["schemas"]["Name"][];
         };
         /**
-         * @description What a VM does.
+         * @description State of a VM.
          *
          *     ```text
          *     stopped ──start──► starting ──► running ◄──resume──┐
@@ -5568,227 +5588,228 @@ export interface components {
          *        │                  │            ├──stop──► stopping
          *        └──────────────────┴────────────┴── ended, by itself or by `kill`
          *
-         *     Where a VM goes to another node: running ──► handed over ──► gone; there: arriving ──► running.
+         *     Migration: running ──► handed over ──► gone (source); arriving ──► running (destination).
          *     ```
          * @enum {string}
          */
         VmState: "stopped" | "starting" | "running" | "paused" | "stopping" | "panicked" | "lost" | "arriving" | "handed-over";
-        /** @description A VM. */
+        /** @description Observed state of a VM. */
         VmStatus: {
-            /** @description As desired. */
+            /** @description Desired state of the VM. */
             config: components["schemas"]["VmConfig"];
-            /** @description What it does. */
+            /** @description Current state of the VM. */
             state: components["schemas"]["VmState"];
-            /** @description Why it does not run any more, or does not answer. */
+            /** @description Reason why the VM ended or does not respond. */
             reason?: string | null;
-            /** @description What of its configuration holds from its next start on. */
+            /** @description Settings that take effect at the VM's next start. */
             waits_for_start?: string[];
             /**
              * Format: int32
-             * @description Its process; absent while it does not run, like all that follows.
+             * @description Process id of QEMU. This and the following values are absent while the VM is not running.
              */
             process?: number | null;
             /**
              * Format: int32
-             * @description The user that its process runs as, by number.
+             * @description User id of the process.
              */
             user?: number | null;
             /**
              * Format: int64
-             * @description Seconds since it was started.
+             * @description Seconds since the VM's start.
              */
             uptime_s?: number | null;
             accelerator?: null | components["schemas"]["VmAccelerator"];
             /**
              * Format: int32
-             * @description Virtual CPUs that it has.
+             * @description Current number of virtual CPUs.
              */
             cpus?: number | null;
-            /** @description NICs that are plugged in. */
+            /** @description NICs attached to the VM. */
             nics?: components["schemas"]["Name"][];
-            /** @description Disks that are plugged in. */
+            /** @description Disks attached to the VM. */
             disks?: components["schemas"]["Name"][];
-            /** @description QEMU's version. */
+            /** @description Version of the VM's QEMU. */
             qemu_version?: string | null;
-            /** @description Whether an agent in the guest is there. */
+            /** @description True if a guest agent is connected. */
             agent?: boolean | null;
             /**
              * Format: int64
-             * @description Seconds until the guest's file systems, which are frozen, are thawed; 0 if that is being
-             *     tried.
+             * @description Seconds until the guest's frozen file systems are thawed; 0 while thawing is attempted.
+             *     Absent if they are not frozen.
              */
             frozen_s?: number | null;
             migration?: null | components["schemas"]["VmMigration"];
         };
         /**
-         * @description `[team.vmq]` and `[uplink.vmq]`. Processors are those of `[host] processors`, counted
-         *     from 0 in the order they are written.
+         * @description `[team.vmq]` and `[uplink.vmq]`: assignment of queues to workers. Workers are numbered from 0 in
+         *     the order of `[host] processors`.
          */
         VmqConfig: {
             /**
-             * @description Whether NICs have queues of their own; if not, the base processor works off all.
+             * @description True if NICs have queues of their own. Otherwise the base worker services all queues.
              * @default true
              */
             enabled?: boolean;
             /**
-             * @description How queues are given to processors: once by weight, or by load.
+             * @description Method of assigning queues to workers: `static` (once, by weight) or `dynamic` (by load).
              * @default dynamic
              */
             mode?: components["schemas"]["VmqMode"];
             /**
              * Format: int32
-             * @description The lowest processor that may be used, which is used first; the lowest there is if absent.
+             * @description Lowest permitted worker (base worker), which is used first; the lowest existing one if absent.
              */
             base_processor?: number | null;
             /**
              * Format: int32
-             * @description How many processors may be used at a time, 1 to 64; more than there are do no harm.
+             * @description Largest number of workers used at a time, 1 to 64. May exceed the number of existing workers.
              * @default 4
              */
             max_processors?: number;
             /**
              * Format: int32
-             * @description The highest processor that may be used, `base_processor` or more; the highest there is if absent.
+             * @description Highest permitted worker, at least `base_processor`; the highest existing one if absent.
              */
             max_processor_number?: number | null;
             /**
              * Format: int32
-             * @description The only NUMA node whose processors may be used; any if absent.
+             * @description NUMA node of the permitted workers; any if absent.
              */
             numa_node?: number | null;
         };
         /** @description Merge patch (RFC 7386) of `vmq`: keys that are absent stay as they are, null removes a key. */
         VmqConfigPatch: {
-            /** @description Whether NICs have queues of their own; if not, the base processor works off all. */
+            /** @description True if NICs have queues of their own. Otherwise the base worker services all queues. */
             enabled?: boolean | null;
-            /** @description How queues are given to processors: once by weight, or by load. */
+            /** @description Method of assigning queues to workers: `static` (once, by weight) or `dynamic` (by load). */
             mode?: null | components["schemas"]["VmqMode"];
             /**
              * Format: int32
-             * @description The lowest processor that may be used, which is used first; the lowest there is if absent.
+             * @description Lowest permitted worker (base worker), which is used first; the lowest existing one if absent.
              */
             base_processor?: number | null;
             /**
              * Format: int32
-             * @description How many processors may be used at a time, 1 to 64; more than there are do no harm.
+             * @description Largest number of workers used at a time, 1 to 64. May exceed the number of existing workers.
              */
             max_processors?: number | null;
             /**
              * Format: int32
-             * @description The highest processor that may be used, `base_processor` or more; the highest there is if absent.
+             * @description Highest permitted worker, at least `base_processor`; the highest existing one if absent.
              */
             max_processor_number?: number | null;
             /**
              * Format: int32
-             * @description The only NUMA node whose processors may be used; any if absent.
+             * @description NUMA node of the permitted workers; any if absent.
              */
             numa_node?: number | null;
         };
         /**
-         * @description How queues are given to processors.
+         * @description Method of assigning queues to workers.
          * @enum {string}
          */
         VmqMode: "static" | "dynamic";
-        /** @description A processor, as VMQ sees it. Loads are parts per million of the processor's time. */
+        /** @description State of a worker in VMQ. Loads are parts per million of the worker's time. */
         VmqProcessorStatus: {
             /**
              * Format: int32
-             * @description Which.
+             * @description Number of the worker.
              */
             processor: number;
-            /** @description Whether it may be used. */
+            /** @description True if the configuration permits the worker. */
             permitted: boolean;
             /**
              * Format: int32
-             * @description Queues of this team or uplink that it works off; with none it is parked.
+             * @description Number of queues of this team or uplink assigned to the worker. Without queues, the worker
+             *     is parked.
              */
             queues: number;
             /**
              * Format: int32
-             * @description How busy it is.
+             * @description Total load of the worker.
              */
             load_ppm: number;
             /**
              * Format: int32
-             * @description How much of that is not these queues'.
+             * @description Load not caused by these queues.
              */
             other_load_ppm: number;
         };
-        /** @description A queue and where it is. */
+        /** @description Queue and its assignment to a worker. */
         VmqQueueStatus: {
-            /** @description Like `web/rx/0`, as [`QueueStatus`](crate::QueueStatus) has it. */
+            /** @description Id of the queue, such as `web/rx/0`, as in [`QueueStatus`](crate::QueueStatus). */
             queue: string;
-            /** @description The NIC or uplink it belongs to. */
+            /** @description NIC or uplink that the queue belongs to. */
             nic: components["schemas"]["Name"];
-            /** @description Whether it is the default queue, for its NIC has a `vmq_weight` of 0. */
+            /** @description True if the queue is the default queue, because its NIC has `vmq_weight` 0. */
             default_queue: boolean;
             /**
              * Format: int32
-             * @description The processor that works it off.
+             * @description Worker that services the queue.
              */
             processor: number;
             /**
              * Format: int32
-             * @description What it takes of that processor's time, in parts per million.
+             * @description Load of the queue in parts per million of the worker's time.
              */
             load_ppm: number;
             /**
              * Format: int64
-             * @description Seconds since it came there.
+             * @description Seconds since the queue was assigned to the worker.
              */
             age_s: number;
-            /** @description How it came there. */
+            /** @description Reason for the assignment to this worker. */
             why: string;
-            /** @description Why it stays, or how long. */
+            /** @description Reason why the queue stays, or the remaining time. */
             stays: string;
         };
-        /** @description VMQ of a team or uplink. */
+        /** @description Observed state of VMQ of a team or uplink. */
         VmqStatus: {
-            /** @description The team or uplink. */
+            /** @description Name of the team or uplink. */
             uplink: components["schemas"]["Name"];
-            /** @description As desired. */
+            /** @description Desired state of VMQ. */
             config: components["schemas"]["VmqConfig"];
-            /** @description All processors, by number. */
+            /** @description State of workers, by number. */
             processors: components["schemas"]["VmqProcessorStatus"][];
-            /** @description All queues, by NIC, direction and number. */
+            /** @description Queues, by NIC, direction and number. */
             queues: components["schemas"]["VmqQueueStatus"][];
         };
-        /** @description Answer of `POST /1.0/qos/what-if`. */
+        /** @description Response of `POST /1.0/qos/what-if`. */
         WhatIfAnswer: {
-            /** @description Whether every store could keep what it would promise. */
+            /** @description True if the reservations fit on every store. */
             fits: boolean;
-            /** @description The stores that the proposals concern, by name. */
+            /** @description Stores concerned by the proposals, by name. */
             stores: components["schemas"]["StorePromises"][];
         };
-        /** @description `POST /1.0/qos/what-if`: proposals, taken one after the other. */
+        /** @description Body of `POST /1.0/qos/what-if`: proposals, applied in order. */
         WhatIfRequest: {
-            /** @description What would be, 1 to 256. */
+            /** @description Proposals, 1 to 256. */
             proposals: components["schemas"]["QosProposal"][];
         };
         /**
-         * @description Where frames leave a device's way into the kernel.
+         * @description Hook at which XDP receives frames.
          * @enum {string}
          */
         XdpHook: "driver" | "generic";
-        /** @description How the AF_XDP sockets of an uplink get at frames. */
+        /** @description Operation of an uplink's AF_XDP sockets. */
         XdpStatus: {
-            /** @description Where they are taken. */
+            /** @description Hook of the XDP program. */
             hook: components["schemas"]["XdpHook"];
             /**
-             * @description Whether the device reads and writes the sockets' memory itself. Otherwise the
-             *     kernel copies.
+             * @description True if the device accesses the sockets' memory directly. Otherwise the kernel copies
+             *     frames.
              */
             zero_copy: boolean;
-            /** @description Whether a frame may lie in several chunks, because the MTU asks for it. */
+            /** @description True if frames may span several chunks, which the MTU requires. */
             multi_buffer: boolean;
             /**
              * Format: int32
-             * @description Bytes of a chunk.
+             * @description Size of a chunk in bytes.
              */
             chunk_bytes: number;
             /**
              * Format: int64
-             * @description Frames received since it was opened for which a socket had no room.
+             * @description Received frames lost for lack of space in a socket, since the uplink was opened.
              */
             lost_frames: number;
         };
@@ -6436,7 +6457,7 @@ export interface operations {
     export_config: {
         parameters: {
             query?: {
-                /** @description `json` or `toml`; `json` if absent. */
+                /** @description Format, `json` or `toml`; `json` if absent. */
                 format?: "json" | "toml";
             };
             header?: never;
@@ -6917,15 +6938,18 @@ export interface operations {
     list_events: {
         parameters: {
             query?: {
-                /** @description Only events after this sequence; without it, the last ones. */
+                /** @description Return only events after this sequence number; the latest ones if absent. */
                 after?: number;
-                /** @description At most so many, 1 to 10 000; 100 if absent. */
+                /** @description Largest number of events, 1 to 10 000; 100 if absent. */
                 limit?: number;
-                /** @description Only events that matter at least so much. */
+                /** @description Return only events of at least this severity. */
                 severity?: "info" | "warning" | "error";
-                /** @description Only events about this subject, like `disk/web`, or about all of a kind, like `disk`. */
+                /**
+                 * @description Return only events about this subject, such as `disk/web`, or about this kind of subject,
+                 *     such as `disk`.
+                 */
                 subject?: string;
-                /** @description Only events of this kind, like 6108. */
+                /** @description Return only events of the kind with this number, such as 6108. */
                 id?: number;
             };
             header?: never;
@@ -6954,13 +6978,16 @@ export interface operations {
     follow_events: {
         parameters: {
             query?: {
-                /** @description Begin after this sequence; without it, with the next event. */
+                /** @description Begin after this sequence number; with the next event if absent. */
                 after?: number;
-                /** @description Only events that matter at least so much. */
+                /** @description Return only events of at least this severity. */
                 severity?: "info" | "warning" | "error";
-                /** @description Only events about this subject, like `disk/web`, or about all of a kind, like `disk`. */
+                /**
+                 * @description Return only events about this subject, such as `disk/web`, or about this kind of subject,
+                 *     such as `disk`.
+                 */
                 subject?: string;
-                /** @description Only events of this kind, like 6108. */
+                /** @description Return only events of the kind with this number, such as 6108. */
                 id?: number;
             };
             header?: never;
@@ -7013,7 +7040,7 @@ export interface operations {
             query: {
                 /** @description Id of a run. */
                 a: string;
-                /** @description Id of another. */
+                /** @description Id of the run to compare with. */
                 b: string;
             };
             header?: never;
@@ -7436,7 +7463,7 @@ export interface operations {
     capture_nic: {
         parameters: {
             query?: {
-                /** @description Bytes kept of each frame; all if absent or 0. */
+                /** @description Bytes captured of each frame; whole frames if absent or 0. */
                 snaplen?: number;
                 /** @description Frames after which the capture ends. */
                 max_frames?: number;
@@ -7935,7 +7962,7 @@ export interface operations {
     wait_operation: {
         parameters: {
             query?: {
-                /** @description Seconds to wait at most, 0 to 3600; 30 if absent. */
+                /** @description Longest time to wait in seconds, 0 to 3600; 30 if absent. */
                 timeout_s?: number;
             };
             header?: never;
@@ -10125,7 +10152,7 @@ export interface operations {
     capture_uplink: {
         parameters: {
             query?: {
-                /** @description Bytes kept of each frame; all if absent or 0. */
+                /** @description Bytes captured of each frame; whole frames if absent or 0. */
                 snaplen?: number;
                 /** @description Frames after which the capture ends. */
                 max_frames?: number;
