@@ -80,6 +80,10 @@ pub(crate) fn of_processors() -> Vec<Call> {
             // I/O on files of disks. The control plane created the ring, which is restricted to
             // registered files (`sys/uring`).
             libc::SYS_io_uring_enter,
+            // Kicks and interrupts of VMs, without blocking (`sys/eventfd`).
+            libc::SYS_preadv2,
+            libc::SYS_io_submit,
+            libc::SYS_io_getevents,
             // Files in memory, length of a file, and its holes.
             libc::SYS_pread64,
             libc::SYS_preadv,
@@ -154,6 +158,10 @@ pub(crate) fn of_front_ends() -> Vec<Call> {
             libc::SYS_fstat,
             libc::SYS_fstatfs,
             libc::SYS_fcntl,
+            // Kicks and interrupts of VMs, without blocking (`sys/eventfd`).
+            libc::SYS_preadv2,
+            libc::SYS_io_submit,
+            libc::SYS_io_getevents,
             // Shared memory for in-flight records.
             libc::SYS_memfd_create,
             libc::SYS_ftruncate,
