@@ -154,6 +154,8 @@ pub(crate) fn of_front_ends() -> Vec<Call> {
             libc::SYS_sendmsg,
             libc::SYS_sendto,
             libc::SYS_shutdown,
+            // Detects that the process of a front-end has exited.
+            libc::SYS_pidfd_open,
             // Checks of received descriptors: file type, length, eventfd, flags.
             libc::SYS_fstat,
             libc::SYS_fstatfs,
@@ -171,6 +173,10 @@ pub(crate) fn of_front_ends() -> Vec<Call> {
     );
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_poll));
+    // Received descriptors: whether they are Unix sockets. Connections: the peer's process.
+    let asked = [SO_DOMAIN, SO_PEERCRED]
+        .map(|name| vec![When::Is(1, libc::SOL_SOCKET as u32), When::Is(2, name)]);
+    calls.push(Call::when(libc::SYS_getsockopt, asked.into()));
     // Maps a VM's memory from files received on the socket, and stacks of threads.
     calls.push(Call::when(libc::SYS_mmap, vec![vec![When::Lacks(2, PROT_EXEC)]]));
     calls

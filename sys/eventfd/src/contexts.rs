@@ -82,6 +82,14 @@ pub fn prepare() -> io::Result<()> {
     contexts().map(drop)
 }
 
+/// Returns true if the descriptor is an eventfd. Does not block, and does not change the counter.
+///
+/// # Errors
+/// As [`prepare`], or the kernel has no memory left for the check.
+pub fn is_eventfd(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    contexts()?.is_eventfd(fd)
+}
+
 /// Returns the contexts. Allocates them first if they do not exist.
 pub(crate) fn contexts() -> io::Result<&'static Contexts> {
     static CONTEXTS: OnceLock<Contexts> = OnceLock::new();

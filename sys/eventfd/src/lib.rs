@@ -24,5 +24,5 @@
 mod contexts;
 mod peer;
 
-pub use contexts::prepare;
+pub use contexts::{is_eventfd, prepare};
 pub use peer::{EventFdError, PeerEventFd};

@@ -94,6 +94,11 @@ impl Device {
         self.vrings.iter().any(Vring::is_running)
     }
 
+    /// Returns true if the front-end has passed a channel for back-end requests.
+    pub fn has_channel(&self) -> bool {
+        self.channel.is_some()
+    }
+
     /// Returns the descriptor that becomes readable when a ring has a fault.
     pub fn fault_fd(&self) -> BorrowedFd<'_> {
         self.link.faults.as_fd()

@@ -1,17 +1,27 @@
 //! Descriptors of hostile front-ends: eventfds that block, other files in place of eventfds, and
 //! files as guest memory whose pages are not in memory.
 
+use std::fs::File;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
-use rustix::event::epoll;
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, ftruncate, memfd_create};
+use rustix::net::sockopt::set_socket_linger;
 use suimon_ports::DeviceNotice;
 
 use crate::bench::rig::{Driver, GUEST_BASE, Vm, event};
-use crate::bench::{BYTES, Bench, FrontEnd, LIMIT, MERGEABLE, VERSION_1, session};
+use crate::bench::{
+    BYTES, Bench, FrontEnd, LIMIT, MERGEABLE, VERSION_1, session, threads, wait_for,
+};
+use crate::many::open;
 
 /// Fills an eventfd and clears `O_NONBLOCK`, which all holders of the descriptor share. A plain
 /// write to it then blocks.
@@ -97,7 +107,124 @@ fn only_eventfds_are_accepted_for_kicks_and_interrupts() {
         for fd in [&epoll, &inotify] {
             let front_end = FrontEnd::connect(&bench.socket);
             front_end.send_raw(&FrontEnd::message(request, 1, &[0; 8]), &[fd.as_fd()]);
-            bench.expect_violation(&format!("{name}: vring 0: the descriptor is not an eventfd"));
+            bench.expect_violation(&format!("{name}: a descriptor is not an eventfd"));
         }
     }
+}
+
+/// One read does not clear a semaphore: the worker would be woken again and again.
+#[test]
+fn a_semaphore_is_not_accepted_as_kick() {
+    let bench = Bench::new(1);
+    let semaphore = eventfd(1000, EventfdFlags::SEMAPHORE).unwrap();
+    let front_end = FrontEnd::connect(&bench.socket);
+    front_end.send_raw(&FrontEnd::message(12, 1, &[0; 8]), &[semaphore.as_fd()]);
+    bench.expect_violation("SET_VRING_KICK: vring 0: the eventfd is a semaphore");
+}
+
+/// A page fault on any other file can wait for a disk, a server or a process.
+#[test]
+fn only_files_in_memory_are_mapped() {
+    let bench = Bench::new(1);
+    let elsewhere = File::open("/proc/version").unwrap();
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let cases: [(u32, &str, Vec<u8>); 4] = [
+        (5, "SET_MEM_TABLE", words(&[1, GUEST_BASE, 4096, 0, 0])),
+        (37, "ADD_MEM_REG", words(&[0, GUEST_BASE, 4096, 0, 0])),
+        (6, "SET_LOG_BASE", words(&[4096, 0])),
+        (32, "SET_INFLIGHT_FD", words(&[4096, 0, 0x0010_0001])),
+    ];
+    for (request, name, payload) in cases {
+        let front_end = FrontEnd::connect(&bench.socket);
+        front_end.send_raw(&FrontEnd::message(request, 1, &payload), &[elsewhere.as_fd()]);
+        bench
+            .expect_violation(&format!("{name}: a descriptor is not a file on tmpfs or hugetlbfs"));
+    }
+    session(&bench, FrontEnd::connect(&bench.socket));
+}
+
+/// Sparse files make a front-end's memory as large as it describes.
+#[test]
+fn a_device_maps_no_more_than_its_limit() {
+    let bench = Bench::new(1);
+    let file = memfd_create("sparse", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&file, 1 << 62).unwrap();
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    front_end.negotiate(VERSION_1);
+    let half = suimon_ring::device_bytes_max() / 2;
+    let region = |at: u64, bytes| [0, at, bytes, at, 0].map(u64::to_ne_bytes).concat();
+    assert!(front_end.set(37, &region(0, half), &[file.as_fd()]));
+    assert!(front_end.set(37, &region(half, half), &[file.as_fd()]));
+    // A removed region does not count.
+    assert!(front_end.set(38, &region(half, half), &[]));
+    assert!(front_end.set(37, &region(half, half), &[file.as_fd()]));
+    assert!(!front_end.set(37, &region(2 * half, 4096), &[file.as_fd()]));
+    bench.expect_violation("ADD_MEM_REG: memory region 2: with its 0x1000 bytes the device maps");
+    session(&bench, FrontEnd::connect(&bench.socket));
+}
+
+/// The last close of a socket can wait for its peer, as that of a file on FUSE waits for its server.
+#[test]
+fn a_descriptor_whose_close_blocks_delays_no_other_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = threads();
+    let nics: Vec<_> = (0..2).map(|port| open(folder.path(), port, &runtime)).collect();
+    let path = |port: u32| folder.path().join(format!("{port}.sock"));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut lingering = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (peer, _) = listener.accept().unwrap();
+    lingering.set_nonblocking(true).unwrap();
+    while lingering.write(&[0; 1 << 16]).is_ok() {}
+    lingering.set_nonblocking(false).unwrap();
+    set_socket_linger(&lingering, Some(10 * LIMIT)).unwrap();
+    let attacker = FrontEnd::connect(&path(0));
+    attacker.send_raw(&FrontEnd::message(1, 1, &[]), &[lingering.as_fd()]);
+    drop(lingering);
+    // The device that received the descriptor is cut off, and the other one is served.
+    let mut stream = attacker.stream;
+    stream.set_read_timeout(Some(LIMIT / 4)).unwrap();
+    assert_eq!(std::io::Read::read(&mut stream, &mut [0]).unwrap_or(1), 0, "not cut off");
+    let mut other = FrontEnd::connect(&path(1));
+    assert_eq!(other.get_number(17), 1);
+    // The first device is served again when the descriptor is closed.
+    let mut next = FrontEnd::connect(&path(0));
+    drop(peer);
+    assert_eq!(next.get_number(17), 1);
+    drop(nics);
+}
+
+/// Variable with the socket to which [`front_end_that_exits`] connects.
+const SOCKET_OF_CHILD: &str = "SUIMON_TEST_FRONT_END";
+
+/// Process of a front-end: passes its own end of the connection as back-end channel, and exits.
+/// Does nothing if it is executed as a test.
+#[test]
+fn front_end_that_exits() {
+    let Some(path) = std::env::var_os(SOCKET_OF_CHILD) else { return };
+    let mut front_end = FrontEnd::connect(&PathBuf::from(path));
+    front_end.negotiate(VERSION_1);
+    let own = front_end.stream.try_clone().unwrap();
+    assert!(front_end.set(21, &[], &[own.as_fd()]));
+}
+
+#[test]
+fn a_front_end_whose_channel_is_its_own_socket_is_replaced_after_it_exits() {
+    let bench = Bench::new(1);
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "hostile_files::front_end_that_exits"])
+        .env(SOCKET_OF_CHILD, &bench.socket)
+        .output()
+        .unwrap();
+    assert!(child.status.success(), "{child:?}");
+    assert!(matches!(bench.notice(), DeviceNotice::LinkUp));
+    // The connection is open, although no process has the other end.
+    assert!(bench.notices.recv_timeout(Duration::from_millis(300)).is_err());
+    // A connection that arrives replaces it, and is served.
+    let next = FrontEnd::connect(&bench.socket);
+    match bench.notice() {
+        DeviceNotice::LinkDown { reason } => assert!(reason.contains("process exited"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+    session(&bench, next);
+    wait_for("the end", || bench.host.queues() == (0, 0));
 }
