@@ -80,6 +80,10 @@ pub(crate) fn of_processors() -> Vec<Call> {
             // I/O on files of disks. The control plane created the ring, which is restricted to
             // registered files (`sys/uring`).
             libc::SYS_io_uring_enter,
+            // Kicks and interrupts of VMs, without blocking (`sys/eventfd`).
+            libc::SYS_preadv2,
+            libc::SYS_io_submit,
+            libc::SYS_io_getevents,
             // Files in memory, length of a file, and its holes.
             libc::SYS_pread64,
             libc::SYS_preadv,
@@ -150,10 +154,16 @@ pub(crate) fn of_front_ends() -> Vec<Call> {
             libc::SYS_sendmsg,
             libc::SYS_sendto,
             libc::SYS_shutdown,
+            // Detects that the process of a front-end has exited.
+            libc::SYS_pidfd_open,
             // Checks of received descriptors: file type, length, eventfd, flags.
             libc::SYS_fstat,
             libc::SYS_fstatfs,
             libc::SYS_fcntl,
+            // Kicks and interrupts of VMs, without blocking (`sys/eventfd`).
+            libc::SYS_preadv2,
+            libc::SYS_io_submit,
+            libc::SYS_io_getevents,
             // Shared memory for in-flight records.
             libc::SYS_memfd_create,
             libc::SYS_ftruncate,
@@ -163,6 +173,10 @@ pub(crate) fn of_front_ends() -> Vec<Call> {
     );
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_poll));
+    // Received descriptors: whether they are Unix sockets. Connections: the peer's process.
+    let asked = [SO_DOMAIN, SO_PEERCRED]
+        .map(|name| vec![When::Is(1, libc::SOL_SOCKET as u32), When::Is(2, name)]);
+    calls.push(Call::when(libc::SYS_getsockopt, asked.into()));
     // Maps a VM's memory from files received on the socket, and stacks of threads.
     calls.push(Call::when(libc::SYS_mmap, vec![vec![When::Lacks(2, PROT_EXEC)]]));
     calls

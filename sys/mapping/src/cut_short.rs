@@ -19,7 +19,7 @@ use std::io;
 use std::sync::OnceLock;
 
 /// Maximum number of guarded mappings over all VMs and disks.
-const SLOTS: usize = 16_384;
+pub const GUARDS_MAX: usize = 16_384;
 
 #[derive(Debug)]
 struct Slot {
@@ -30,7 +30,7 @@ struct Slot {
     is_cut: AtomicBool,
 }
 
-static TABLE: [Slot; SLOTS] = [const {
+static TABLE: [Slot; GUARDS_MAX] = [const {
     Slot {
         start: AtomicUsize::new(0),
         end: AtomicUsize::new(0),
@@ -38,7 +38,7 @@ static TABLE: [Slot; SLOTS] = [const {
         claimed: AtomicBool::new(false),
         is_cut: AtomicBool::new(false),
     }
-}; SLOTS];
+}; GUARDS_MAX];
 
 static CUTS: AtomicU64 = AtomicU64::new(0);
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();

@@ -16,4 +16,4 @@
 
 mod cut_short;
 
-pub use cut_short::{CutGuard, cuts, watch_for_cuts};
+pub use cut_short::{CutGuard, GUARDS_MAX, cuts, watch_for_cuts};

@@ -3,12 +3,14 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use suimon_eventfd::PeerEventFd;
+
 /// Eventfd of the front-end, or none if the driver polls. The eventfd can be replaced while the
 /// ring runs: QEMU does so when a guest masks an interrupt. The ring therefore holds this line and
 /// not the descriptor.
 #[derive(Debug, Default)]
 pub struct CallLine {
-    fd: Mutex<Option<OwnedFd>>,
+    fd: Mutex<Option<PeerEventFd>>,
     /// Second eventfd that is signalled too, independent of the front-end's descriptor.
     watcher: Option<Arc<OwnedFd>>,
 }
@@ -26,9 +28,8 @@ impl CallLine {
         Self { fd: Mutex::new(None), watcher: Some(watcher) }
     }
 
-    /// Sends later interrupts to `fd`, or to no descriptor if `None`. Writes to the descriptor must
-    /// not block.
-    pub fn connect(&self, fd: Option<OwnedFd>) {
+    /// Sends later interrupts to `fd`, or to no descriptor if `None`.
+    pub fn connect(&self, fd: Option<PeerEventFd>) {
         let old = {
             let mut slot = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
             core::mem::replace(&mut *slot, fd)
@@ -36,12 +37,12 @@ impl CallLine {
         drop(old);
     }
 
-    /// Interrupts the guest. A full eventfd already holds an interrupt. Other errors are caused by
-    /// the front-end, affect only its guest, and are ignored.
+    /// Interrupts the guest. A full eventfd already holds an interrupt. Never blocks on the
+    /// front-end's descriptor.
     pub fn ring(&self) {
         let slot = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(fd) = slot.as_ref() {
-            let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
+            fd.signal();
         }
         drop(slot);
         if let Some(watcher) = &self.watcher {

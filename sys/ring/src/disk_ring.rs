@@ -2,9 +2,10 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use suimon_eventfd::PeerEventFd;
 use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, DiskRequest, PortFault, Wakeup};
 use suimon_uring::PayloadUse;
 
@@ -141,7 +142,7 @@ struct AnswerPlace {
 /// Disk ring over one form of virtqueue (split or packed).
 struct DiskEngine<Q> {
     queue: Q,
-    kick: Arc<OwnedFd>,
+    kick: Arc<PeerEventFd>,
     /// True if the driver never kicks. The ring must be polled and never sleeps.
     is_poll_only: bool,
     disk: Arc<DiskFacts>,
@@ -381,7 +382,7 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
 
     fn disarm(&mut self) {
         self.queue.park();
-        let _ = rustix::io::read(&*self.kick, &mut [0; 8]);
+        self.kick.clear();
     }
 
     fn wake_fd(&self) -> BorrowedFd<'_> {

@@ -40,14 +40,39 @@ pub enum MemoryError {
         /// Maximum number of regions.
         max: usize,
     },
-    /// The file descriptor does not refer to a regular file.
+    /// The descriptor does not refer to a file in memory.
     #[error(
-        "memory region {index}: the descriptor is not a regular file; back the VM's memory \
-         with a memfd or a file (QEMU: `-object memory-backend-memfd,share=on`)"
+        "memory region {index}: the descriptor is not a file on tmpfs or hugetlbfs; back the VM's \
+         memory with a memfd (QEMU: `-object memory-backend-memfd,share=on`) or with a file in \
+         /dev/shm or on hugetlbfs"
     )]
-    NotAFile {
+    NotInMemory {
         /// Position of the region in the memory table.
         index: usize,
+    },
+    /// The device would map more than one device may.
+    #[error(
+        "memory region {index}: with its {size:#x} bytes the device maps more than {max:#x}; \
+         reduce the VM's memory"
+    )]
+    DeviceLimit {
+        /// Position of the region in the memory table.
+        index: usize,
+        /// The region's size in bytes.
+        size: u64,
+        /// Largest number of bytes that the device may map.
+        max: u64,
+    },
+    /// All devices would map more than the host permits.
+    #[error(
+        "memory region {index}: no address space is left for {size:#x} bytes; other VMs map most \
+         of it"
+    )]
+    HostLimit {
+        /// Position of the region in the memory table.
+        index: usize,
+        /// The region's size in bytes.
+        size: u64,
     },
     /// The file ends before the end of the region.
     #[error(

@@ -17,7 +17,6 @@
 //! The region's contents are as untrusted as the front-end: indices are checked, lists are followed
 //! no further than their maximum length, and a running ring keeps its own state in private memory.
 
-use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -129,23 +128,6 @@ impl Inflight {
             return Err(InflightError::Alignment { offset });
         }
         Ok(Arc::new(Self { shape, map }))
-    }
-
-    /// Opens the region in a named file of this host, for rings whose front-end keeps no region. A
-    /// file of another length is emptied and resized first. The file's length must not change while
-    /// it is mapped.
-    ///
-    /// # Errors
-    /// As [`Inflight::map`].
-    pub fn open_file(file: &File, shape: InflightShape) -> Result<Arc<Self>, InflightError> {
-        shape.check()?;
-        let host = |action| move |source| InflightError::Host { action, source };
-        if file.metadata().map_err(host("look at"))?.len() != shape.bytes() {
-            // The contents of a region of another shape do not apply to these rings.
-            file.set_len(0).map_err(host("empty"))?;
-            file.set_len(shape.bytes()).map_err(host("lengthen"))?;
-        }
-        Self::map(file.as_fd(), 0, shape.bytes(), shape)
     }
 
     /// Returns the dimensions of the region.

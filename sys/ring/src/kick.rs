@@ -1,9 +1,8 @@
 //! Eventfd by which a driver kicks a ring.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::event::{EventfdFlags, eventfd};
+use suimon_eventfd::PeerEventFd;
 use suimon_ports::{FaultKind, PortFault};
 
 use crate::setup::RingSetup;
@@ -13,13 +12,12 @@ use crate::setup::RingSetup;
 ///
 /// # Errors
 /// No file descriptor is available.
-pub(crate) fn kick_of(setup: &RingSetup) -> Result<Arc<OwnedFd>, PortFault> {
+pub(crate) fn kick_of(setup: &RingSetup) -> Result<Arc<PeerEventFd>, PortFault> {
     if let Some(kick) = &setup.kick {
         return Ok(Arc::clone(kick));
     }
-    let own = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-    own.map(Arc::new).map_err(|errno| PortFault {
+    PeerEventFd::unshared().map(Arc::new).map_err(|error| PortFault {
         kind: FaultKind::Host,
-        detail: format!("cannot make an eventfd: {errno}; raise the limit of open files"),
+        detail: format!("cannot make an eventfd: {error}; raise the limit of open files"),
     })
 }

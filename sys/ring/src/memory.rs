@@ -42,7 +42,7 @@ impl GuestMemory {
         Ok(Self { regions })
     }
 
-    /// Maps the regions and creates guest memory of them.
+    /// Maps the regions for a device of their own, and creates guest memory of them.
     ///
     /// # Errors
     /// As [`Region::map`] and [`GuestMemory::new`].
@@ -50,8 +50,9 @@ impl GuestMemory {
         if specs.len() > REGIONS_MAX {
             return Err(MemoryError::TooMany { count: specs.len(), max: REGIONS_MAX });
         }
-        let regions =
-            specs.iter().enumerate().map(|(index, spec)| Region::map(index, spec).map(Arc::new));
+        let mapped = Arc::default();
+        let map = |(index, spec)| Region::map(index, spec, &mapped).map(Arc::new);
+        let regions = specs.iter().enumerate().map(map);
         Self::new(regions.collect::<Result<_, _>>()?)
     }
 

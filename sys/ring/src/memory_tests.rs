@@ -117,7 +117,15 @@ fn bad_tables_are_refused_by_name() {
     let (pipe, _far) = rustix::pipe::pipe().unwrap();
     let spec =
         RegionSpec { guest_addr: 0, size: 1, user_addr: 0, mmap_offset: 0, fd: pipe.as_fd() };
-    assert!(matches!(error(&[spec]), MemoryError::NotAFile { index: 0 }));
+    assert!(matches!(error(&[spec]), MemoryError::NotInMemory { index: 0 }));
+    let elsewhere = File::open("/proc/version").unwrap();
+    let spec =
+        RegionSpec { guest_addr: 0, size: 1, user_addr: 0, mmap_offset: 0, fd: elsewhere.as_fd() };
+    assert!(matches!(error(&[spec]), MemoryError::NotInMemory { index: 0 }));
+    let sparse = self::file(1 << 62);
+    let size = crate::mapping_limits::device_bytes_max() + 1;
+    let spec = RegionSpec { guest_addr: 0, size, user_addr: 0, mmap_offset: 0, fd: sparse.as_fd() };
+    assert!(matches!(error(&[spec]), MemoryError::DeviceLimit { index: 0, .. }));
     let many: Vec<_> = (0..=REGIONS_MAX as u64)
         .map(|i| RegionSpec {
             guest_addr: i << 20,

@@ -3,12 +3,13 @@
 
 use core::ffi::c_void;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
-use rustix::fs::FileType;
 use rustix::mm::{MapFlags, ProtFlags};
 use suimon_mapping::CutGuard;
 
 use crate::fault::MemoryError;
+use crate::mapping_limits::{Charge, Exceeded, MappedMemory, device_bytes_max};
 
 /// Region as described by the front-end.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub struct RegionSpec<'fd> {
     pub user_addr: u64,
     /// Offset of the first byte in the file.
     pub mmap_offset: u64,
-    /// Regular file that contains the region.
+    /// File on tmpfs or hugetlbfs that contains the region, such as a memfd.
     pub fd: BorrowedFd<'fd>,
 }
 
@@ -36,6 +37,7 @@ pub struct Region {
     guard: Option<CutGuard>,
     map: *mut c_void,
     map_bytes: usize,
+    _charge: Charge,
 }
 
 // SAFETY: the region is plain shared memory; the pointers are only used for
@@ -45,12 +47,17 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Maps a region. `index` is its position in the memory table, for error messages.
+    /// Maps a region, which counts for the device of `mapped`. `index` is its position in the
+    /// memory table, for error messages. Does not block, whatever the descriptor refers to.
     ///
     /// # Errors
-    /// Addresses, offset and size are inconsistent, the descriptor is not a regular file of
-    /// sufficient length, or the host failed to map it.
-    pub fn map(index: usize, spec: &RegionSpec<'_>) -> Result<Self, MemoryError> {
+    /// Addresses, offset and size are inconsistent, the descriptor is not a file in memory of
+    /// sufficient length, a limit is exceeded, or the host failed to map it.
+    pub fn map(
+        index: usize,
+        spec: &RegionSpec<'_>,
+        mapped: &Arc<MappedMemory>,
+    ) -> Result<Self, MemoryError> {
         let size = spec.size;
         if size == 0 {
             return Err(MemoryError::Empty { index });
@@ -73,10 +80,10 @@ impl Region {
             .checked_add(size)
             .filter(|end| *end <= i64::MAX as u64)
             .ok_or_else(|| overflow("mmap offset", spec.mmap_offset))?;
-        let stat = rustix::fs::fstat(spec.fd).map_err(host("stat"))?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(MemoryError::NotAFile { index });
+        if !is_in_memory(spec.fd) {
+            return Err(MemoryError::NotInMemory { index });
         }
+        let stat = rustix::fs::fstat(spec.fd).map_err(host("stat"))?;
         let file_bytes = u64::try_from(stat.st_size).unwrap_or(0);
         if file_bytes < needed {
             return Err(MemoryError::FileTooShort { index, file_bytes, needed });
@@ -90,6 +97,10 @@ impl Region {
             .and_then(|bytes| bytes.checked_next_multiple_of(page_bytes))
             .and_then(|bytes| usize::try_from(bytes).ok())
             .ok_or_else(|| overflow("mmap offset", spec.mmap_offset))?;
+        let charge = mapped.charge(map_bytes as u64).map_err(|exceeded| match exceeded {
+            Exceeded::Device => MemoryError::DeviceLimit { index, size, max: device_bytes_max() },
+            Exceeded::Host => MemoryError::HostLimit { index, size },
+        })?;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let map = unsafe {
             rustix::mm::mmap(
@@ -111,6 +122,7 @@ impl Region {
             guard: None,
             map,
             map_bytes,
+            _charge: charge,
         };
         region.guard = Some(
             CutGuard::new(map as usize, map_bytes, page_bytes as usize)
@@ -152,6 +164,16 @@ impl Drop for Region {
         let unmapped = unsafe { rustix::mm::munmap(self.map, self.map_bytes) };
         debug_assert!(unmapped.is_ok(), "munmap: {unmapped:?}");
     }
+}
+
+/// Returns true if the descriptor refers to a file on tmpfs or hugetlbfs; a memfd is one. A page of
+/// such a file is provided by this host's kernel. A page fault on another file can wait for a disk,
+/// a server, or a process of the front-end (FUSE), and would stop the worker meanwhile.
+///
+/// Only these files have seals. Unlike fstat(2) and fstatfs(2), the query does not reach the file
+/// system, which could delay it.
+pub fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
+    rustix::fs::fcntl_get_seals(fd).is_ok()
 }
 
 /// Returns the page size of a file's mappings in bytes: the huge page size for hugetlbfs, else the

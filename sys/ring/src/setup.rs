@@ -1,7 +1,8 @@
 //! Parameters of a ring.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
+
+use suimon_eventfd::PeerEventFd;
 
 use crate::call_line::CallLine;
 use crate::dirty_log::RingLog;
@@ -38,8 +39,8 @@ pub struct RingSetup {
     /// Negotiated features.
     pub features: RingFeatures,
     /// Eventfd that becomes readable when the driver kicks; `None` if the driver never kicks and
-    /// the ring has to be polled. Reads must not block.
-    pub kick: Option<Arc<OwnedFd>>,
+    /// the ring has to be polled.
+    pub kick: Option<Arc<PeerEventFd>>,
     /// Interrupt line to the driver.
     pub call: Arc<CallLine>,
     /// Line signalled once if the ring meets a fault (`VHOST_USER_SET_VRING_ERR`).

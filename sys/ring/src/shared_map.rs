@@ -3,9 +3,13 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use crate::fault::MemoryError;
 use crate::region::{Region, RegionSpec};
+
+/// Maximum length of a mapping in bytes. A dirty page log of this length covers 32 TiB.
+const BYTES_MAX: u64 = 1 << 30;
 
 /// Mapping of a shared file. Fields outside it read as 0 and are not written: such offsets result
 /// only from an error in this crate, which must not cause an access outside the mapping.
@@ -17,10 +21,13 @@ impl SharedMap {
     /// Maps `bytes` bytes at `offset` of a file.
     ///
     /// # Errors
-    /// As [`Region::map`].
+    /// As [`Region::map`], or the mapping is longer than [`BYTES_MAX`].
     pub(crate) fn new(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<Self, MemoryError> {
         let spec = RegionSpec { guest_addr: 0, size: bytes, user_addr: 0, mmap_offset: offset, fd };
-        Ok(Self { region: Region::map(0, &spec)? })
+        if bytes > BYTES_MAX {
+            return Err(MemoryError::DeviceLimit { index: 0, size: bytes, max: BYTES_MAX });
+        }
+        Ok(Self { region: Region::map(0, &spec, &Arc::default())? })
     }
 
     /// Returns the length of the mapping in bytes.

@@ -8,9 +8,10 @@
 //! interpreted.
 
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+use suimon_eventfd::PeerEventFd;
 use suimon_frame::{
     Announcement, FRAME_BYTES_MAX, Frame, FrameBatch, GSO_HEADER_BYTES_MAX, MacAddr, Offloads,
     Span, TAIL_SPANS_MAX, TailMemory, VNET_HEADER_BYTES, VNET_HEADER_SHORT_BYTES, VnetHeader,
@@ -37,7 +38,7 @@ const FRONT_BYTES: usize = GSO_HEADER_BYTES_MAX + 64;
 pub struct Announcer {
     /// MAC address to announce, combined with [`Announcer::PENDING`]; 0 if none is pending.
     wanted: AtomicU64,
-    wake: Arc<OwnedFd>,
+    wake: Arc<PeerEventFd>,
 }
 
 impl Announcer {
@@ -47,8 +48,7 @@ impl Announcer {
     /// VM. Wakes the ring if it sleeps.
     pub fn announce(&self, mac: MacAddr) {
         self.wanted.store(mac.to_u64() | Self::PENDING, Ordering::Release);
-        // A full eventfd wakes the ring as well.
-        let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
+        self.wake.signal();
     }
 
     #[inline]
@@ -66,7 +66,7 @@ impl Announcer {
 /// Transmit ring over one form of virtqueue (split or packed).
 pub(crate) struct TxEngine<Q> {
     queue: Q,
-    kick: Arc<OwnedFd>,
+    kick: Arc<PeerEventFd>,
     /// True if the driver never kicks. The ring must be polled and never sleeps.
     is_poll_only: bool,
     header_bytes: usize,
@@ -279,7 +279,7 @@ impl<Q: Virtqueue> FrameSource for TxEngine<Q> {
 
     fn disarm(&mut self) {
         self.queue.park();
-        let _ = rustix::io::read(&*self.kick, &mut [0; 8]);
+        self.kick.clear();
     }
 
     fn wake_fd(&self) -> BorrowedFd<'_> {

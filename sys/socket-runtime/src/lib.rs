@@ -5,7 +5,7 @@
 //! - [`Task`]: one task, which its owner can stop and join.
 //! - [`blocking`]: runs a call that blocks, such as handing a queue to a worker of the data plane,
 //!   so that the tasks of other devices proceed. [`blocking_on`]: the same for a call on a value
-//!   that the task keeps.
+//!   that the task keeps. [`blocking_detached`]: the same for a call whose end is not awaited.
 //! - [`ReconnectPause`], [`LogPace`], [`TurnAwayPace`]: limits on the costs that peers cause.
 //! - [`Watched`]: a descriptor whose readiness a task awaits.
 //!
@@ -30,5 +30,5 @@ mod watched;
 
 pub use peer_limits::{LogPace, ReconnectPause, TurnAwayPace};
 pub use runtime::{BLOCKING_IDLE, BLOCKING_MAX, SocketRuntime, ThreadHooks};
-pub use task::{Interrupted, Stop, Task, blocking, blocking_on};
+pub use task::{Interrupted, Stop, Task, blocking, blocking_detached, blocking_on};
 pub use watched::Watched;

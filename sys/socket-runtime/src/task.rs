@@ -105,6 +105,24 @@ pub async fn blocking<T: Send + 'static>(
     result.await.map_err(|_| Interrupted)
 }
 
+/// Executes `call` in a thread for blocking calls and does not wait for it. Returns false if the
+/// host has no thread left; `call` was dropped then. Must be called by a task of a
+/// [`SocketRuntime`](crate::SocketRuntime).
+pub fn blocking_detached(call: impl FnOnce() + Send + 'static) -> bool {
+    let pending = Arc::new(Mutex::new(Some(call)));
+    let queued = Arc::clone(&pending);
+    let execute = move || {
+        if let Some(call) = take(&queued) {
+            call();
+        }
+    };
+    let started = catch_unwind(AssertUnwindSafe(|| tokio::task::spawn_blocking(execute)));
+    if started.is_err() {
+        drop(take(&pending));
+    }
+    started.is_ok()
+}
+
 /// Executes `call` like [`blocking`], on a value that the caller keeps even if the call cannot be
 /// executed. `value` is `None` afterwards only if the call panicked. Not cancel safe: the value is
 /// lost with a dropped future.

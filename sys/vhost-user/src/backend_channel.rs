@@ -1,36 +1,32 @@
 //! Back-end requests to the front-end (`VHOST_USER_SET_BACKEND_REQ_FD`).
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{FileType, OFlags};
 use rustix::net::{SendFlags, send};
 
 use crate::message::{HEADER_BYTES, VERSION};
+use crate::received::is_unix_socket;
 
 /// Code of `VHOST_USER_BACKEND_CONFIG_CHANGE_MSG`.
 const CONFIG_CHANGE: u32 = 2;
 
-/// Socket for requests of the back-end. The requests need no reply, and the socket is non-blocking,
-/// so a front-end that does not read never delays the device.
+/// Socket for requests of the back-end. The requests need no reply and are sent without blocking, so
+/// a front-end that does not read never delays the device.
 #[derive(Debug)]
 pub(crate) struct BackendChannel {
     socket: OwnedFd,
 }
 
 impl BackendChannel {
-    /// Takes ownership of the descriptor that the front-end passed and makes it non-blocking.
+    /// Takes ownership of the descriptor that the front-end passed.
     ///
     /// # Errors
     /// The reason why the descriptor cannot be used, for example that it is not a socket.
     pub(crate) fn new(socket: OwnedFd) -> Result<Self, String> {
-        let host = |errno: rustix::io::Errno| format!("cannot be examined: {errno}");
-        let stat = rustix::fs::fstat(&socket).map_err(host)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
-            return Err("the descriptor is not a socket".to_owned());
+        if !is_unix_socket(socket.as_fd()) {
+            return Err("the descriptor is not a Unix socket".to_owned());
         }
-        let flags = rustix::fs::fcntl_getfl(&socket).map_err(host)?;
-        rustix::fs::fcntl_setfl(&socket, flags | OFlags::NONBLOCK).map_err(host)?;
         Ok(Self { socket })
     }
 

@@ -3,19 +3,24 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
 };
+use rustix::process::{PidfdFlags, pidfd_open};
 use suimon_socket_runtime::Watched;
 use suimon_unix_socket::is_hung_up;
 use thiserror::Error;
 use tokio::time::timeout_at;
 
 use crate::message::{FDS_MAX, HEADER_BYTES, Header, Message, MessageError, PAYLOAD_BYTES_MAX};
+use crate::received::{Closing, Received, kind_of};
 use crate::reply::Reply;
 use crate::request::Request;
 
@@ -54,9 +59,21 @@ pub(crate) enum End {
     /// A message with more descriptors than any request carries.
     #[error("more than {FDS_MAX} descriptors in one message")]
     Descriptors,
+    /// A descriptor of a kind that the protocol does not have.
+    #[error("{request}: a descriptor is not {}", kind_of(*.request))]
+    Foreign {
+        /// Request that the descriptor was sent with.
+        request: Request,
+    },
     /// Message that could not be parsed.
     #[error(transparent)]
     Message(#[from] MessageError),
+    /// Another front-end has connected after the process of this one exited.
+    #[error(
+        "the front-end's process exited, but its connection is open: the back-end channel that it \
+         passed holds the other end; another front-end connects"
+    )]
+    Replaced,
     /// A system call on the socket failed.
     #[error("the socket failed: {0}")]
     Socket(#[from] io::Error),
@@ -71,6 +88,7 @@ impl End {
                 | Self::Stalled { .. }
                 | Self::Deaf
                 | Self::Descriptors
+                | Self::Foreign { .. }
                 | Self::Message(_)
         )
     }
@@ -111,6 +129,10 @@ pub(crate) enum Pending {
 /// runtime in which it was created.
 pub(crate) struct Connection {
     socket: Watched,
+    /// Descriptors of the front-end that are being closed.
+    closing: Arc<Closing>,
+    /// Process that connected (pidfd), if it is known.
+    peer: Option<OwnedFd>,
 }
 
 impl Connection {
@@ -119,7 +141,8 @@ impl Connection {
     /// # Errors
     /// The kernel cannot watch the socket: no memory, or too many watches of this user.
     pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
-        Ok(Self { socket: Watched::new(socket)? })
+        let peer = process_of(socket.as_fd());
+        Ok(Self { socket: Watched::new(socket)?, closing: Arc::default(), peer })
     }
 
     /// Waits until bytes or the end of the connection can be received. Cancel safe.
@@ -130,6 +153,19 @@ impl Connection {
             // `receive` determines the reason.
             Ok(_) | Err(_) => Pending::End,
         }
+    }
+
+    /// Returns the descriptors of the front-end that are being closed.
+    pub(crate) fn closing(&self) -> Arc<Closing> {
+        Arc::clone(&self.closing)
+    }
+
+    /// Returns true if the process that connected has exited. Another process may hold the
+    /// connection.
+    pub(crate) fn has_peer_exited(&self) -> bool {
+        let Some(peer) = &self.peer else { return false };
+        let mut polled = [PollFd::new(peer, PollFlags::IN)];
+        poll(&mut polled, Some(&Timespec::default())) == Ok(1)
     }
 
     /// Returns true if the front-end has closed its side, so that the connection will end.
@@ -143,13 +179,16 @@ impl Connection {
     /// # Errors
     /// The connection has ended, or the front-end violated the protocol.
     pub(crate) async fn receive(&self) -> Result<Incoming, End> {
-        let mut fds = Vec::new();
+        let mut received = Received::new(&self.closing);
+        let fds = &mut received.fds;
         let mut head = [0; HEADER_BYTES];
-        self.fill(&mut head, 0, HEADER_BYTES, &mut fds).await?;
+        self.fill(&mut head, 0, HEADER_BYTES, fds).await?;
         let header = Header::decode(&head)?;
         let mut payload = [0; PAYLOAD_BYTES_MAX];
         let payload = payload.get_mut(..header.size).unwrap_or_default();
-        self.fill(payload, HEADER_BYTES, HEADER_BYTES + header.size, &mut fds).await?;
+        self.fill(payload, HEADER_BYTES, HEADER_BYTES + header.size, fds).await?;
+        let request = header.request;
+        let fds = received.take_known().ok_or(End::Foreign { request })?;
         let message = Message::parse(&header, payload, fds)?;
         Ok(Incoming { header, message })
     }
@@ -205,6 +244,13 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+/// Opens the process at the other end of a connection. `None` if it has exited, or belongs to
+/// another PID namespace.
+fn process_of(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
+    let peer = socket_peercred(socket).ok()?;
+    pidfd_open(peer.pid, PidfdFlags::empty()).ok()
 }
 
 /// Converts the error of a system call to the reason why the connection ended.

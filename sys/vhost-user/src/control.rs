@@ -19,7 +19,7 @@ use tokio::time::sleep;
 
 use crate::connection::{Connection, End, Incoming};
 use crate::device::{Device, DeviceLink, Stops};
-use crate::door::Door;
+use crate::door::{Door, TurnedAway};
 use crate::fault::DeviceFault;
 use crate::features::protocol;
 use crate::pace::{Pace, Turn};
@@ -34,6 +34,9 @@ const STOP_LOOK_MIN: Duration = Duration::from_millis(5);
 const STOP_LOOK_MAX: Duration = Duration::from_millis(500);
 /// Interval between attempts to execute a call while the host has no thread available.
 const SHORTAGE: Duration = Duration::from_millis(200);
+
+/// Interval at which the end of pending closes is checked.
+const CLOSING: Duration = Duration::from_millis(100);
 
 /// State shared by a device's task and its owner.
 pub(crate) struct Shared {
@@ -151,7 +154,14 @@ impl Shared {
                 }
             };
             limits.pause.note_end(session.began.elapsed(), is_violation(&reason));
+            let closing = session.connection.closing();
             self.end(session, reason).await;
+            while closing.is_pending() && !stop.is_set() {
+                tokio::select! {
+                    () = stop.wait() => {}
+                    () = sleep(CLOSING) => {}
+                }
+            }
             if stop.is_set() {
                 return;
             }
@@ -306,6 +316,9 @@ impl Shared {
         let name = self.subject.name();
         let mut is_door_open = true;
         loop {
+            // Only a socket that the front-end passed can keep its connection open without a
+            // process.
+            let may_replace = session.device.as_ref().is_some_and(|of| of.has_channel());
             tokio::select! {
                 biased;
                 () = stop.wait() => return Err(End::Stopped.into()),
@@ -319,7 +332,12 @@ impl Shared {
                         .await?;
                 }
                 _pending = session.connection.wait() => return Ok(()),
-                () = door.turn_away(name, &session.connection, limits), if is_door_open => {
+                turned_away = door.turn_away(name, (&session.connection, may_replace), limits),
+                    if is_door_open =>
+                {
+                    if turned_away == TurnedAway::Replaced {
+                        return Err(End::Replaced.into());
+                    }
                     is_door_open = false;
                 }
             }

@@ -7,6 +7,7 @@ mod stops;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use suimon_eventfd::PeerEventFd;
 use suimon_frame::MacAddr;
 use suimon_ring::{REGIONS_MAX, RingFault, RingFeatures};
 use virtio_bindings::virtio_blk::VIRTIO_BLK_F_CONFIG_WCE;
@@ -15,7 +16,7 @@ use crate::backend_channel::BackendChannel;
 use crate::fault::DeviceFault;
 use crate::features::{Offer, check_negotiated, protocol};
 use crate::memory_table::{Change, MemoryTable};
-use crate::message::{InflightInfo, LogInfo, Message, RegionInfo};
+use crate::message::{InflightInfo, LogInfo, Message, RegionInfo, VringFd};
 use crate::model::Model;
 use crate::records::Records;
 use crate::reply::Reply;
@@ -91,6 +92,11 @@ impl Device {
     /// Returns true if any ring runs.
     pub fn runs(&self) -> bool {
         self.vrings.iter().any(Vring::is_running)
+    }
+
+    /// Returns true if the front-end has passed a channel for back-end requests.
+    pub fn has_channel(&self) -> bool {
+        self.channel.is_some()
     }
 
     /// Returns the descriptor that becomes readable when a ring has a fault.
@@ -175,12 +181,14 @@ impl Device {
             M::SetVringEnable { index, enabled } => self.enable(index, enabled)?,
             M::SetVringKick(vring_fd) => self.set_kick(vring_fd)?,
             M::SetVringCall(vring_fd) => {
-                let fd = checked(Request::SetVringCall, vring_fd.index, vring_fd.fd)?;
-                self.vring(Request::SetVringCall, vring_fd.index)?.connect_call(fd);
+                let index = vring_fd.index;
+                let fd = checked(Request::SetVringCall, vring_fd, PeerEventFd::signalled)?;
+                self.vring(Request::SetVringCall, index)?.connect_call(fd);
             }
             M::SetVringErr(vring_fd) => {
-                let fd = checked(Request::SetVringErr, vring_fd.index, vring_fd.fd)?;
-                self.vring(Request::SetVringErr, vring_fd.index)?.connect_error(fd);
+                let index = vring_fd.index;
+                let fd = checked(Request::SetVringErr, vring_fd, PeerEventFd::signalled)?;
+                self.vring(Request::SetVringErr, index)?.connect_error(fd);
             }
             M::SendRarp(mac) => {
                 self.announcement = Some(mac);
@@ -198,7 +206,7 @@ impl Device {
             // closed.
             M::SetLogFd(fd) => {
                 check_negotiated(Request::SetLogFd, self.protocol)?;
-                checked(Request::SetLogFd, 0, fd)?;
+                checked(Request::SetLogFd, VringFd { index: 0, fd }, PeerEventFd::signalled)?;
             }
             M::GetInflightFd(info) => {
                 check_negotiated(Request::GetInflightFd, self.protocol)?;

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suimon_ports::{DeviceError, VhostUserMode};
 use suimon_socket_runtime::{SocketRuntime, Stop, Task, Watched, blocking};
 use suimon_unix_socket::{accept, connect_to, probe_connecting, probe_listening};
@@ -30,6 +31,15 @@ const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(1);
 /// Time until the next attempt if the host has no descriptor for a connection.
 const SHORTAGE: Duration = Duration::from_millis(200);
+
+/// Reason why no more connections are turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TurnedAway {
+    /// The host has no descriptor left.
+    Shortage,
+    /// A pending connection replaces the front-end that is served.
+    Replaced,
+}
 
 /// Source of connections of front-ends.
 pub(crate) enum Door {
@@ -84,17 +94,23 @@ impl Door {
     }
 
     /// Closes connections that arrive while the front-end of `served` is served, at a limited rate.
-    /// Completes only if the host has no descriptor left to accept them. Cancel safe.
+    /// Completes if the host has no descriptor left to accept them, or if a connection replaces
+    /// `served`: that is permitted with `may_replace`, after the process of `served` has exited.
+    /// Cancel safe.
     pub(crate) async fn turn_away(
         &self,
         name: DeviceName,
-        served: &Connection,
+        (served, may_replace): (&Connection, bool),
         limits: &mut PeerLimits,
-    ) {
+    ) -> TurnedAway {
         let Self::Listens(listener) = self else { return std::future::pending().await };
         loop {
             sleep(limits.turned_away.delay(Instant::now())).await;
-            let closed = listener.read(|listener| accept_other(listener, served)).await;
+            let closed =
+                listener.read(|listener| accept_other(listener, served, may_replace)).await;
+            if matches!(closed, Ok(None)) {
+                return TurnedAway::Replaced;
+            }
             let now = Instant::now();
             limits.turned_away.note(now);
             if let Some(left_out) = limits.turned_away_log.next(now) {
@@ -111,22 +127,40 @@ impl Door {
                 }
             }
             if closed.is_err() {
-                return;
+                return TurnedAway::Shortage;
             }
         }
     }
 }
 
 /// Accepts a connection that arrived while `served` is served. If the front-end of `served` has
-/// disconnected, the connection is its successor's and stays pending.
+/// disconnected, the connection is its successor's and stays pending. The same holds if its process
+/// has exited and `may_replace` is set; the result is `None` then.
 ///
 /// # Errors
 /// [`io::ErrorKind::WouldBlock`] if there is none to close, and the errors of [`accept`].
-fn accept_other(listener: BorrowedFd<'_>, served: &Connection) -> io::Result<OwnedFd> {
+fn accept_other(
+    listener: BorrowedFd<'_>,
+    served: &Connection,
+    may_replace: bool,
+) -> io::Result<Option<OwnedFd>> {
     if served.is_hung_up()? {
         return Err(io::ErrorKind::WouldBlock.into());
     }
-    accept(listener)
+    if may_replace && served.has_peer_exited() {
+        return if is_readable(listener)? {
+            Ok(None)
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
+        };
+    }
+    accept(listener).map(Some)
+}
+
+/// Returns true if a connection is pending.
+fn is_readable(listener: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut polled = [PollFd::new(&listener, PollFlags::IN)];
+    Ok(poll(&mut polled, Some(&Timespec::default()))? == 1)
 }
 
 /// Checks whether a device's socket could be opened, without changing anything.
@@ -225,10 +259,10 @@ mod tests {
         ours.set_nonblocking(true).unwrap();
         let served = Connection::new(ours.into()).unwrap();
         let other = UnixStream::connect(&path).unwrap();
-        assert!(accept_other(listener.as_fd(), &served).is_ok(), "it is turned away");
+        assert!(accept_other(listener.as_fd(), &served, false).is_ok(), "it is turned away");
         drop((front_end, other));
         let _successor = UnixStream::connect(&path).unwrap();
-        let error = accept_other(listener.as_fd(), &served).unwrap_err();
+        let error = accept_other(listener.as_fd(), &served, false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         assert!(accept(listener.as_fd()).is_ok(), "it was closed");
     }

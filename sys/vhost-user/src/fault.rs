@@ -1,5 +1,6 @@
 //! Errors of valid messages that cannot be executed.
 
+use suimon_eventfd::EventFdError;
 use suimon_ports::PortFault;
 use suimon_ring::{InflightError, LogError, MemoryError};
 use thiserror::Error;
@@ -48,14 +49,14 @@ pub enum DeviceFault {
         bits: u64,
     },
     /// Descriptor that is not an eventfd.
-    #[error("{request}: vring {index}: {reason}")]
+    #[error("{request}: vring {index}: {source}")]
     EventFd {
         /// Request of the rejected message.
         request: Request,
         /// Index of the vring, counted from 0.
         index: u32,
         /// Reason why the descriptor is rejected.
-        reason: String,
+        source: EventFdError,
     },
     /// The log of written pages cannot be mapped as described.
     #[error("SET_LOG_BASE: {source}")]

@@ -61,6 +61,7 @@ mod model;
 mod nic;
 mod pace;
 mod payload;
+mod received;
 mod records;
 mod reply;
 mod request;

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use suimon_ring::{GuestMemory, MemoryError, REGIONS_MAX, Region, RegionSpec};
+use suimon_ring::{GuestMemory, MappedMemory, MemoryError, REGIONS_MAX, Region, RegionSpec};
 
 use crate::fault::DeviceFault;
 use crate::message::RegionInfo;
@@ -21,6 +21,7 @@ pub(crate) struct MemoryTable {
     /// Removals still expected for regions that are already unmapped, with their number.
     late: Vec<(Identity, u32)>,
     memory: Option<Arc<GuestMemory>>,
+    mapped: Arc<MappedMemory>,
 }
 
 struct Known {
@@ -50,7 +51,7 @@ impl MemoryTable {
         let request = Request::SetMemTable;
         *self = Self::default();
         for (index, (info, fd)) in table.iter().enumerate() {
-            self.regions.push(Known { region: map(request, index, *info, fd)?, repeats: 0 });
+            self.regions.push(Known { region: self.map(request, index, *info, fd)?, repeats: 0 });
         }
         self.rebuild(request)
     }
@@ -68,7 +69,7 @@ impl MemoryTable {
             let source = MemoryError::TooMany { count: self.regions.len() + 1, max: REGIONS_MAX };
             return Err(DeviceFault::Memory { request, source });
         }
-        let region = map(request, self.regions.len(), info, fd)?;
+        let region = self.map(request, self.regions.len(), info, fd)?;
         self.regions.push(Known { region, repeats: 0 });
         self.rebuild(request)?;
         Ok(Change::New)
@@ -118,6 +119,19 @@ impl MemoryTable {
         })
     }
 
+    fn map(
+        &self,
+        request: Request,
+        index: usize,
+        info: RegionInfo,
+        fd: &OwnedFd,
+    ) -> Result<Arc<Region>, DeviceFault> {
+        let RegionInfo { guest_addr, size, user_addr, mmap_offset } = info;
+        let spec = RegionSpec { guest_addr, size, user_addr, mmap_offset, fd: fd.as_fd() };
+        let region = Region::map(index, &spec, &self.mapped);
+        region.map(Arc::new).map_err(|source| DeviceFault::Memory { request, source })
+    }
+
     fn rebuild(&mut self, request: Request) -> Result<(), DeviceFault> {
         self.memory = None;
         let regions: Vec<_> = self.regions.iter().map(|known| Arc::clone(&known.region)).collect();
@@ -131,19 +145,6 @@ impl MemoryTable {
 
 fn identity(info: RegionInfo) -> Identity {
     (info.guest_addr, info.user_addr, info.size)
-}
-
-fn map(
-    request: Request,
-    index: usize,
-    info: RegionInfo,
-    fd: &OwnedFd,
-) -> Result<Arc<Region>, DeviceFault> {
-    let RegionInfo { guest_addr, size, user_addr, mmap_offset } = info;
-    let spec = RegionSpec { guest_addr, size, user_addr, mmap_offset, fd: fd.as_fd() };
-    let region =
-        Region::map(index, &spec).map_err(|source| DeviceFault::Memory { request, source })?;
-    Ok(Arc::new(region))
 }
 
 #[cfg(test)]

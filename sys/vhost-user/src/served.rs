@@ -72,6 +72,9 @@ impl Served {
         let name = subject.name();
         let host_error = |action: &'static str| move |error| host_error(name, action, &error);
         suimon_mapping::watch_for_cuts().map_err(host_error("watch the guest's memory"))?;
+        // Read while the thread may; threads that read messages may not.
+        let _ = suimon_ring::device_bytes_max();
+        suimon_eventfd::prepare().map_err(host_error("prepare interrupts"))?;
         let (door, file, connecting) = match mode {
             VhostUserMode::Server => {
                 let (listener, file) = listen_on(socket)?;

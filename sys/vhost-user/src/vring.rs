@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use suimon_eventfd::PeerEventFd;
 use suimon_frame::MacAddr;
 use suimon_ports::{DetachingQueue, PortFault};
 use suimon_quantity::Direction;
@@ -22,7 +23,7 @@ const STOP_EVERY: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub(crate) enum Kick {
     /// Eventfd that the driver writes to.
-    Fd(Arc<OwnedFd>),
+    Fd(Arc<PeerEventFd>),
     /// No notifications; the ring is polled.
     Polled,
 }
@@ -139,12 +140,12 @@ impl Vring {
     }
 
     /// Sets the eventfd for interrupts; `None` disables them.
-    pub(crate) fn connect_call(&self, fd: Option<OwnedFd>) {
+    pub(crate) fn connect_call(&self, fd: Option<PeerEventFd>) {
         self.call.connect(fd);
     }
 
     /// Sets the eventfd for fault notifications; `None` disables them.
-    pub(crate) fn connect_error(&self, fd: Option<OwnedFd>) {
+    pub(crate) fn connect_error(&self, fd: Option<PeerEventFd>) {
         self.error.connect(fd);
     }
 

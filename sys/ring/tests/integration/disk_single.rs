@@ -9,7 +9,7 @@ use crate::disk::{
 };
 use crate::rig::any::AnyDriver;
 use crate::rig::packed::RING_PACKED;
-use crate::rig::{Used, Vm, call_line, count, event};
+use crate::rig::{Used, Vm, call_line, count, event, kick_of};
 use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, Wakeup};
 use suimon_ring::{DiskFacts, DiskRing, RingSetup, used_position};
 
@@ -244,9 +244,9 @@ fn a_polled_ring_never_sleeps() {
     let setup = RingSetup { kick: None, ..driver.setup(DISK_FEATURES, &call) };
     let mut polled = queue_of(&vm, &setup);
     assert_eq!(polled.arm(), Wakeup::Pending);
-    let kick = Arc::new(event());
-    let mut woken = queue_of(&vm, &RingSetup { kick: Some(Arc::clone(&kick)), ..setup });
-    rustix::io::write(&*kick, &1_u64.to_ne_bytes()).unwrap();
+    let kick = event();
+    let mut woken = queue_of(&vm, &RingSetup { kick: Some(kick_of(&kick)), ..setup });
+    rustix::io::write(&kick, &1_u64.to_ne_bytes()).unwrap();
     woken.disarm();
     assert_eq!(count(&kick), 0, "disarm empties the descriptor");
 }

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::fs::{FileType, OFlags};
+use suimon_eventfd::{EventFdError, PeerEventFd};
 use suimon_ring::{RingAddresses, RingFeatures};
 
 use super::Device;
@@ -95,8 +95,9 @@ impl Device {
 
     pub(super) fn set_kick(&mut self, vring_fd: VringFd) -> Result<(), DeviceFault> {
         let request = Request::SetVringKick;
-        let fd = checked(request, vring_fd.index, vring_fd.fd)?;
-        let vring = self.stopped(request, vring_fd.index)?;
+        let index = vring_fd.index;
+        let fd = checked(request, vring_fd, PeerEventFd::awaited)?;
+        let vring = self.stopped(request, index)?;
         vring.kick = Some(fd.map_or(Kick::Polled, |fd| Kick::Fd(Arc::new(fd))));
         self.start_rings(request)
     }
@@ -117,21 +118,14 @@ impl Device {
     }
 }
 
-/// Checks a descriptor that a ring will read or write without blocking, and makes it non-blocking.
-/// Only anonymous inodes, such as eventfds, are accepted; files, sockets and pipes are not.
+/// Converts a received descriptor to an eventfd with `accept`, which determines its use. Descriptors
+/// of other kinds are rejected.
 pub(super) fn checked(
     request: Request,
-    index: u32,
-    fd: Option<OwnedFd>,
-) -> Result<Option<OwnedFd>, DeviceFault> {
-    let Some(fd) = fd else { return Ok(None) };
-    let fault = |reason: String| DeviceFault::EventFd { request, index, reason };
-    let host = |errno: rustix::io::Errno| fault(format!("cannot be examined: {errno}"));
-    let stat = rustix::fs::fstat(&fd).map_err(host)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Unknown {
-        return Err(fault("the descriptor is not an eventfd".to_owned()));
-    }
-    let flags = rustix::fs::fcntl_getfl(&fd).map_err(host)?;
-    rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK).map_err(host)?;
-    Ok(Some(fd))
+    vring_fd: VringFd,
+    accept: fn(OwnedFd) -> Result<PeerEventFd, EventFdError>,
+) -> Result<Option<PeerEventFd>, DeviceFault> {
+    let VringFd { index, fd } = vring_fd;
+    let accepted = fd.map(accept).transpose();
+    accepted.map_err(|source| DeviceFault::EventFd { request, index, source })
 }

@@ -5,6 +5,7 @@ mod bench;
 mod corpus;
 mod disk_device;
 mod front_end;
+mod hostile_files;
 mod many;
 #[allow(unreachable_pub, reason = "shared by several crates' tests")]
 #[path = "../../../../fuzz/src/replay.rs"]

@@ -40,7 +40,11 @@ fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }
 
-fn open(folder: &std::path::Path, port: u32, threads: &VhostUserThreads) -> VhostUserNic {
+pub(crate) fn open(
+    folder: &std::path::Path,
+    port: u32,
+    threads: &VhostUserThreads,
+) -> VhostUserNic {
     let (sender, _notices) = channel();
     let ear = Arc::new(Ear(Mutex::new(sender)));
     let host = Arc::new(Loopback::default());

@@ -296,7 +296,7 @@ fn a_front_end_is_told_when_configuration_space_changes() {
     assert_eq!(front_end.get(24, &ask)[12..], 1400_u16.to_le_bytes());
     // A descriptor that is not a socket is rejected, as is a channel that was not negotiated.
     assert!(!front_end.set(21, &[], &[event().as_fd()]));
-    bench.expect_violation("SET_BACKEND_REQ_FD: the descriptor is not a socket");
+    bench.expect_violation("SET_BACKEND_REQ_FD: the descriptor is not a Unix socket");
     let front_end = FrontEnd::connect(&bench.socket);
     front_end.send_raw(&FrontEnd::message(21, 1, &[]), &[ours.as_fd()]);
     bench.expect_violation("SET_BACKEND_REQ_FD: its protocol feature, bit 5, was not negotiated");

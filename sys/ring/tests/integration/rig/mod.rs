@@ -15,6 +15,7 @@ use std::sync::Arc;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SeekFrom, ftruncate, memfd_create, seek};
 pub use split::Driver;
+use suimon_eventfd::PeerEventFd;
 use suimon_ring::{CallLine, GuestMemory, RegionSpec};
 use virtio_bindings::virtio_ring::{VRING_DESC_F_INDIRECT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE};
 use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap};
@@ -136,10 +137,15 @@ pub fn count(fd: &OwnedFd) -> u64 {
     rustix::io::read(fd, &mut bytes).map_or(0, |_| u64::from_ne_bytes(bytes))
 }
 
+/// Returns the ring's side of a kick eventfd. Its counter is 0.
+pub fn kick_of(fd: &OwnedFd) -> Arc<PeerEventFd> {
+    Arc::new(PeerEventFd::signalled(fd.try_clone().unwrap()).unwrap())
+}
+
 /// Creates a call line and returns it with its eventfd.
 pub fn call_line() -> (Arc<CallLine>, OwnedFd) {
     let far = event();
     let line = Arc::new(CallLine::new());
-    line.connect(Some(far.try_clone().unwrap()));
+    line.connect(Some(PeerEventFd::signalled(far.try_clone().unwrap()).unwrap()));
     (line, far)
 }

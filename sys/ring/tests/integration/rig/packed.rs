@@ -12,7 +12,8 @@ use suimon_ring::{CallLine, RingAddresses, RingFeatures, RingSetup};
 use vm_memory::{Bytes, GuestAddress};
 
 use super::{
-    AREA_BYTES, GUEST_BASE, INDIRECT, NEXT, Piece, TABLE_BYTES, USER_BASE, Used, Vm, WRITE, stagger,
+    AREA_BYTES, GUEST_BASE, INDIRECT, NEXT, Piece, TABLE_BYTES, USER_BASE, Used, Vm, WRITE,
+    kick_of, stagger,
 };
 
 const AVAIL: u16 = 1 << 7;
@@ -114,7 +115,7 @@ impl<'a> PackedDriver<'a> {
             },
             base: self.base(),
             features: RingFeatures(features | RING_PACKED),
-            kick: kick.cloned(),
+            kick: kick.map(|kick| kick_of(kick)),
             call: Arc::clone(call),
             error: Arc::default(),
         }

@@ -10,7 +10,8 @@ use virtio_queue::{Queue, QueueT};
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 use super::{
-    AREA_BYTES, GUEST_BASE, INDIRECT, NEXT, Piece, TABLE_BYTES, USER_BASE, Used, Vm, WRITE, stagger,
+    AREA_BYTES, GUEST_BASE, INDIRECT, NEXT, Piece, TABLE_BYTES, USER_BASE, Used, Vm, WRITE,
+    kick_of, stagger,
 };
 
 /// Driver of one split ring.
@@ -153,7 +154,7 @@ impl<'a> Driver<'a> {
             },
             base: self.avail,
             features: RingFeatures(features),
-            kick: kick.cloned(),
+            kick: kick.map(|kick| kick_of(kick)),
             call: Arc::clone(call),
             error: Arc::default(),
         }

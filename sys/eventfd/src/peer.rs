@@ -1,0 +1,105 @@
+//! Eventfd that another process holds too.
+
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::{ReadWriteFlags, preadv2};
+use thiserror::Error;
+
+use crate::contexts::{Contexts, contexts};
+
+/// Reads by which an eventfd is checked to be no semaphore, if another process reads it too.
+const SEMAPHORE_CHECKS: usize = 8;
+
+/// Reason why a descriptor is not accepted.
+#[derive(Debug, Error)]
+pub enum EventFdError {
+    /// Descriptor of another kind of file.
+    #[error("the descriptor is not an eventfd")]
+    Other,
+    /// Eventfd with the flag `EFD_SEMAPHORE`, which one read does not clear.
+    #[error("the eventfd is a semaphore; create it without EFD_SEMAPHORE")]
+    Semaphore,
+    /// Error of the host.
+    #[error("the eventfd cannot be examined: {0}")]
+    Host(#[from] io::Error),
+}
+
+/// Eventfd whose open file description another process shares. No method blocks.
+pub struct PeerEventFd {
+    fd: OwnedFd,
+    contexts: &'static Contexts,
+}
+
+impl core::fmt::Debug for PeerEventFd {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("PeerEventFd").field(&self.fd).finish()
+    }
+}
+
+impl PeerEventFd {
+    /// Takes ownership of a descriptor that this process signals.
+    ///
+    /// # Errors
+    /// The descriptor is not an eventfd, or an error of [`prepare`](crate::prepare).
+    pub fn signalled(fd: OwnedFd) -> Result<Self, EventFdError> {
+        let contexts = contexts()?;
+        if !contexts.is_eventfd(fd.as_fd())? {
+            return Err(EventFdError::Other);
+        }
+        Ok(Self { fd, contexts })
+    }
+
+    /// Takes ownership of a descriptor that this process waits for and clears. The descriptor is
+    /// signalled once, so that a signal of the peer that arrives during the check is not lost.
+    ///
+    /// # Errors
+    /// As [`PeerEventFd::signalled`], or the eventfd is a semaphore: it would stay readable after
+    /// it is cleared, and the waiting thread would never sleep.
+    pub fn awaited(fd: OwnedFd) -> Result<Self, EventFdError> {
+        let peer = Self::signalled(fd)?;
+        // The counter is at least 2, of which a semaphore returns 1.
+        let reads_one = || {
+            peer.signal();
+            peer.signal();
+            peer.clear() == Some(1)
+        };
+        let is_semaphore = (0..SEMAPHORE_CHECKS).all(|_| reads_one());
+        peer.signal();
+        if is_semaphore { Err(EventFdError::Semaphore) } else { Ok(peer) }
+    }
+
+    /// Creates an eventfd that no other process holds, where one of a peer is expected.
+    ///
+    /// # Errors
+    /// An error of [`prepare`](crate::prepare), or descriptors are exhausted.
+    pub fn unshared() -> io::Result<Self> {
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { fd, contexts: contexts()? })
+    }
+
+    /// Increments the counter by 1, so that the descriptor is readable. A full counter stays full.
+    pub fn signal(&self) {
+        self.contexts.signal(self.fd.as_fd());
+    }
+
+    /// Sets the counter to 0 and returns its previous value; `None` if it was 0.
+    pub fn clear(&self) -> Option<u64> {
+        let mut count = [0; 8];
+        let into = &mut [IoSliceMut::new(&mut count)];
+        // The offset of all ones stands for no offset.
+        let read = preadv2(&self.fd, into, u64::MAX, ReadWriteFlags::NOWAIT);
+        (read == Ok(8)).then(|| u64::from_ne_bytes(count))
+    }
+}
+
+impl AsFd for PeerEventFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+#[path = "peer_tests.rs"]
+mod tests;

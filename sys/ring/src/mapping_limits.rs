@@ -1,0 +1,151 @@
+//! Limits on the address space and the mappings that front-ends make this process use.
+//!
+//! A memory file can be sparse, so a front-end can describe any amount of memory. Without a limit, a
+//! few front-ends would use the whole address space of the process, and the memory of other VMs
+//! could not be mapped.
+//!
+//! Each device may use its share in any case. Beyond it, a device may use what it needs as long as
+//! all devices together use at most half of the limit of the host. The other half is left for
+//! shares.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Address space of all devices in bytes: half of the user address space of an x86-64 process.
+pub(crate) const HOST_BYTES_MAX: u64 = 64 << 40;
+/// Regions of all devices: three quarters of the guarded mappings. The others are left for disk
+/// images in memory.
+pub(crate) const HOST_REGIONS_MAX: u64 = suimon_mapping::GUARDS_MAX as u64 / 4 * 3;
+/// Bytes that each device may map in any case, unless the limit of the host is reached.
+pub(crate) const SHARE_BYTES: u64 = 64 << 30;
+/// Regions that each device may have in any case, unless the limit of the host is reached.
+pub(crate) const SHARE_REGIONS: u64 = 32;
+
+/// Mapped memory: of one device, or of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Usage {
+    bytes: u64,
+    regions: u64,
+}
+
+static HOST: Mutex<Usage> = Mutex::new(Usage { bytes: 0, regions: 0 });
+
+/// Limit that a mapping would exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exceeded {
+    /// The limit of the device, [`device_bytes_max`].
+    Device,
+    /// A limit of the host.
+    Host,
+}
+
+/// Memory that one device maps. Clones of the reference count for the same device.
+#[derive(Debug, Default)]
+pub struct MappedMemory(Mutex<Usage>);
+
+/// Mapping that is counted for its device and the host until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    of: Arc<MappedMemory>,
+    bytes: u64,
+}
+
+/// Returns the largest number of bytes that one device may map: twice the memory of the host, at
+/// least [`SHARE_BYTES`]. The first call reads the size of the host's memory (sysinfo(2)).
+pub fn device_bytes_max() -> u64 {
+    static MAX: OnceLock<u64> = OnceLock::new();
+    *MAX.get_or_init(|| {
+        let info = rustix::system::sysinfo();
+        let memory = info.totalram.saturating_mul(u64::from(info.mem_unit));
+        memory.saturating_mul(2).clamp(SHARE_BYTES, HOST_BYTES_MAX)
+    })
+}
+
+impl Usage {
+    /// Returns the usage with one more region.
+    fn with(self, bytes: u64) -> Self {
+        Self { bytes: self.bytes.saturating_add(bytes), regions: self.regions.saturating_add(1) }
+    }
+
+    fn without(self, bytes: u64) -> Self {
+        Self { bytes: self.bytes.saturating_sub(bytes), regions: self.regions.saturating_sub(1) }
+    }
+
+    fn is_within(self, bytes: u64, regions: u64) -> bool {
+        self.bytes <= bytes && self.regions <= regions
+    }
+}
+
+/// Checks the usage of a device and of the host, both with the new region.
+fn check(device: Usage, host: Usage, device_bytes_max: u64) -> Result<(), Exceeded> {
+    if device.bytes > device_bytes_max {
+        return Err(Exceeded::Device);
+    }
+    let part = if device.is_within(SHARE_BYTES, SHARE_REGIONS) { 1 } else { 2 };
+    let is_free = host.is_within(HOST_BYTES_MAX / part, HOST_REGIONS_MAX / part);
+    if is_free { Ok(()) } else { Err(Exceeded::Host) }
+}
+
+impl MappedMemory {
+    /// Counts one more region of this device.
+    ///
+    /// # Errors
+    /// The limit that would be exceeded. Nothing is counted then.
+    pub(crate) fn charge(self: &Arc<Self>, bytes: u64) -> Result<Charge, Exceeded> {
+        let max = device_bytes_max();
+        let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut device = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (new_device, new_host) = (device.with(bytes), host.with(bytes));
+        check(new_device, new_host, max)?;
+        (*device, *host) = (new_device, new_host);
+        Ok(Charge { of: Arc::clone(self), bytes })
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut device = self.of.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (*device, *host) = (device.without(self.bytes), host.without(self.bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEVICE_MAX: u64 = 1 << 40;
+
+    fn usage(bytes: u64, regions: u64) -> Usage {
+        Usage { bytes, regions }
+    }
+
+    #[test]
+    fn a_device_maps_at_most_its_limit() {
+        let host = usage(DEVICE_MAX, 1);
+        assert_eq!(check(usage(DEVICE_MAX, 1), host, DEVICE_MAX), Ok(()));
+        assert_eq!(check(usage(DEVICE_MAX + 1, 1), host, DEVICE_MAX), Err(Exceeded::Device));
+    }
+
+    #[test]
+    fn devices_beyond_their_share_leave_half_of_the_host_for_the_shares_of_others() {
+        let half = usage(HOST_BYTES_MAX / 2 + 1, 1);
+        assert_eq!(check(usage(SHARE_BYTES + 1, 1), half, DEVICE_MAX), Err(Exceeded::Host));
+        assert_eq!(check(usage(SHARE_BYTES, SHARE_REGIONS), half, DEVICE_MAX), Ok(()));
+        let regions = usage(0, HOST_REGIONS_MAX / 2 + 1);
+        assert_eq!(check(usage(0, SHARE_REGIONS + 1), regions, DEVICE_MAX), Err(Exceeded::Host));
+        assert_eq!(check(usage(0, SHARE_REGIONS), regions, DEVICE_MAX), Ok(()));
+        let full = usage(HOST_BYTES_MAX + 1, 1);
+        assert_eq!(check(usage(1, 1), full, DEVICE_MAX), Err(Exceeded::Host));
+    }
+
+    #[test]
+    fn a_dropped_charge_is_not_counted() {
+        let device = Arc::new(MappedMemory::default());
+        let max = device_bytes_max();
+        let charge = device.charge(max).unwrap();
+        assert_eq!(device.charge(1).unwrap_err(), Exceeded::Device);
+        drop(charge);
+        assert_eq!(*device.0.lock().unwrap(), Usage::default());
+        assert!(device.charge(1).is_ok());
+    }
+}

@@ -1,0 +1,103 @@
+//! Descriptors received with a message, until the message has been checked.
+//!
+//! A front-end can send any descriptor. The last close of some waits for a process of the front-end
+//! (a file on FUSE) or for the network (a socket with `SO_LINGER`, a file on NFS). Such a close on
+//! the thread that reads messages would stop all devices. Descriptors of other kinds than the
+//! protocol has are therefore closed by a thread for blocking calls, and the device serves no other
+//! front-end meanwhile.
+
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::net::AddressFamily;
+use rustix::net::sockopt::socket_domain;
+use suimon_eventfd::is_eventfd;
+use suimon_ring::is_in_memory;
+use suimon_socket_runtime::blocking_detached;
+
+use crate::request::Request;
+
+/// Descriptors of one device that are being closed by threads for blocking calls.
+#[derive(Debug, Default)]
+pub(crate) struct Closing(AtomicUsize);
+
+/// Descriptors received with the message that is being read.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) fds: Vec<OwnedFd>,
+    closing: Arc<Closing>,
+}
+
+impl Closing {
+    /// Returns true while a descriptor is being closed.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.0.load(Ordering::Acquire) > 0
+    }
+}
+
+impl Received {
+    pub(crate) fn new(closing: &Arc<Closing>) -> Self {
+        Self { fds: Vec::new(), closing: Arc::clone(closing) }
+    }
+
+    /// Returns the descriptors if each is of a kind that the protocol has.
+    pub(crate) fn take_known(mut self) -> Option<Vec<OwnedFd>> {
+        let all_known = self.fds.iter().all(|fd| is_known(fd.as_fd()));
+        all_known.then(|| std::mem::take(&mut self.fds))
+    }
+}
+
+impl Drop for Received {
+    /// Closes the descriptors. Does not block. Must be called by a task.
+    fn drop(&mut self) {
+        // Known descriptors are closed by `retain`.
+        self.fds.retain(|fd| !is_known(fd.as_fd()));
+        if self.fds.is_empty() {
+            return;
+        }
+        // If the host has no thread left, the descriptors stay open.
+        let foreign = ManuallyDrop::new(std::mem::take(&mut self.fds));
+        self.closing.0.fetch_add(1, Ordering::AcqRel);
+        let closing = Arc::clone(&self.closing);
+        let is_started = blocking_detached(move || {
+            drop(ManuallyDrop::into_inner(foreign));
+            closing.0.fetch_sub(1, Ordering::AcqRel);
+        });
+        if !is_started {
+            self.closing.0.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Returns true if the descriptor is of a kind that messages carry: an eventfd, a file in memory or
+/// a Unix socket. Neither the check nor the close of such a descriptor blocks.
+fn is_known(fd: BorrowedFd<'_>) -> bool {
+    is_in_memory(fd)
+        || is_unix_socket(fd)
+        // A descriptor that cannot be examined counts as one of another kind.
+        || is_eventfd(fd).unwrap_or(false)
+}
+
+/// Returns true if the descriptor is a Unix socket. Does not block.
+pub(crate) fn is_unix_socket(fd: BorrowedFd<'_>) -> bool {
+    socket_domain(fd).is_ok_and(|domain| domain == AddressFamily::UNIX)
+}
+
+/// Returns the kind of descriptor that a request carries, for error messages.
+pub(crate) const fn kind_of(request: Request) -> &'static str {
+    match request {
+        Request::SetVringKick
+        | Request::SetVringCall
+        | Request::SetVringErr
+        | Request::SetLogFd => "an eventfd",
+        Request::SetBackendReqFd => "a Unix socket",
+        Request::SetMemTable | Request::AddMemReg => {
+            "a file on tmpfs or hugetlbfs; back the VM's memory with a memfd (QEMU: `-object \
+             memory-backend-memfd,share=on`) or with a file in /dev/shm or on hugetlbfs"
+        }
+        Request::SetLogBase | Request::SetInflightFd => "a file on tmpfs or hugetlbfs",
+        _ => "expected",
+    }
+}

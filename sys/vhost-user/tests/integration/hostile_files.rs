@@ -1,0 +1,230 @@
+//! Descriptors of hostile front-ends: eventfds that block, other files in place of eventfds, and
+//! files as guest memory whose pages are not in memory.
+
+use std::fs::File;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, ftruncate, memfd_create};
+use rustix::net::sockopt::set_socket_linger;
+use suimon_ports::DeviceNotice;
+
+use crate::bench::rig::{Driver, GUEST_BASE, Vm, event};
+use crate::bench::{
+    BYTES, Bench, FrontEnd, LIMIT, MERGEABLE, VERSION_1, session, threads, wait_for,
+};
+use crate::many::open;
+
+/// Fills an eventfd and clears `O_NONBLOCK`, which all holders of the descriptor share. A plain
+/// write to it then blocks.
+fn jam(fd: &OwnedFd) {
+    let _ = rustix::io::read(fd, &mut [0; 8]);
+    rustix::io::write(fd, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+    let flags = fcntl_getfl(fd).unwrap();
+    fcntl_setfl(fd, flags - OFlags::NONBLOCK).unwrap();
+}
+
+/// Calls `call` in another thread. If it does not return, ends the process, because the bench can
+/// then not be dropped.
+fn returns<T: Send + 'static>(what: &str, call: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, outcome) = channel();
+    thread::spawn(move || done.send(call()));
+    outcome.recv_timeout(LIMIT / 4).unwrap_or_else(|_| {
+        eprintln!("{what} blocks");
+        std::process::abort()
+    })
+}
+
+#[test]
+fn full_blocking_interrupt_eventfds_block_neither_worker_nor_control_thread() {
+    let bench = Bench::new(1);
+    let vm = Vm::with_regions(vec![BYTES]);
+    let mut rx = Driver::placed(&vm, 16, 0, GUEST_BASE);
+    let mut tx = Driver::placed(&vm, 16, 0, GUEST_BASE + 0x2000);
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    front_end.negotiate(VERSION_1 | MERGEABLE);
+    assert!(front_end.share_memory(&vm, BYTES));
+    let (call, error) = (event(), event());
+    front_end.start_ring(0, &rx, &event(), &call);
+    front_end.start_ring(1, &tx, &event(), &call);
+    assert!(front_end.set(14, &1_u64.to_ne_bytes(), &[error.as_fd()]));
+    jam(&call);
+    jam(&error);
+    // The worker interrupts the guest for each ring.
+    rx.add(&[1600], false, true, &[]).unwrap();
+    tx.add(&[112], false, false, &[0; 112]).unwrap();
+    let host = Arc::clone(&bench.host);
+    assert_eq!(returns("an interrupt of a worker", move || host.turn()), 1);
+    // A ring that starts interrupts the guest in a control thread.
+    assert!(front_end.set(18, &FrontEnd::state(1, 0), &[]));
+    assert!(front_end.set(18, &FrontEnd::state(1, 1), &[]));
+    // A faulty ring signals its error eventfd.
+    tx.offer(999);
+    let host = Arc::clone(&bench.host);
+    assert_eq!(returns("an error signal of a worker", move || host.turn()), 0);
+    while !matches!(bench.notice(), DeviceNotice::Violation { .. }) {}
+    drop(front_end);
+    while !matches!(bench.notice(), DeviceNotice::LinkDown { .. }) {}
+    session(&bench, FrontEnd::connect(&bench.socket));
+}
+
+#[test]
+fn a_kick_that_another_process_clears_does_not_block_the_worker() {
+    let bench = Bench::new(1);
+    let vm = Vm::with_regions(vec![BYTES]);
+    let tx = Driver::placed(&vm, 16, 0, GUEST_BASE);
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    front_end.negotiate(VERSION_1);
+    assert!(front_end.share_memory(&vm, BYTES));
+    let kick = event();
+    front_end.start_ring(1, &tx, &kick, &event());
+    // The front-end clears the counter after the worker was woken and before the worker reads it.
+    let _ = rustix::io::read(&kick, &mut [0; 8]);
+    let flags = fcntl_getfl(&kick).unwrap();
+    fcntl_setfl(&kick, flags - OFlags::NONBLOCK).unwrap();
+    let host = Arc::clone(&bench.host);
+    returns("a read of a kick", move || {
+        host.sources.lock().unwrap().values_mut().for_each(|source| source.disarm());
+    });
+}
+
+/// An epoll instance would stay readable although the worker reads it, so that the worker would
+/// never sleep.
+#[test]
+fn only_eventfds_are_accepted_for_kicks_and_interrupts() {
+    let bench = Bench::new(1);
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+    let inotify = rustix::fs::inotify::init(rustix::fs::inotify::CreateFlags::CLOEXEC).unwrap();
+    for (request, name) in [(12, "SET_VRING_KICK"), (13, "SET_VRING_CALL"), (14, "SET_VRING_ERR")] {
+        for fd in [&epoll, &inotify] {
+            let front_end = FrontEnd::connect(&bench.socket);
+            front_end.send_raw(&FrontEnd::message(request, 1, &[0; 8]), &[fd.as_fd()]);
+            bench.expect_violation(&format!("{name}: a descriptor is not an eventfd"));
+        }
+    }
+}
+
+/// One read does not clear a semaphore: the worker would be woken again and again.
+#[test]
+fn a_semaphore_is_not_accepted_as_kick() {
+    let bench = Bench::new(1);
+    let semaphore = eventfd(1000, EventfdFlags::SEMAPHORE).unwrap();
+    let front_end = FrontEnd::connect(&bench.socket);
+    front_end.send_raw(&FrontEnd::message(12, 1, &[0; 8]), &[semaphore.as_fd()]);
+    bench.expect_violation("SET_VRING_KICK: vring 0: the eventfd is a semaphore");
+}
+
+/// A page fault on any other file can wait for a disk, a server or a process.
+#[test]
+fn only_files_in_memory_are_mapped() {
+    let bench = Bench::new(1);
+    let elsewhere = File::open("/proc/version").unwrap();
+    let words = |words: &[u64]| words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let cases: [(u32, &str, Vec<u8>); 4] = [
+        (5, "SET_MEM_TABLE", words(&[1, GUEST_BASE, 4096, 0, 0])),
+        (37, "ADD_MEM_REG", words(&[0, GUEST_BASE, 4096, 0, 0])),
+        (6, "SET_LOG_BASE", words(&[4096, 0])),
+        (32, "SET_INFLIGHT_FD", words(&[4096, 0, 0x0010_0001])),
+    ];
+    for (request, name, payload) in cases {
+        let front_end = FrontEnd::connect(&bench.socket);
+        front_end.send_raw(&FrontEnd::message(request, 1, &payload), &[elsewhere.as_fd()]);
+        bench
+            .expect_violation(&format!("{name}: a descriptor is not a file on tmpfs or hugetlbfs"));
+    }
+    session(&bench, FrontEnd::connect(&bench.socket));
+}
+
+/// Sparse files make a front-end's memory as large as it describes.
+#[test]
+fn a_device_maps_no_more_than_its_limit() {
+    let bench = Bench::new(1);
+    let file = memfd_create("sparse", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&file, 1 << 62).unwrap();
+    let mut front_end = FrontEnd::connect(&bench.socket);
+    front_end.negotiate(VERSION_1);
+    let half = suimon_ring::device_bytes_max() / 2;
+    let region = |at: u64, bytes| [0, at, bytes, at, 0].map(u64::to_ne_bytes).concat();
+    assert!(front_end.set(37, &region(0, half), &[file.as_fd()]));
+    assert!(front_end.set(37, &region(half, half), &[file.as_fd()]));
+    // A removed region does not count.
+    assert!(front_end.set(38, &region(half, half), &[]));
+    assert!(front_end.set(37, &region(half, half), &[file.as_fd()]));
+    assert!(!front_end.set(37, &region(2 * half, 4096), &[file.as_fd()]));
+    bench.expect_violation("ADD_MEM_REG: memory region 2: with its 0x1000 bytes the device maps");
+    session(&bench, FrontEnd::connect(&bench.socket));
+}
+
+/// The last close of a socket can wait for its peer, as that of a file on FUSE waits for its server.
+#[test]
+fn a_descriptor_whose_close_blocks_delays_no_other_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = threads();
+    let nics: Vec<_> = (0..2).map(|port| open(folder.path(), port, &runtime)).collect();
+    let path = |port: u32| folder.path().join(format!("{port}.sock"));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut lingering = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (peer, _) = listener.accept().unwrap();
+    lingering.set_nonblocking(true).unwrap();
+    while lingering.write(&[0; 1 << 16]).is_ok() {}
+    lingering.set_nonblocking(false).unwrap();
+    set_socket_linger(&lingering, Some(10 * LIMIT)).unwrap();
+    let attacker = FrontEnd::connect(&path(0));
+    attacker.send_raw(&FrontEnd::message(1, 1, &[]), &[lingering.as_fd()]);
+    drop(lingering);
+    // The device that received the descriptor is cut off, and the other one is served.
+    let mut stream = attacker.stream;
+    stream.set_read_timeout(Some(LIMIT / 4)).unwrap();
+    assert_eq!(std::io::Read::read(&mut stream, &mut [0]).unwrap_or(1), 0, "not cut off");
+    let mut other = FrontEnd::connect(&path(1));
+    assert_eq!(other.get_number(17), 1);
+    // The first device is served again when the descriptor is closed.
+    let mut next = FrontEnd::connect(&path(0));
+    drop(peer);
+    assert_eq!(next.get_number(17), 1);
+    drop(nics);
+}
+
+/// Variable with the socket to which [`front_end_that_exits`] connects.
+const SOCKET_OF_CHILD: &str = "SUIMON_TEST_FRONT_END";
+
+/// Process of a front-end: passes its own end of the connection as back-end channel, and exits.
+/// Does nothing if it is executed as a test.
+#[test]
+fn front_end_that_exits() {
+    let Some(path) = std::env::var_os(SOCKET_OF_CHILD) else { return };
+    let mut front_end = FrontEnd::connect(&PathBuf::from(path));
+    front_end.negotiate(VERSION_1);
+    let own = front_end.stream.try_clone().unwrap();
+    assert!(front_end.set(21, &[], &[own.as_fd()]));
+}
+
+#[test]
+fn a_front_end_whose_channel_is_its_own_socket_is_replaced_after_it_exits() {
+    let bench = Bench::new(1);
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "hostile_files::front_end_that_exits"])
+        .env(SOCKET_OF_CHILD, &bench.socket)
+        .output()
+        .unwrap();
+    assert!(child.status.success(), "{child:?}");
+    assert!(matches!(bench.notice(), DeviceNotice::LinkUp));
+    // The connection is open, although no process has the other end.
+    assert!(bench.notices.recv_timeout(Duration::from_millis(300)).is_err());
+    // A connection that arrives replaces it, and is served.
+    let next = FrontEnd::connect(&bench.socket);
+    match bench.notice() {
+        DeviceNotice::LinkDown { reason } => assert!(reason.contains("process exited"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+    session(&bench, next);
+    wait_for("the end", || bench.host.queues() == (0, 0));
+}
