@@ -19,6 +19,9 @@ pub(crate) struct WatchSubject<'a> {
     /// True if the observer receives [`DeviceNotice::LinkChanged`]. Only for devices of this
     /// process's namespace.
     pub(crate) has_speed: bool,
+    /// True if the device is lost when it is renamed: the configuration names it. A TAP stays the
+    /// daemon's under any name.
+    pub(crate) follows_name: bool,
 }
 
 pub(crate) struct WatchedLink {
@@ -30,6 +33,7 @@ pub(crate) struct WatchedLink {
     pub(crate) index: u32,
     device: String,
     has_speed: bool,
+    follows_name: bool,
     port: PortId,
     observer: Arc<dyn PortObserver>,
     seen: Mutex<Seen>,
@@ -54,7 +58,7 @@ impl WatchedLink {
         port: PortId,
         observer: Arc<dyn PortObserver>,
     ) -> Self {
-        let WatchSubject { index, device, present, has_speed } = subject;
+        let WatchSubject { index, device, present, has_speed, follows_name } = subject;
         Self {
             token,
             namespace: namespace.id(),
@@ -62,6 +66,7 @@ impl WatchedLink {
             index,
             device: device.to_owned(),
             has_speed,
+            follows_name,
             port,
             observer,
             seen: Mutex::new(Seen { state: present, told: None, told_facts: None, is_lost: false }),
@@ -84,12 +89,23 @@ impl WatchedLink {
         if Namespace::is_named(self.namespace, netns) {
             return;
         }
-        if std::mem::replace(&mut lock(&self.seen).is_lost, true) {
-            return;
-        }
         let reason =
             format!("network namespace {netns} was deleted, and device {} with it", self.device);
-        self.observer.handle_notice(self.port, DeviceNotice::Lost { reason });
+        self.tell_lost(reason);
+    }
+
+    /// Notifies the observer, once, if the device has another name and must not have.
+    pub(crate) fn check_device_name(&self, name: Option<&str>) {
+        let Some(name) = name.filter(|name| self.follows_name && *name != self.device) else {
+            return;
+        };
+        self.tell_lost(format!("device {} was renamed to {name}", self.device));
+    }
+
+    fn tell_lost(&self, reason: String) {
+        if !std::mem::replace(&mut lock(&self.seen).is_lost, true) {
+            self.observer.handle_notice(self.port, DeviceNotice::Lost { reason });
+        }
     }
 
     /// Records an event of the device, and notifies the observer of a change.
@@ -117,11 +133,10 @@ impl WatchedLink {
             DeviceNotice::LinkDown { reason: format!("device {} {reason}", self.device) }
         };
         self.observer.handle_notice(self.port, notice);
-        if *event == LinkEvent::Gone && !std::mem::replace(&mut lock(&self.seen).is_lost, true) {
+        if *event == LinkEvent::Gone {
             // A packet socket reports an error when its device is set down, and none when the device
             // is deleted after that.
-            let reason = format!("device {} was deleted or moved", self.device);
-            self.observer.handle_notice(self.port, DeviceNotice::Lost { reason });
+            self.tell_lost(format!("device {} was deleted or moved", self.device));
         }
     }
 
@@ -161,13 +176,32 @@ mod tests {
         }
     }
 
+    fn subject(present: LinkState, follows_name: bool) -> WatchSubject<'static> {
+        WatchSubject { index: 7, device: "eth0", present, has_speed: false, follows_name }
+    }
+
+    #[test]
+    fn a_renamed_device_is_lost_once_if_the_configuration_names_it() {
+        for (follows_name, count) in [(true, 1), (false, 0)] {
+            let notices = Arc::new(Notices::default());
+            let namespace = Namespace::open(None).unwrap();
+            let subject = subject(LinkState::default(), follows_name);
+            let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
+            for name in [Some("eth0"), None, Some("old"), Some("older")] {
+                link.check_device_name(name);
+            }
+            let reason = "device eth0 was renamed to old".to_owned();
+            assert_eq!(*lock(&notices.0), vec![DeviceNotice::Lost { reason }; count]);
+        }
+    }
+
     #[test]
     fn a_deleted_device_is_lost_once_however_it_was_before() {
         let present = LinkState { up: true, carrier: true, ..LinkState::default() };
         let down = LinkState { up: false, ..present };
         for before in [present, down] {
             let notices = Arc::new(Notices::default());
-            let subject = WatchSubject { index: 7, device: "eth0", present, has_speed: false };
+            let subject = subject(present, true);
             let namespace = Namespace::open(None).unwrap();
             let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
             link.handle(&LinkEvent::Is(before));
