@@ -143,6 +143,8 @@ fn assert_isolated(ports: &[Port], probe: &Probe, sight: &Sight) {
 fn assert_documented(ports: &[Port], probes: &[Probe], sights: &[Sight]) {
     for (probe, sight) in probes.iter().zip(sights) {
         assert_isolated(ports, probe, sight);
+    }
+    for (probe, sight) in probes.iter().zip(sights) {
         let expected = documented(ports, probe.sender, probe.to, &probe.stack);
         assert_eq!(*sight, expected, "receivers of {probe:?}");
     }
