@@ -308,6 +308,11 @@ pub trait DeviceFactory: Send + Sync {
     /// Fails if the device does not exist or the kernel query fails.
     fn features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError>;
 
+    /// Returns the index of the network device that has the name in `spec` now. `None` if there is no
+    /// such device, or if opening the port creates it. Another index than before tells that another
+    /// device has taken the name. Does not block.
+    fn device_index(&self, spec: &PortSpec) -> Option<u32>;
+
     /// Replaces the kernel path table. When the call returns, the kernel forwards exactly the
     /// frames between TAP devices that `table` specifies. Ports without an open device, or with a
     /// device opened without [`TapSpec::kernel_path`], are ignored.

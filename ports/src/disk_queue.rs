@@ -160,7 +160,8 @@ pub trait DiskQueue: Send {
     }
 }
 
-/// A queue being detached after [`DiskQueueHost::begin_detach`]. Dropping this value does not
+/// A queue being detached after [`DiskQueueHost::begin_detach`] or
+/// [`QueueHost::begin_detach`](crate::QueueHost::begin_detach). Dropping this value does not
 /// cancel the detachment.
 pub trait DetachingQueue: Send {
     /// Blocks for at most `at_most`. Returns true if the host has dropped the queue with every

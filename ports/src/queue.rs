@@ -6,6 +6,8 @@ use suimon_frame::{Frame, FrameBatch, Offloads};
 use suimon_quantity::{PortId, QueueId};
 use thiserror::Error;
 
+use crate::{DetachedQueue, DetachingQueue};
+
 /// Result of enabling notifications with [`FrameSource::arm`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wakeup {
@@ -129,6 +131,13 @@ pub trait QueueHost: Send + Sync {
     /// Detaches a queue. Blocks until its owning worker has dropped it. Unknown queues count as
     /// detached.
     fn detach(&self, id: QueueId);
+
+    /// Requests a queue back. [`DetachingQueue::wait`] blocks until its owning worker has dropped it,
+    /// as [`detach`](Self::detach) does.
+    fn begin_detach(&self, id: QueueId) -> Box<dyn DetachingQueue> {
+        self.detach(id);
+        Box::new(DetachedQueue)
+    }
 
     /// Detaches all queues of a port; blocks as [`detach`](Self::detach).
     fn detach_port(&self, port: PortId);

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
@@ -379,6 +380,10 @@ pub trait Vm: Send + Sync {
 
     /// Returns the current observed properties.
     fn facts(&self) -> VmFacts;
+
+    /// Returns the time since the process of the VM was started, which steps of the wall clock do not
+    /// change. Time in which the host is suspended counts.
+    fn uptime(&self) -> Duration;
 
     /// Executes a command and blocks until it is done, some seconds at most.
     ///

@@ -66,6 +66,13 @@ impl DeviceFactory for HostDevices {
         }
     }
 
+    fn device_index(&self, spec: &PortSpec) -> Option<u32> {
+        match spec {
+            PortSpec::Uplink(spec) => self.net.uplink_index(spec),
+            PortSpec::VhostUser(_) | PortSpec::Stream(_) | PortSpec::Tap(_) => None,
+        }
+    }
+
     fn set_kernel_paths(
         &self,
         table: &KernelPathTable,

@@ -177,7 +177,7 @@ catalogue! {
     4115 LacpLoopEnded "lacp_loop_ended" Info
         "The link of a team's member leads back to this host no more.";
     4116 LacpPartnerChanged "lacp_partner_changed" Warning
-        "Another partner speaks LACP on the link of a team's member: cables were changed, or somebody forges. At most one per member in 10 s.";
+        "The LACP partner on the link of a team's member changed: another system (cables were changed, or LACPDUs are forged), or another key, port or priority of the same system (its configuration was changed). At most one per member in 10 s.";
     5001 QueueMoved "queue_moved" Info
         "A queue was handed over to another processor.";
     5002 ProcessorStarted "processor_started" Info

@@ -281,6 +281,9 @@ impl Controller {
             return;
         }
         self.plane_polled_at = Some(now);
+        for port in self.shared.ports.all() {
+            self.devices.expedite(&port, now);
+        }
         self.shared.refresh_kernel_paths();
         // Bounded, so that a flood of notices does not keep changes waiting.
         let left_before = self.shared.bound_addresses.recently_left();

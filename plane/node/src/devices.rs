@@ -48,6 +48,7 @@ impl Devices {
             (state.spec.clone(), state.generation)
         };
         let spec = self.promises.add_to(&port.key, spec);
+        port.lock().tried_index = self.shared.devices.device_index(&spec);
         let owner = DeviceOwner::Port(port.id);
         let notices = DeviceNotices::new(owner, generation, self.notices.clone());
         port.lock().notices = Some(Arc::clone(&notices));
@@ -71,6 +72,19 @@ impl Devices {
             state.device.take()
         };
         drop(device);
+    }
+
+    /// Makes a failed port due if another network device has taken the name of its device since the
+    /// last attempt.
+    pub(crate) fn expedite(&self, port: &Port, now: Instant) {
+        let mut state = port.lock();
+        if state.failing.now.is_none() {
+            return;
+        }
+        let index = self.shared.devices.device_index(&state.spec);
+        if index.is_some() && index != state.tried_index {
+            state.failing.reschedule(now);
+        }
     }
 
     /// Closes the device of a port and notes why and when to try again.

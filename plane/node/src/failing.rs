@@ -33,7 +33,7 @@ impl Failing {
     }
 
     /// Sets the time of the next attempt of the present failure, if there is one.
-    pub(crate) fn postpone(&mut self, retry_at: Instant) {
+    pub(crate) fn reschedule(&mut self, retry_at: Instant) {
         if let Some(failure) = &mut self.now {
             failure.retry_at = retry_at;
         }

@@ -113,6 +113,46 @@ fn a_device_that_is_lost_is_opened_again_and_the_reason_is_told() {
     harness.assert_consistent(&[]);
 }
 
+/// An uplink without its device takes the next device of that name at once, and one that failed for
+/// another reason waits for its retry.
+#[test]
+fn an_uplink_takes_the_next_device_of_its_name_without_waiting_for_a_retry() {
+    let harness = Harness::with_rare_retries();
+    harness.apply_well(&host(
+        r#"
+        [[switch]]
+        name = "wan"
+        kind = "external"
+        uplink = "up"
+        [[uplink]]
+        name = "up"
+        device = "eth0"
+        "#,
+    ));
+    let uplink = *harness.ports().values().next().unwrap();
+    let health = || harness.node.uplink("up").unwrap().condition.health;
+    // Another device has the name already when the loss of the former is handled.
+    harness.devices.set_index("eth0", 7);
+    let reason = "device eth0 was renamed to old".to_owned();
+    harness.devices.tell(uplink, DeviceNotice::Lost { reason });
+    harness.wait_events(4007, 1);
+    wait_until("taken over", || health() == Health::Up);
+    // The device is deleted, and another one appears later.
+    harness.devices.set_missing("eth0", true);
+    let reason = "device eth0 was deleted".to_owned();
+    harness.devices.tell(uplink, DeviceNotice::Lost { reason });
+    wait_until("failed", || health() == Health::Failed);
+    harness.devices.set_index("eth0", 8);
+    harness.devices.set_missing("eth0", false);
+    wait_until("recovered", || health() == Health::Up);
+    // The same device fails: it is tried again later.
+    let reason = "device eth0 refuses the socket".to_owned();
+    harness.devices.tell(uplink, DeviceNotice::Lost { reason });
+    wait_until("failed", || health() == Health::Failed);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(health(), Health::Failed);
+}
+
 /// What a VM relies on is known to the next process, until the NIC is deleted or
 /// the VM gives it up. The NIC does not count as changed by it.
 #[test]

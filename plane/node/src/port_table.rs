@@ -66,6 +66,9 @@ pub(crate) struct PortState {
     pub(crate) notices: Option<Arc<DeviceNotices>>,
     /// Why there is no device.
     pub(crate) failing: Failing,
+    /// Index of the network device that had the name when the port was opened last, or could not be;
+    /// `None` if there was none.
+    pub(crate) tried_index: Option<u32>,
     /// Why the other side is not there, in the device's words.
     pub(crate) down_reason: Option<String>,
 }
@@ -78,6 +81,7 @@ impl Port {
             generation: 0,
             notices: None,
             failing: Failing::default(),
+            tried_index: None,
             down_reason: None,
         };
         Self { key, id, state: Mutex::new(state) }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost, StateStore};
 use suimon_recording::{Names, Sink, StreamId, encode_names};
@@ -70,7 +70,7 @@ pub(crate) struct Shared {
     pub(crate) host_name: String,
     pub(crate) confinement: ConfinementReader,
     pub(crate) version: String,
-    pub(crate) started_unix_ms: u64,
+    pub(crate) started_at: Instant,
     desired: RwLock<Arc<StoredState>>,
     ids: RwLock<Ids>,
 }
@@ -131,7 +131,7 @@ impl Shared {
             power: parts.power,
             listener: parts.listener,
             recording: parts.recording,
-            started_unix_ms: (parts.clock)(),
+            started_at: Instant::now(),
             clock: parts.clock,
             cpus: parts.cpus,
             cpu_places: parts.cpu_places,

@@ -33,7 +33,7 @@ impl Shared {
         HostStatus {
             name: self.host_name(),
             version: self.version.clone(),
-            uptime_s: (self.clock)().saturating_sub(self.started_unix_ms) / 1000,
+            uptime_s: self.started_at.elapsed().as_secs(),
             revision: desired.revision,
             switches: config.switches.len(),
             uplinks: config.uplinks.len(),

@@ -16,6 +16,7 @@ use crate::link::{Link, Mail};
 use crate::notice::Notices;
 use crate::owned::OwnedSink;
 use crate::published::{PortRuntime, PortShared};
+use crate::registry::QueueRecord;
 use crate::stages::Probe;
 
 /// Port that sends.
@@ -84,7 +85,8 @@ impl World {
             let frames = Sunk::default();
             let sink = MemorySink { offloads: Arc::clone(&takes), sunk: Arc::clone(&frames) };
             let shared = Arc::clone(&shared[usize::from(id)]);
-            let sink = OwnedSink::new(queue(id), Box::new(sink), shared, Arc::default());
+            let record = QueueRecord::new(ProcessorId(u16::from(id == REMOTE)));
+            let sink = OwnedSink::new(queue(id), Box::new(sink), shared, &record);
             let owner = if id == REMOTE { &mut other } else { &mut engine };
             owner.attach_sink(Box::new(sink));
             sunk.push(frames);
@@ -186,7 +188,7 @@ fn publish(
         .collect();
     ports.sort_by_key(|(slot, _)| *slot);
     Arc::new(Published {
-        tables,
+        tables: Arc::new(tables),
         ports: ports.into_iter().map(|(_, runtime)| runtime).collect(),
         members: Vec::new(),
         teams: Vec::new(),

@@ -21,7 +21,7 @@ use suimon_quantity::{Direction, PortId, QueueId, Time};
 use crate::coalescing::coalesce_decided;
 use crate::handover::{Route, Routes};
 use crate::ledger::Ledger;
-use crate::link::{Latch, Link, Mail, Outbox};
+use crate::link::{Latch, Link, Outbox};
 use crate::notice::{Notices, PlaneNotice};
 use crate::owned::OwnedSink;
 use crate::post::{Parcel, Post, return_home};
@@ -253,8 +253,7 @@ impl Engine {
             self.report_source(now, published, &learned);
             for link in published.links.iter().flatten() {
                 if link.id != self.link.id {
-                    // A full mailbox drops the hint; frames are flooded until the next one.
-                    let _ = link.send(Mail::Learned(learned));
+                    link.send_learned(learned);
                 }
             }
         }

@@ -23,8 +23,10 @@
 //!   attributed to at most one queue.
 #![forbid(unsafe_code)]
 
+mod attachment;
 mod capture;
 mod coalescing;
+mod detaching;
 mod engine;
 mod handover;
 mod ledger;

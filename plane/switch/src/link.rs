@@ -1,6 +1,7 @@
 //! Mailboxes: mail between workers, and commands of the control plane.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,10 @@ use crate::tally::ProcessorTally;
 
 /// Capacity of a mailbox; further mail stays with its sender.
 const MAIL_MAX: usize = 4096;
+
+/// Maximum number of unread sightings of addresses in a mailbox. The rest of its capacity is for
+/// frames and queues.
+const LEARNED_MAX: usize = 256;
 
 /// Maximum number of parcels that a worker may have in flight. It equals the number of frames,
 /// because under light load a parcel holds one frame: the shared frames, and the own frames for
@@ -46,7 +51,8 @@ pub(crate) enum Command {
     /// Counts the latch down when this queue has arrived from its former owner.
     ExpectSink(QueueId, Latch),
     MoveSource(QueueId, ProcessorId, Latch),
-    Detach(QueueId, Latch),
+    /// Drops a queue, if the worker has it.
+    Detach(QueueId),
     Addresses(std::sync::mpsc::Sender<Vec<Entry>>),
     /// Addresses observed outside of the data plane.
     Heard(Arc<[Learned]>),
@@ -59,6 +65,8 @@ pub(crate) struct Link {
     pub placement: Placement,
     pub tally: ProcessorTally,
     mail: ArrayQueue<Mail>,
+    /// Number of sightings of addresses in `mail`.
+    learned: AtomicUsize,
     commands: SegQueue<Command>,
     /// Empty parcels returned to this worker.
     pub returns: ArrayQueue<Parcel>,
@@ -72,6 +80,7 @@ impl Link {
             placement,
             tally: ProcessorTally::default(),
             mail: ArrayQueue::new(MAIL_MAX),
+            learned: AtomicUsize::new(0),
             commands: SegQueue::new(),
             returns: ArrayQueue::new(PARCELS_MAX),
             waker: OnceLock::new(),
@@ -109,8 +118,23 @@ impl Link {
         Ok(())
     }
 
+    /// Sends a sighting of an address, unless many are unread or the mailbox is full. Such a sighting
+    /// is lost: the worker floods frames to the address, or sends them to its former port, until the
+    /// address is announced again.
+    pub(crate) fn send_learned(&self, learned: Learned) {
+        if self.learned.fetch_add(1, Relaxed) >= LEARNED_MAX
+            || self.send(Mail::Learned(learned)).is_err()
+        {
+            self.learned.fetch_sub(1, Relaxed);
+        }
+    }
+
     pub(crate) fn poll_mail(&self) -> Option<Mail> {
-        self.mail.pop()
+        let mail = self.mail.pop();
+        if let Some(Mail::Learned(_)) = mail {
+            self.learned.fetch_sub(1, Relaxed);
+        }
+        mail
     }
 }
 
@@ -154,7 +178,7 @@ impl Outbox {
 }
 
 /// Latch that unblocks its waiters when its count reaches zero.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Latch(Arc<(Mutex<usize>, Condvar)>);
 
 impl Latch {
@@ -184,5 +208,38 @@ impl Latch {
             count = changed.wait_timeout(count, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_frame::MacAddr;
+    use suimon_quantity::{Direction, SwitchId, Time};
+
+    use super::*;
+
+    #[test]
+    fn sightings_of_addresses_leave_room_for_other_mail() {
+        let link = Link::new(ProcessorId(0), Placement::Floating);
+        let learned = Learned {
+            switch: SwitchId(1),
+            vlan: None,
+            mac: MacAddr::new([2, 0, 0, 0, 0, 1]),
+            port: PortId(1),
+            seen: Time::from_ns(0),
+            moved_from: Some(PortId(2)),
+            is_first: false,
+        };
+        for _ in 0..2 {
+            (0..10 * MAIL_MAX).for_each(|_| link.send_learned(learned));
+            let queue = QueueId { port: PortId(1), direction: Direction::Egress, index: 0 };
+            for _ in LEARNED_MAX..MAIL_MAX {
+                assert!(link.send(Mail::Fence(queue)).is_ok());
+            }
+            assert!(link.send(Mail::Fence(queue)).is_err());
+            let mail: Vec<Mail> = std::iter::from_fn(|| link.poll_mail()).collect();
+            let sightings = mail.iter().filter(|mail| matches!(mail, Mail::Learned(_))).count();
+            assert_eq!((sightings, mail.len()), (LEARNED_MAX, MAIL_MAX));
+        }
     }
 }

@@ -8,8 +8,10 @@ use suimon_offload::{EgressStep, plan};
 use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, Sent};
 use suimon_quantity::{QueueId, Time};
 
+use crate::attachment::Attached;
 use crate::ledger::QueueCost;
 use crate::published::{Ingress, PortShared};
+use crate::registry::QueueRecord;
 use crate::stages::{Probe, Stage};
 use crate::tally::QueueTally;
 
@@ -35,6 +37,7 @@ pub(crate) struct OwnedSource {
     pub ingress: Option<Ingress>,
     pub cost: QueueCost,
     malformed: u64,
+    pub attached: Attached,
 }
 
 impl OwnedSource {
@@ -42,10 +45,19 @@ impl OwnedSource {
         id: QueueId,
         source: Box<dyn FrameSource>,
         shared: Arc<PortShared>,
-        tally: Arc<QueueTally>,
+        record: &QueueRecord,
     ) -> Self {
-        let (readiness, cost) = (Readiness::Polling, QueueCost::default());
-        Self { id, source, shared, tally, readiness, ingress: None, cost, malformed: 0 }
+        Self {
+            id,
+            source,
+            shared,
+            tally: Arc::clone(&record.tally),
+            readiness: Readiness::Polling,
+            ingress: None,
+            cost: QueueCost::default(),
+            malformed: 0,
+            attached: Attached::new(&record.attachment),
+        }
     }
 
     /// Counts received frames, and frames that the source dropped meanwhile.
@@ -76,6 +88,7 @@ pub(crate) struct OwnedSink {
     discarded: u64,
     /// Offloads last reported to other workers.
     told: Offloads,
+    pub attached: Attached,
 }
 
 /// Frames handed to a sink since its last flush.
@@ -92,13 +105,23 @@ impl OwnedSink {
         id: QueueId,
         sink: Box<dyn FrameSink>,
         shared: Arc<PortShared>,
-        tally: Arc<QueueTally>,
+        record: &QueueRecord,
     ) -> Self {
         let discarded = sink.discarded();
-        let (cost, unflushed) = (QueueCost::default(), Unflushed::default());
         let told = sink.offloads();
         shared.egress_forms.set(told);
-        Self { id, sink, shared, tally, takes_coalesced: true, cost, unflushed, discarded, told }
+        Self {
+            id,
+            sink,
+            shared,
+            tally: Arc::clone(&record.tally),
+            takes_coalesced: true,
+            cost: QueueCost::default(),
+            unflushed: Unflushed::default(),
+            discarded,
+            told,
+            attached: Attached::new(&record.attachment),
+        }
     }
 
     /// Returns true if [`OwnedSink::flush`] has work to do.

@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use suimon_forwarding::{Learned, VlanMode};
 use suimon_ports::{
-    FrameSink, FrameSource, NoOtherWork, Placement, ProcessorRuntime, ProcessorWorks, QueueHost,
+    DetachingQueue, FrameSink, FrameSource, NoOtherWork, Placement, ProcessorRuntime,
+    ProcessorWorks, QueueHost,
 };
 use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId, Time};
 use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
 use crate::capture::{CaptureOptions, CaptureReader};
-use crate::link::{Command, Latch};
+use crate::link::Command;
 use crate::notice::{Notices, PlaneNotice};
 use crate::owned::{OwnedSink, OwnedSource};
 use crate::registry::{ProcessorParts, QueueRecord, Registry};
@@ -66,7 +67,7 @@ impl DataPlane {
         Ok(Self(Arc::new(Inner { parts, registry: Mutex::new(registry) })))
     }
 
-    fn registry(&self) -> MutexGuard<'_, Registry> {
+    pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
         self.0.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -233,7 +234,7 @@ impl DataPlane {
         id: QueueId,
         command: impl FnOnce(Arc<crate::published::PortShared>, QueueRecord) -> Command,
     ) {
-        self.detach(id);
+        self.detach_queue(id);
         let mut registry = self.registry();
         let Some(link) = registry.home(id.port) else {
             tracing::warn!(queue = ?id, "a queue came after the data plane stopped");
@@ -268,38 +269,28 @@ fn fixed_addresses(topology: &Topology, switch: SwitchId) -> Vec<AddressView> {
 impl QueueHost for DataPlane {
     fn attach_source(&self, id: QueueId, source: Box<dyn FrameSource>) {
         self.attach(id, |shared, record| {
-            Command::AttachSource(Box::new(OwnedSource::new(id, source, shared, record.tally)))
+            Command::AttachSource(Box::new(OwnedSource::new(id, source, shared, &record)))
         });
     }
 
     fn attach_sink(&self, id: QueueId, sink: Box<dyn FrameSink>) {
         self.attach(id, |shared, record| {
-            Command::AttachSink(Box::new(OwnedSink::new(id, sink, shared, record.tally)))
+            Command::AttachSink(Box::new(OwnedSink::new(id, sink, shared, &record)))
         });
     }
 
     fn detach(&self, id: QueueId) {
-        let mut registry = self.registry();
-        let Some(record) = registry.queues.remove(&id) else { return };
-        if id.direction == Direction::Egress {
-            // The workers first stop sending to the queue, then it is detached.
-            registry.republish_or_log();
-        }
-        if let Some(link) = registry.link(record.owner) {
-            let latch = Latch::new(1);
-            link.command(Command::Detach(id, latch.clone()));
-            if !latch.wait(ANSWER_TIMEOUT) {
-                tracing::error!(queue = ?id, "its processor does not give the queue back");
-            }
-        }
-        registry.retire(id, &record);
+        self.detach_queue(id);
+    }
+
+    fn begin_detach(&self, id: QueueId) -> Box<dyn DetachingQueue> {
+        self.begin_detach_queue(id)
     }
 
     fn detach_port(&self, port: PortId) {
-        let ids: Vec<QueueId> =
-            self.registry().queues.keys().filter(|id| id.port == port).copied().collect();
+        let ids: Vec<QueueId> = self.registry().queue_ids(port);
         for id in ids {
-            self.detach(id);
+            self.detach_queue(id);
         }
     }
 }

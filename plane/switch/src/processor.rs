@@ -366,7 +366,11 @@ impl Processor {
         Some(source)
     }
 
+    /// Takes ownership of a queue, and drops it if it was requested back meanwhile.
     fn attach_source(&mut self, mut owned: Box<OwnedSource>) {
+        if owned.attached.is_revoked() {
+            return;
+        }
         owned.ingress = self.engine.published().ingress(owned.id.port);
         self.engine.ledger().open(&mut owned.cost, &owned.tally);
         let token = self.sources.insert(owned);

@@ -17,7 +17,7 @@ use crate::team_shared::TeamShared;
 
 /// One immutable generation of tables.
 pub(crate) struct Published {
-    pub tables: Tables,
+    pub tables: Arc<Tables>,
     /// By slot of `tables`, followed by the members of teams. An index into this list is called a
     /// *place*.
     pub ports: Vec<PortRuntime>,

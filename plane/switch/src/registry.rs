@@ -9,9 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use suimon_forwarding::Tables;
 use suimon_ports::{Placement, ProcessorRuntime, ProcessorWorks, Waker};
 use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
 
+use crate::attachment::Attachment;
 use crate::capture::CaptureTap;
 use crate::link::{Command, Latch, Link};
 use crate::notice::Notices;
@@ -43,11 +45,12 @@ pub(crate) struct ProcessorParts {
 pub(crate) struct QueueRecord {
     pub owner: ProcessorId,
     pub tally: Arc<QueueTally>,
+    pub attachment: Arc<Attachment>,
 }
 
 impl QueueRecord {
     pub(crate) fn new(owner: ProcessorId) -> Self {
-        Self { owner, tally: Arc::default() }
+        Self { owner, tally: Arc::default(), attachment: Attachment::new() }
     }
 }
 
@@ -62,6 +65,10 @@ pub(crate) struct Registry {
     running: Vec<Option<RunningProcessor>>,
     pub topology: Topology,
     pub queues: BTreeMap<QueueId, QueueRecord>,
+    /// Queues that were requested back and are not dropped yet.
+    pub detaching: BTreeMap<QueueId, QueueRecord>,
+    /// Forwarding tables of `topology`; `None` before they are built.
+    tables: Option<Arc<Tables>>,
     ports: BTreeMap<PortId, PortRecord>,
     captures: BTreeMap<PortId, Arc<CaptureTap>>,
     /// Home workers of ports, on which their new queues start.
@@ -76,6 +83,8 @@ impl Registry {
             running: Vec::new(),
             topology: Topology::default(),
             queues: BTreeMap::new(),
+            detaching: BTreeMap::new(),
+            tables: None,
             ports: BTreeMap::new(),
             captures: BTreeMap::new(),
             homes: BTreeMap::new(),
@@ -112,6 +121,21 @@ impl Registry {
         Arc::clone(&self.ports.entry(port).or_insert_with(|| PortRecord::new(port)).shared)
     }
 
+    /// Returns the queues of a port, including those that are not dropped yet.
+    pub(crate) fn queue_ids(&self, port: PortId) -> Vec<QueueId> {
+        let all = self.queues.keys().chain(self.detaching.keys());
+        all.filter(|id| id.port == port).copied().collect()
+    }
+
+    /// Forgets a queue that was dropped, unless that was done already.
+    pub(crate) fn finish_detach(&mut self, id: QueueId, record: &QueueRecord) {
+        let is_it = |of: &QueueRecord| Arc::ptr_eq(&of.attachment, &record.attachment);
+        if self.detaching.get(&id).is_some_and(is_it) {
+            self.detaching.remove(&id);
+            self.retire(id, record);
+        }
+    }
+
     /// Adds the counters of a detached queue to its port.
     pub(crate) fn retire(&mut self, id: QueueId, record: &QueueRecord) {
         if let Some(port) = self.ports.get_mut(&id.port) {
@@ -123,18 +147,20 @@ impl Registry {
         topology.check_teams()?;
         let joining = self.carried_by_members(&topology);
         let before = std::mem::replace(&mut self.topology, topology);
+        let tables_before = self.tables.take();
         if let Err(error) = self.republish() {
             self.topology = before;
+            self.tables = tables_before;
             return Err(error);
         }
         self.settle_teams(&joining);
         // Counters of a port are kept as long as the port or one of its queues exists.
         let topology = &self.topology;
-        let queues = &self.queues;
+        let (queues, detaching) = (&self.queues, &self.detaching);
         self.ports.retain(|id, _| {
             topology.ports.iter().any(|port| port.spec.id == *id)
                 || topology.members().any(|member| member.port == *id)
-                || queues.keys().any(|queue| queue.port == *id)
+                || queues.keys().chain(detaching.keys()).any(|queue| queue.port == *id)
         });
         Ok(())
     }
@@ -307,7 +333,8 @@ impl Registry {
 
     pub(crate) fn stop(&mut self) {
         stop_all(std::mem::take(&mut self.running).into_iter().flatten().collect());
-        for (id, record) in std::mem::take(&mut self.queues) {
+        let queues = std::mem::take(&mut self.queues);
+        for (id, record) in queues.into_iter().chain(std::mem::take(&mut self.detaching)) {
             self.retire(id, &record);
         }
     }

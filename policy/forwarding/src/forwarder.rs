@@ -9,6 +9,7 @@ use suimon_quantity::{PortId, SwitchId, Time};
 use crate::addresses::{Addresses, Note, Place, age, span, tick};
 use crate::decide::Batch;
 use crate::learned::{Entry, Learned};
+use crate::moves::MoveBudget;
 use crate::tables::{Ageing, Key, Port};
 use crate::vlan_set::number;
 use crate::{DropReason, PortSlot, Tables};
@@ -29,12 +30,15 @@ const SWEEP_BUCKETS: usize = 1024;
 ///
 /// A port with its maximum number of addresses neither learns nor takes over further ones: their
 /// frames are forwarded, and frames to them are flooded or sent to the port where the address was
-/// last learned.
+/// last learned. The same holds for an address that would move to a port to which too many have
+/// moved: as many as it may learn at once, at least 64, then about 240 per second.
 #[derive(Debug)]
 pub struct Forwarder {
     pub(crate) addresses: Addresses,
     /// Number of learned addresses by slot.
     counts: Vec<u32>,
+    /// Limits of moves by slot.
+    moves: Vec<MoveBudget>,
     news: VecDeque<Learned>,
     known: Known,
     sweep_bucket: usize,
@@ -62,6 +66,7 @@ impl Forwarder {
         Self {
             addresses: Addresses::new(capacity),
             counts: Vec::new(),
+            moves: Vec::new(),
             news: VecDeque::with_capacity(NEWS_MAX),
             known: Known::default(),
             sweep_bucket: 0,
@@ -76,8 +81,12 @@ impl Forwarder {
     /// the last adopted ones and these are compared.
     ///
     /// The other functions call this when they see changed tables; an early call keeps the work out
-    /// of the first batch.
-    pub fn handle_tables(&mut self, tables: &Tables) {
+    /// of the first batch. Returns true if the addresses were checked: tables that do not differ in
+    /// these respects cost nothing, however many addresses are learned.
+    pub fn handle_tables(&mut self, tables: &Tables) -> bool {
+        if self.known.is_adopted && self.known.fingerprint == tables.fingerprint {
+            return false;
+        }
         let slots: Vec<Option<PortSlot>> =
             self.known.ports.iter().map(|port| tables.slot(*port)).collect();
         let switches = &self.known.switches;
@@ -106,7 +115,15 @@ impl Forwarder {
             stays
         });
         self.counts = counts;
+        let mut moves = vec![MoveBudget::default(); tables.slots()];
+        for (before, slot) in self.moves.iter().zip(&slots) {
+            if let Some(place) = slot.and_then(|slot| moves.get_mut(slot.index())) {
+                *place = *before;
+            }
+        }
+        self.moves = moves;
         self.known = Known::of(tables, self.addresses.buckets());
+        true
     }
 
     /// Returns the next announcement for the other replicas; `None` if there is none.
@@ -215,8 +232,14 @@ impl Forwarder {
     #[inline]
     pub(crate) fn adopt(&mut self, tables: &Tables) {
         if self.known.fingerprint != tables.fingerprint || !self.known.is_adopted {
-            self.handle_tables(tables);
+            let _ = self.handle_tables(tables);
         }
+    }
+
+    /// Takes a move to a port from its budget. Returns false if there is none left.
+    fn may_move(&mut self, slot: PortSlot, port: &Port, tick: u32) -> bool {
+        let budget = self.moves.get_mut(slot.index());
+        budget.is_some_and(|budget| budget.take(tick, port.learned_max))
     }
 
     /// Learns a source address on the ingress port.
@@ -250,7 +273,8 @@ impl Forwarder {
         let is_learned = match found {
             None => self.insert(key, ingress, port, batch.tick, batch.now),
             Some((place, note)) if note.slot != ingress.0 => {
-                self.relocate(place, note, ingress, port, batch.tick)
+                self.may_move(ingress, port, batch.tick)
+                    && self.relocate(place, note, ingress, port, batch.tick)
             }
             Some((place, _)) => {
                 if let Some(note) = self.addresses.note_mut(place) {

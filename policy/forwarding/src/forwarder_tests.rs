@@ -112,6 +112,60 @@ fn a_new_switch_before_another_leaves_its_addresses() {
     assert!(forwarder.entries(at(1)).all(|entry| entry.switch == SWITCH));
 }
 
+/// Two guests that may use any source address send from one address, alternately.
+#[test]
+fn an_address_that_alternates_between_ports_is_announced_a_bounded_number_of_times() {
+    let mut forwarder = Forwarder::new(64);
+    let few = |id| PortSpec { learned_max: 100, ..port(id) };
+    let uplink = PortSpec::new(PortId(50), SWITCH, PortRole::Uplink);
+    let other = tables(&[uplink, few(5), few(7), port(9)]);
+    let tables = tables(&[few(5), few(7), port(9)]);
+    let mut announced = 0;
+    const SECONDS: u64 = 10;
+    for ms in 0..SECONDS * 1000 {
+        let now = Time::from_ns(ms * 1_000_000);
+        for from in [5, 7, 5, 7] {
+            says_hello(&mut forwarder, &tables, now, from, mac(1));
+            announced += std::iter::from_fn(|| forwarder.poll_learned()).count();
+        }
+        // Changed tables do not reset the limit.
+        forwarder.handle_tables(&other);
+    }
+    assert!((400..=2 * (100 + 240 * SECONDS as usize)).contains(&announced), "{announced}");
+    // A moved guest is found at once after a pause.
+    let later = at(60);
+    says_hello(&mut forwarder, &tables, later, 5, mac(1));
+    says_hello(&mut forwarder, &tables, later, 7, mac(1));
+    assert_eq!(whereabouts(&mut forwarder, &tables, later, mac(1)), Some(PortId(7)));
+}
+
+#[test]
+fn all_addresses_of_a_port_may_move_at_once() {
+    let mut forwarder = Forwarder::new(4096);
+    let tables = tables(&[port(5), port(7), port(9)]);
+    for from in [5, 7] {
+        for address in 0..1000 {
+            says_hello(&mut forwarder, &tables, at(1), from, mac(address));
+        }
+    }
+    let moved = forwarder.entries(at(1)).filter(|entry| entry.port == PortId(7)).count();
+    assert_eq!(moved, 1000);
+}
+
+#[test]
+fn equal_tables_cost_nothing() {
+    let mut forwarder = Forwarder::new(1 << 17);
+    let same = tables(&[port(5), port(9)]);
+    says_hello(&mut forwarder, &same, at(1), 5, mac(1));
+    // Also of the ports only those properties count that addresses depend on.
+    let isolated = PortSpec { isolated: true, ..port(5) };
+    for again in [&[port(5), port(9)], &[isolated, port(9)]] {
+        assert!(!forwarder.handle_tables(&tables(again)), "the addresses are not checked");
+    }
+    assert!(forwarder.handle_tables(&tables(&[port(5), port(7), port(9)])));
+    assert_eq!(forwarder.len(), 1);
+}
+
 #[test]
 fn a_configured_address_ends_what_was_learned_of_it() {
     let mut forwarder = Forwarder::new(64);

@@ -31,6 +31,7 @@ mod forwarder;
 mod hash;
 mod learned;
 mod limit;
+mod moves;
 mod spec;
 mod statics;
 mod tables;

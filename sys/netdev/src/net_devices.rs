@@ -156,6 +156,17 @@ impl NetDevices {
         }
     }
 
+    /// Returns the index of the device that has the name of an uplink's device now; `None` if there
+    /// is none, and for a TAP, which is created.
+    pub fn uplink_index(&self, spec: &UplinkSpec) -> Option<u32> {
+        match spec.driver {
+            UplinkDriver::AfPacket | UplinkDriver::AfXdp => {
+                Link::new(&spec.device).and_then(|link| link.index()).ok()
+            }
+            UplinkDriver::Tap => None,
+        }
+    }
+
     /// True if a TAP of this name exists in the namespace.
     pub fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool {
         tap::exists(device, netns)

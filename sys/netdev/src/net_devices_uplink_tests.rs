@@ -23,8 +23,8 @@ fn uplink(queue_pairs: u16, mtu: Option<u16>) -> Uplink {
     let namespace = Namespace::open(Some(cable.far.name())).unwrap();
     let index = namespace.run(|| crate::link::Link::new("far0")?.index()).unwrap();
     let present = crate::netlink::LinkState::default();
-    let subject =
-        WatchSubject { index, device: "far0", present, has_speed: false, outlives_move: false };
+    let (device, has_speed, follows_name) = ("far0", false, false);
+    let subject = WatchSubject { index, device, present, has_speed, follows_name };
     let _watch = devices.watcher.watch(&namespace, subject, PortId(9), far).unwrap();
     let spec = uplink_spec(&cable.near, UplinkDriver::AfPacket);
     let spec = UplinkSpec { queue_pairs, mtu, ..spec };
@@ -117,6 +117,24 @@ fn several_queues_share_the_frames_without_doubling_them() {
     }
     lengths.sort_unstable();
     assert_eq!(lengths, (100..200).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_uplink_is_lost_when_its_device_is_renamed() {
+    let uplink = uplink(1, None);
+    let near = &uplink.cable.near;
+    let spec = uplink_spec(near, UplinkDriver::AfPacket);
+    let before = uplink.devices.uplink_index(&spec);
+    assert!(before.is_some());
+    run(&format!("ip link set {near} down"));
+    run(&format!("ip link set {near} name {near}o"));
+    expect_notice(
+        &uplink.notices,
+        |notice| matches!(notice, DeviceNotice::Lost { reason } if reason.contains("renamed")),
+    );
+    assert_eq!(uplink.devices.uplink_index(&spec), None);
+    run(&format!("ip link set {near}o name {near}"));
+    assert_eq!(uplink.devices.uplink_index(&spec), before);
 }
 
 #[test]

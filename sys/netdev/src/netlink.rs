@@ -4,7 +4,7 @@
 
 use suimon_frame::MacAddr;
 
-use crate::attributes::{HEADER_BYTES, attributes, messages, u32_at};
+use crate::attributes::{HEADER_BYTES, attribute, attributes, messages, u32_at};
 
 /// Size in bytes of `struct ifinfomsg`.
 pub(crate) const LINK_BYTES: usize = 16;
@@ -17,6 +17,8 @@ const REQUEST_BYTES: usize = HEADER_BYTES + LINK_BYTES;
 pub(crate) struct LinkMessage {
     /// Index of the device.
     pub(crate) index: u32,
+    /// Name of the device; `None` if the message has none.
+    pub(crate) name: Option<Box<str>>,
     /// State or removal of the device.
     pub(crate) event: LinkEvent,
 }
@@ -74,6 +76,7 @@ pub(crate) fn link_messages(datagram: &[u8]) -> impl Iterator<Item = LinkMessage
 fn link_message(kind: u16, body: &[u8]) -> Option<LinkMessage> {
     let index = u32_at(body, 4)?;
     let flags = u32_at(body, 8)?;
+    let bytes = body.get(LINK_BYTES..)?;
     let event = match kind {
         libc::RTM_NEWLINK => {
             let on = |flag: i32| flags & (flag as u32) != 0;
@@ -83,7 +86,7 @@ fn link_message(kind: u16, body: &[u8]) -> Option<LinkMessage> {
                 mtu: None,
                 mac: None,
             };
-            LinkEvent::Is(with_attributes(state, body.get(LINK_BYTES..)?))
+            LinkEvent::Is(with_attributes(state, bytes))
         }
         libc::RTM_DELLINK => LinkEvent::Gone,
         _ => return None,
@@ -91,7 +94,14 @@ fn link_message(kind: u16, body: &[u8]) -> Option<LinkMessage> {
     // A bridge announces the removal of a port with the same message and its own address family;
     // the device itself still exists.
     let of_bridge = body.first().copied() == u8::try_from(libc::AF_BRIDGE).ok();
-    (!of_bridge).then_some(LinkMessage { index, event })
+    (!of_bridge).then(|| LinkMessage { index, name: name(bytes), event })
+}
+
+/// Returns the device name in the attributes of a link message.
+fn name(bytes: &[u8]) -> Option<Box<str>> {
+    let value = attribute(bytes, libc::IFLA_IFNAME)?;
+    let name = core::ffi::CStr::from_bytes_until_nul(value).ok()?;
+    name.to_str().ok().map(Box::from)
 }
 
 fn with_attributes(mut state: LinkState, bytes: &[u8]) -> LinkState {
@@ -147,7 +157,10 @@ mod tests {
         let state = LinkState { up: true, carrier: true, mtu: Some(9000), mac };
         let expected = [LinkEvent::Is(state), LinkEvent::Gone];
         let found: Vec<_> = link_messages(&datagram).collect();
-        assert_eq!(found, expected.map(|event| LinkMessage { index: 7, event }));
+        let names = [Some("tap0".into()), None];
+        let expected = expected.into_iter().zip(names);
+        let expected = expected.map(|(event, name)| LinkMessage { index: 7, name, event });
+        assert_eq!(found, expected.collect::<Vec<_>>());
     }
 
     proptest! {

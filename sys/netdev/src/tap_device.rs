@@ -52,7 +52,7 @@ impl TapDevice {
             device: &plan.device,
             present: tap.present,
             has_speed: is_uplink,
-            outlives_move: true,
+            follows_name: false,
         };
         let watch = watcher.watch(&tap.namespace, subject, port, observer)?;
         let udp_segmentation = tap.udp_segmentation;

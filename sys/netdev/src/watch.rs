@@ -273,6 +273,7 @@ impl Shared {
             // The lock is not held: an observer may open or drop a device.
             for link in links {
                 link.handle(&message.event);
+                link.check_device_name(message.name.as_deref());
                 link.tell_facts(&self.query);
             }
         }

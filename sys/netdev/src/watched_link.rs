@@ -19,9 +19,10 @@ pub(crate) struct WatchSubject<'a> {
     /// True if the observer receives [`DeviceNotice::LinkChanged`]. Only for devices of this
     /// process's namespace.
     pub(crate) has_speed: bool,
-    /// True for a TAP device: its file works when the device was moved to another namespace, and
-    /// reports an error when it was deleted.
-    pub(crate) outlives_move: bool,
+    /// True if the device is lost when it is renamed, moved to another namespace or deleted: the
+    /// configuration names it. A TAP's file works under any name and in any namespace, and reports an
+    /// error when the TAP was deleted.
+    pub(crate) follows_name: bool,
 }
 
 pub(crate) struct WatchedLink {
@@ -33,7 +34,7 @@ pub(crate) struct WatchedLink {
     pub(crate) index: u32,
     device: String,
     has_speed: bool,
-    outlives_move: bool,
+    follows_name: bool,
     port: PortId,
     observer: Arc<dyn PortObserver>,
     seen: Mutex<Seen>,
@@ -58,7 +59,7 @@ impl WatchedLink {
         port: PortId,
         observer: Arc<dyn PortObserver>,
     ) -> Self {
-        let WatchSubject { index, device, present, has_speed, outlives_move } = subject;
+        let WatchSubject { index, device, present, has_speed, follows_name } = subject;
         Self {
             token,
             namespace: namespace.id(),
@@ -66,7 +67,7 @@ impl WatchedLink {
             index,
             device: device.to_owned(),
             has_speed,
-            outlives_move,
+            follows_name,
             port,
             observer,
             seen: Mutex::new(Seen { state: present, told: None, told_facts: None, is_lost: false }),
@@ -89,12 +90,23 @@ impl WatchedLink {
         if Namespace::is_named(self.namespace, netns) {
             return;
         }
-        if std::mem::replace(&mut lock(&self.seen).is_lost, true) {
-            return;
-        }
         let reason =
             format!("network namespace {netns} was deleted, and device {} with it", self.device);
-        self.observer.handle_notice(self.port, DeviceNotice::Lost { reason });
+        self.tell_lost(reason);
+    }
+
+    /// Notifies the observer, once, if the device has another name and must not have.
+    pub(crate) fn check_device_name(&self, name: Option<&str>) {
+        let Some(name) = name.filter(|name| self.follows_name && *name != self.device) else {
+            return;
+        };
+        self.tell_lost(format!("device {} was renamed to {name}", self.device));
+    }
+
+    fn tell_lost(&self, reason: String) {
+        if !std::mem::replace(&mut lock(&self.seen).is_lost, true) {
+            self.observer.handle_notice(self.port, DeviceNotice::Lost { reason });
+        }
     }
 
     /// Records an event of the device, and notifies the observer of a change.
@@ -122,12 +134,10 @@ impl WatchedLink {
             DeviceNotice::LinkDown { reason: format!("device {} {reason}", self.device) }
         };
         self.observer.handle_notice(self.port, notice);
-        let may_be_lost = *event == LinkEvent::Gone && !self.outlives_move;
-        if may_be_lost && !std::mem::replace(&mut lock(&self.seen).is_lost, true) {
+        if *event == LinkEvent::Gone && self.follows_name {
             // A packet socket reports an error when its device is set down, and none when the device
             // is deleted after that.
-            let reason = format!("device {} was deleted or moved", self.device);
-            self.observer.handle_notice(self.port, DeviceNotice::Lost { reason });
+            self.tell_lost(format!("device {} was deleted or moved", self.device));
         }
     }
 
@@ -167,27 +177,43 @@ mod tests {
         }
     }
 
-    fn notices_of(before: LinkState, outlives_move: bool) -> Vec<DeviceNotice> {
-        let present = LinkState { up: true, carrier: true, ..LinkState::default() };
+    fn link(present: LinkState, follows_name: bool) -> (WatchedLink, Arc<Notices>) {
         let notices = Arc::new(Notices::default());
-        let (index, device, has_speed) = (7, "eth0", false);
-        let subject = WatchSubject { index, device, present, has_speed, outlives_move };
         let namespace = Namespace::open(None).unwrap();
-        let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
-        link.handle(&LinkEvent::Is(before));
-        link.handle(&LinkEvent::Gone);
-        link.handle(&LinkEvent::Gone);
-        std::mem::take(&mut *lock(&notices.0))
+        let (index, device, has_speed) = (7, "eth0", false);
+        let subject = WatchSubject { index, device, present, has_speed, follows_name };
+        (WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone()), notices)
     }
 
     #[test]
-    fn a_device_that_is_gone_is_lost_once_unless_it_is_a_tap() {
+    fn a_renamed_device_is_lost_once_if_the_configuration_names_it() {
+        for (follows_name, count) in [(true, 1), (false, 0)] {
+            let (link, notices) = link(LinkState::default(), follows_name);
+            for name in [Some("eth0"), None, Some("old"), Some("older")] {
+                link.check_device_name(name);
+            }
+            let reason = "device eth0 was renamed to old".to_owned();
+            assert_eq!(*lock(&notices.0), vec![DeviceNotice::Lost { reason }; count]);
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_gone_is_lost_once_however_it_was_before_unless_it_is_a_tap() {
         let up = LinkState { up: true, carrier: true, ..LinkState::default() };
         let lost = DeviceNotice::Lost { reason: "device eth0 was deleted or moved".to_owned() };
         for before in [up, LinkState { up: false, ..up }] {
-            let seen = notices_of(before, false);
-            assert_eq!(seen.iter().filter(|notice| **notice == lost).count(), 1, "{seen:?}");
-            assert!(!notices_of(before, true).contains(&lost));
+            for (follows_name, count) in [(true, 1), (false, 0)] {
+                let (link, notices) = link(up, follows_name);
+                link.handle(&LinkEvent::Is(before));
+                link.handle(&LinkEvent::Gone);
+                link.handle(&LinkEvent::Gone);
+                let seen = lock(&notices.0);
+                assert_eq!(
+                    seen.iter().filter(|notice| **notice == lost).count(),
+                    count,
+                    "{seen:?}"
+                );
+            }
         }
     }
 }

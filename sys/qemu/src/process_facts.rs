@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// Returns the start time of a process in clock ticks since boot (`proc(5)`, field 22 of `stat`).
 /// Returns `None` if there is no such process or it is a zombie.
@@ -16,6 +19,18 @@ pub(crate) fn started(process: u32) -> Option<u64> {
     }
     // That was field 3.
     fields.nth(18)?.parse().ok()
+}
+
+/// Returns the time since `ticks`, the start time of a process as [`started`] returns it.
+pub(crate) fn since_start(ticks: u64) -> Duration {
+    let per_second = rustix::param::clock_ticks_per_second();
+    let now = clock_gettime(ClockId::Boottime);
+    let [seconds, nanoseconds] =
+        [now.tv_sec, now.tv_nsec].map(|value| u64::try_from(value).unwrap_or(0));
+    let now = Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds);
+    let whole = Duration::from_secs(ticks / per_second);
+    let rest = Duration::from_secs(ticks % per_second) / u32::try_from(per_second).unwrap_or(1);
+    now.saturating_sub(whole + rest)
 }
 
 /// Returns the user of a process (`proc(5)`: the owner of its folder).
@@ -36,7 +51,9 @@ pub(crate) fn cpu_flags(cpuinfo: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{started, user};
+    use std::time::{Duration, Instant};
+
+    use super::{since_start, started, user};
 
     #[test]
     fn a_process_has_a_user() {
@@ -50,6 +67,21 @@ mod tests {
         assert!(started(std::process::id()).is_some_and(|ticks| ticks > 0));
         // Above the kernel's largest process id, 4194304.
         assert_eq!(started(5_000_000), None);
+    }
+
+    #[test]
+    fn a_process_ages_by_the_clock_since_boot() {
+        let before = Instant::now();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let ticks = started(child.id()).unwrap();
+        let age = since_start(ticks);
+        // A tick is 10 ms, and the start is rounded down.
+        assert!(age <= before.elapsed() + Duration::from_millis(20), "{age:?}");
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(since_start(ticks) >= age + Duration::from_millis(50));
+        assert_eq!(since_start(u64::MAX / 2), Duration::ZERO);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -17,6 +17,7 @@ use suimon_quantity::Count;
 use crate::agent;
 use crate::devices::{Attachment, Machine, disk_id, nic_id, port_id};
 use crate::host::connect_in;
+use crate::process_facts;
 use crate::session::{ANSWER_LIMIT, Session, Shared};
 use crate::spec_check::{PORTS, check_disk, check_nic};
 
@@ -216,6 +217,10 @@ fn check_socket(path: &Path) -> Result<(), VmError> {
 impl Vm for QemuVm {
     fn identity(&self) -> VmIdentity {
         self.identity.clone()
+    }
+
+    fn uptime(&self) -> Duration {
+        process_facts::since_start(self.identity.started)
     }
 
     fn facts(&self) -> VmFacts {

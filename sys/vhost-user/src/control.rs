@@ -22,7 +22,7 @@ use crate::device::{Device, DeviceLink, Stops};
 use crate::door::{Door, TurnedAway};
 use crate::fault::DeviceFault;
 use crate::features::protocol;
-use crate::pace::{Pace, Turn};
+use crate::pace::{Pace, RingPace, Turn};
 use crate::reply::Reply;
 use crate::subject::Subject;
 
@@ -97,6 +97,8 @@ pub(crate) struct PeerLimits {
     pub(crate) turned_away: TurnAwayPace,
     pub(crate) turned_away_log: LogPace,
     refused_log: LogPace,
+    /// Not reset by a new connection.
+    rings: Option<(Instant, RingPace)>,
 }
 
 /// State needed to clean up and report after a front-end's end.
@@ -261,6 +263,12 @@ impl Shared {
                 Ok::<_, Reason>(session.connection.receive().await?)
             } => received?,
         };
+        let rings = session.device.as_deref().map_or(0, |of| of.switch_rings(of.stops(&message)));
+        tokio::select! {
+            biased;
+            () = stop.wait() => return Err(End::Stopped.into()),
+            () = keep_ring_pace(limits, rings) => {}
+        }
         let is_first = !session.is_announced;
         session.is_announced = true;
         self.take_back(session, |device| device.stops(&message)).await?;
@@ -438,6 +446,21 @@ async fn keep_pace(session: &mut Session) -> Result<(), Reason> {
                 );
                 return Err(Reason::Fault(text));
             }
+        }
+    }
+}
+
+/// Delays a front-end that stops more rings of a NIC than [`RingPace`] permits.
+async fn keep_ring_pace(limits: &mut PeerLimits, rings: usize) {
+    if rings == 0 {
+        return;
+    }
+    let (began, pace) = limits.rings.get_or_insert_with(|| (Instant::now(), RingPace::new(0)));
+    loop {
+        let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match pace.take(now_ms, rings) {
+            Ok(()) => return,
+            Err(ms) => sleep(Duration::from_millis(ms)).await,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use suimon_frame::MacAddr;
-use suimon_ports::{DetachedQueue, DetachingQueue, DiskQueueHost, QueueHost};
+use suimon_ports::{DetachingQueue, DiskQueueHost, QueueHost};
 use suimon_quantity::{Direction, DiskId, PortId, QueueId};
 use suimon_ring::{DiskFacts, OffloadMask};
 
@@ -93,14 +93,10 @@ impl Model {
         }
     }
 
-    /// Requests vring `index` back from its host. The ring of a NIC is detached when this returns,
-    /// because workers do not wait for networks.
+    /// Requests vring `index` back from its host.
     pub(crate) fn begin_detach(&self, index: u16) -> Box<dyn DetachingQueue> {
         match self {
-            Self::Nic(nic) => {
-                nic.host.detach(nic.queue_id(index));
-                Box::new(DetachedQueue)
-            }
+            Self::Nic(nic) => nic.host.begin_detach(nic.queue_id(index)),
             Self::Disk(disk) => disk.host.begin_detach(disk.disk, index),
         }
     }

@@ -61,9 +61,69 @@ impl Pace {
     }
 }
 
+/// Token bucket for rings of a NIC that front-ends stop, restart or change. Times are in milliseconds
+/// since an arbitrary epoch.
+///
+/// Each such ring costs every worker of the switch some time, because the tables of queues are
+/// published again. A front-end that exceeds the budget waits: its messages stay in the socket.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RingPace {
+    /// Negative after more rings than were left.
+    left: i64,
+    refilled_ms: u64,
+}
+
+impl RingPace {
+    /// Rings permitted in a burst: eight restarts of a NIC with 64 queue pairs.
+    pub(crate) const BURST: i64 = 1024;
+    /// Sustained rate in rings per second.
+    pub(crate) const PER_SECOND: i64 = 200;
+    /// Interval in milliseconds at which a ring is added to the budget.
+    const STEP_MS: u64 = 1000 / Self::PER_SECOND as u64;
+
+    pub(crate) const fn new(now_ms: u64) -> Self {
+        Self { left: Self::BURST, refilled_ms: now_ms }
+    }
+
+    /// Takes rings from the budget, which may become negative.
+    ///
+    /// # Errors
+    /// The number of milliseconds to wait before the next attempt; nothing was taken.
+    pub(crate) fn take(&mut self, now_ms: u64, rings: usize) -> Result<(), u64> {
+        let steps = now_ms.saturating_sub(self.refilled_ms) / Self::STEP_MS;
+        let refill = i64::try_from(steps).unwrap_or(i64::MAX);
+        self.left = self.left.saturating_add(refill).min(Self::BURST);
+        self.refilled_ms = self.refilled_ms.saturating_add(steps.saturating_mul(Self::STEP_MS));
+        if self.left <= 0 {
+            return Err(self.left.unsigned_abs().saturating_add(1).saturating_mul(Self::STEP_MS));
+        }
+        self.left = self.left.saturating_sub(i64::try_from(rings).unwrap_or(i64::MAX));
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rings_pass_in_a_burst_and_then_at_the_rate() {
+        for rings in [1, 7, 128] {
+            let mut pace = RingPace::new(500);
+            let (mut now, mut count) = (500, 0);
+            while now < 10_500 {
+                match pace.take(now, rings) {
+                    Ok(()) => count += rings as i64,
+                    Err(wait) => now += wait,
+                }
+            }
+            let most = RingPace::BURST + 10 * RingPace::PER_SECOND;
+            assert!((most - 1..most + rings as i64).contains(&count), "{count} of {most}");
+        }
+        let mut pace = RingPace::new(u64::MAX - 5);
+        assert_eq!(pace.take(u64::MAX, 1), Ok(()));
+        assert_eq!(pace.take(0, 1), Ok(()));
+    }
 
     /// Returns the number of messages accepted within `ms` from a sender that never pauses, and
     /// whether it was disconnected.

@@ -265,7 +265,7 @@ impl Controller {
                 return true;
             }
             if has_stopped_vm(&state) {
-                state.failing.postpone(Instant::now() + self.devices.retry_first);
+                state.failing.reschedule(Instant::now() + self.devices.retry_first);
                 return false;
             }
         }

@@ -8,7 +8,7 @@ use suimon_contract::{LacpSettings, LacpTimer};
 use suimon_frame::MacAddr;
 use suimon_quantity::{PortId, Time};
 use suimon_recording::{Recorded, Sink};
-use suimon_teaming::lacp::{Activity, Lacp, LacpSpec, Link, PortSpec, SpecError, Timer};
+use suimon_teaming::lacp::{Activity, Lacp, LacpSpec, Link, PortInfo, PortSpec, SpecError, Timer};
 use suimon_teaming::{MEMBERS_MAX, MemberId};
 
 use super::member::{Member, placeholder};
@@ -38,17 +38,17 @@ struct LacpPort {
     /// Changes of the partner that were told.
     changes_told: u64,
     told_at: Option<Time>,
-    /// Who was the partner when it was told of last.
-    partner: MacAddr,
+    /// Partner at the last event, or since then if it has not changed.
+    partner: PortInfo,
 }
 
-/// Another partner speaks on a member.
+/// Changed partner of a member: its system, or only its key, port or priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PartnerNews {
     pub(crate) member: MemberId,
-    pub(crate) from: MacAddr,
-    pub(crate) to: MacAddr,
-    /// How often it changed since this was told last.
+    pub(crate) from: PortInfo,
+    pub(crate) to: PortInfo,
+    /// Number of changes since the last event.
     pub(crate) changes: u64,
 }
 
@@ -110,7 +110,7 @@ impl LacpSide {
             link: None,
             changes_told: 0,
             told_at: None,
-            partner: MacAddr::default(),
+            partner: PortInfo::default(),
         };
         self.ports.insert(id, port);
         Ok(())
@@ -132,15 +132,15 @@ impl LacpSide {
         let mut news = Vec::new();
         for (member, port) in &mut self.ports {
             let Some(state) = self.lacp.member_state(*member) else { continue };
-            let (changes, partner) = (state.counters.partner_changes, state.partner.system);
+            let (changes, partner) = (state.counters.partner_changes, state.partner);
             if changes == port.changes_told {
-                if partner.is_station() {
+                if partner.system.is_station() {
                     port.partner = partner;
                 }
                 continue;
             }
             let is_soon = port.told_at.is_some_and(|at| now.since(at) < PARTNER_NEWS_EVERY);
-            if is_soon || !partner.is_station() {
+            if is_soon || !partner.system.is_station() {
                 continue;
             }
             news.push(PartnerNews {

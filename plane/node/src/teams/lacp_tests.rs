@@ -245,6 +245,34 @@ fn a_partner_that_changes_is_told_of_but_not_too_often() {
 }
 
 #[test]
+fn an_event_of_a_changed_partner_says_what_changed() {
+    for (change, text) in [
+        (LacpSpec { admin_key: 12, ..partner_spec(1) }, "changed its key from 9 to 12."),
+        (
+            LacpSpec { admin_key: 12, system_priority: 7, ..partner_spec(1) },
+            "changed its key from 9 to 12, its system priority from 100 to 7.",
+        ),
+        (
+            LacpSpec { admin_key: 12, ..partner_spec(2) },
+            "is 02:00:00:00:50:02 (key 12); it was 02:00:00:00:50:01 (key 9).",
+        ),
+    ] {
+        let (mut bench, mut partner) = agreed();
+        let system = change.system.to_string();
+        partner.lacp.set_spec(change, bench.now).unwrap();
+        partner.pass(&mut bench, Duration::from_secs(20));
+        let told = bench.events(4116);
+        assert_eq!(told.len(), 2, "one for each member: {told:?}");
+        for event in told {
+            assert!(event.text.ends_with(text), "{}", event.text);
+            let fields = ["from", "to", "from_key", "to_key"].map(|name| &event.fields[name]);
+            let from = partner_spec(1).system.to_string();
+            assert_eq!(fields, [&from, &system, &"9".to_owned(), &"12".to_owned()]);
+        }
+    }
+}
+
+#[test]
 fn a_link_that_leads_back_is_told_of_and_not_used() {
     let mut bench = Bench::new(&with_team(&["a", "b"], FAST));
     for _ in 0..60 {

@@ -3,7 +3,7 @@
 use suimon_contract::{EventKind, Name};
 use suimon_quantity::Count;
 use suimon_teaming::TeamEvent;
-use suimon_teaming::lacp::ChurnSide;
+use suimon_teaming::lacp::{ChurnSide, PortInfo};
 
 use super::lacp_side::PartnerNews;
 use super::team_entry::TeamEntry;
@@ -104,10 +104,39 @@ pub(crate) fn loopback(team: &Name, member: &str, port: Option<u16>) -> Draft {
     }
 }
 
-/// Another partner speaks LACP on a member's link.
+/// Returns the event of a member whose partner has changed: another system, or other settings of the
+/// same one.
 pub(crate) fn partner_changed(team: &Name, member: &str, news: &PartnerNews) -> Draft {
     let PartnerNews { from, to, changes, .. } = news;
-    let text = format!("The partner on the link of {member} is {to}; it was {from}.");
+    let text = if from.system == to.system {
+        let partner = format!("The partner {} on the link of {member}", to.system);
+        let differences = differences(from, to);
+        if differences.is_empty() {
+            format!(
+                "{partner} changed {changes} times and has its former key, port and priorities."
+            )
+        } else {
+            format!("{partner} changed its {}.", differences.join(", its "))
+        }
+    } else {
+        format!(
+            "The partner on the link of {member} is {} (key {}); it was {} (key {}).",
+            to.system, to.key, from.system, from.key
+        )
+    };
     let draft = draft(EventKind::LacpPartnerChanged, team, text).with("member", member);
-    draft.with("from", from).with("to", to).with("changes", changes)
+    let draft = draft.with("from", from.system).with("to", to.system);
+    draft.with("from_key", from.key).with("to_key", to.key).with("changes", changes)
+}
+
+/// Returns the settings in which two partners of one system differ, in words.
+fn differences(from: &PortInfo, to: &PortInfo) -> Vec<String> {
+    let values = [
+        ("key", from.key, to.key),
+        ("port", from.port, to.port),
+        ("system priority", from.system_priority, to.system_priority),
+        ("port priority", from.port_priority, to.port_priority),
+    ];
+    let changed = values.into_iter().filter(|(_, from, to)| from != to);
+    changed.map(|(name, from, to)| format!("{name} from {from} to {to}")).collect()
 }

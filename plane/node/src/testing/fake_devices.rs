@@ -73,6 +73,8 @@ struct Inner {
     gate: Option<Arc<Mutex<Receiver<()>>>>,
     /// Devices that cannot be opened.
     missing: BTreeSet<String>,
+    /// Indices of uplinks' devices that are not 1.
+    indices: BTreeMap<String, u32>,
     /// What was probed while it was open.
     probed_open: Vec<Claim>,
     /// What the kernel was told last that it may move.
@@ -103,6 +105,7 @@ impl Default for Inner {
             fail_at: None,
             gate: None,
             missing: BTreeSet::new(),
+            indices: BTreeMap::new(),
             probed_open: Vec::new(),
             kernel_paths: KernelPathTable::default(),
             heard: Vec::new(),
@@ -181,6 +184,11 @@ impl FakeDevices {
         } else {
             inner.missing.remove(device);
         }
+    }
+
+    /// Another device takes the name of an uplink's device.
+    pub(crate) fn set_index(&self, device: &str, index: u32) {
+        self.lock().indices.insert(device.to_owned(), index);
     }
 
     /// What the kernel says from now on.
@@ -340,6 +348,13 @@ impl DeviceFactory for FakeDevices {
 
     fn kernel_path_counters(&self, _port: PortId) -> KernelPathCounters {
         self.lock().kernel_path_counters
+    }
+
+    fn device_index(&self, spec: &PortSpec) -> Option<u32> {
+        let PortSpec::Uplink(uplink) = spec else { return None };
+        let inner = self.lock();
+        let is_there = !inner.missing.contains(&uplink.device);
+        is_there.then(|| inner.indices.get(&uplink.device).copied().unwrap_or(1))
     }
 
     fn features(&self, spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {

@@ -44,6 +44,8 @@ struct World {
     holds_memory: bool,
     /// How often memory began to be sent.
     sends: u32,
+    /// Time since each VM was started.
+    uptime: Duration,
 }
 
 struct Guest {
@@ -129,6 +131,11 @@ impl FakeVms {
     /// From now on memory that is sent never comes to an end, or does.
     pub(crate) fn hold_memory(&self, holds: bool) {
         self.world().holds_memory = holds;
+    }
+
+    /// Sets the time since each VM was started.
+    pub(crate) fn set_uptime(&self, uptime: Duration) {
+        self.world().uptime = uptime;
     }
 
     /// How often memory began to be sent.
@@ -352,6 +359,10 @@ impl Vm for FakeVm {
                 started: 0,
             },
         }
+    }
+
+    fn uptime(&self) -> Duration {
+        self.host.world().uptime
     }
 
     fn facts(&self) -> VmFacts {

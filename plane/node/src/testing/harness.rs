@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use suimon_contract::{
@@ -24,6 +24,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 /// Where [`Harness::with_store`] has its store.
 pub(crate) const DISK_STORE: &str = "/srv/fast";
 
+/// Time until the first retry of what failed.
+const RETRY_FIRST: Duration = Duration::from_millis(20);
+
 /// What a host has besides what is on its switches.
 #[derive(Default)]
 struct Host {
@@ -33,6 +36,10 @@ struct Host {
     cluster: FakeCluster,
     /// What it draws where that is to be random.
     bits: Option<u8>,
+    /// Time until the first retry of what failed, if it is not [`RETRY_FIRST`].
+    retry_first: Option<Duration>,
+    /// Wall clock in milliseconds, if it does not stand still.
+    clock: Option<Arc<AtomicU64>>,
 }
 
 pub(crate) struct Harness {
@@ -66,6 +73,20 @@ impl Harness {
     pub(crate) fn with_disks(store: MemoryStore, devices: FakeDevices, disks: FakeDisks) -> Self {
         let vms = FakeVms::default();
         Self::with_all(store, devices, disks, vms, Host::default())
+    }
+
+    /// A new host that retries what failed after an hour.
+    pub(crate) fn with_rare_retries() -> Self {
+        let host = Host { retry_first: Some(Duration::from_secs(3600)), ..Host::default() };
+        let (devices, disks) = (FakeDevices::default(), FakeDisks::default());
+        Self::with_all(MemoryStore::default(), devices, disks, FakeVms::default(), host)
+    }
+
+    /// A new host whose wall clock, in milliseconds, a test sets.
+    pub(crate) fn with_clock(clock: Arc<AtomicU64>) -> Self {
+        let host = Host { clock: Some(clock), ..Host::default() };
+        let (devices, disks) = (FakeDevices::default(), FakeDisks::default());
+        Self::with_all(MemoryStore::default(), devices, disks, FakeVms::default(), host)
     }
 
     /// A process on a host that a former one has left like this, with VMs that go on.
@@ -130,7 +151,10 @@ impl Harness {
             clusters: Arc::new(host.cluster),
             socket_files: Arc::new(devices.clone()),
             plane: Arc::new(plane.clone()),
-            clock: Arc::new(|| 1_700_000_000_000),
+            clock: Arc::new(move || match &host.clock {
+                Some(clock) => clock.load(Ordering::Relaxed),
+                None => 1_700_000_000_000,
+            }),
             listener: Arc::new(NoListener),
             recording: None,
             cpus: vec![0, 1, 2, 3],
@@ -138,7 +162,7 @@ impl Harness {
             host_name: "test".to_owned(),
             confinement: Arc::new(suimon_contract::ConfinementStatus::default),
             version: "0".to_owned(),
-            retry_first: Duration::from_millis(20),
+            retry_first: host.retry_first.unwrap_or(RETRY_FIRST),
             reconnect_max: Duration::ZERO,
         });
         let node = Arc::new(node.unwrap());

@@ -40,12 +40,11 @@ impl Shared {
     }
 
     fn add_run(&self, status: &mut VmStatus, run: &RunView) {
-        let ms = (self.clock)().saturating_sub(run.started_unix_ms);
         status.waits_for_start = waits_for_start(&run.as_started, &status.config);
         status.waits_for_start.extend(run.refused.iter().cloned());
         status.process = Some(run.process);
         status.user = run.user;
-        status.uptime_s = Some(ms / 1000);
+        status.uptime_s = Some(run.vm.uptime().as_secs());
         status.accelerator = Some(run.accelerator);
         status.cpus = Some(run.cpus);
         status.nics = run.nics.iter().cloned().collect();

@@ -1,3 +1,7 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use suimon_contract::{
     ByteSize, ErrorCode, EventKind, HostConfig, Operation, OperationState, StopVmRequest, VmConfig,
     VmState,
@@ -68,6 +72,22 @@ fn patch(harness: &Harness, patch: &str) {
     let edit = Edit::Vm(ResourceEdit::Patch(name("web"), patch.as_bytes().to_vec()));
     let operation = harness.change(edit);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+}
+
+#[test]
+fn uptimes_do_not_follow_steps_of_the_wall_clock() {
+    let clock = Arc::new(AtomicU64::new(1_700_000_000_000));
+    let harness = Harness::with_clock(Arc::clone(&clock));
+    harness.apply_well(&config());
+    well(&harness, VmWork::Start);
+    harness.vms.set_uptime(Duration::from_millis(61_900));
+    const DAY_MS: u64 = 86_400_000;
+    for now in [1_700_000_000_000 + DAY_MS, 1_700_000_000_000 - DAY_MS] {
+        clock.store(now, Ordering::Relaxed);
+        assert_eq!(harness.node.vm("web").unwrap().uptime_s, Some(61));
+        // The test takes less than an hour.
+        assert!(harness.node.host_status().uptime_s < 3600);
+    }
 }
 
 #[test]

@@ -88,7 +88,11 @@ impl Engine {
         }
     }
 
+    /// Takes ownership of a queue, and drops it if it was requested back meanwhile.
     pub(crate) fn attach_sink(&mut self, mut sink: Box<OwnedSink>) {
+        if sink.attached.is_revoked() {
+            return;
+        }
         self.ledger.open(&mut sink.cost, &sink.tally);
         let at = self.sinks.iter().position(Option::is_none).unwrap_or(self.sinks.len());
         if at == self.sinks.len() {
@@ -105,6 +109,13 @@ impl Engine {
         if let Some(port) = self.published.port(sink.id.port) {
             sink.takes_coalesced = port.receive_coalescing;
         }
+    }
+
+    /// Takes a queue that was requested back.
+    pub(crate) fn take_revoked_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {
+        let at = *self.sink_of.get(&queue)?;
+        let sink = self.sinks.get(at)?.as_ref()?;
+        if sink.attached.is_revoked() { self.detach_sink(queue) } else { None }
     }
 
     pub(crate) fn detach_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {

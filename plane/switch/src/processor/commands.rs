@@ -29,16 +29,7 @@ impl Processor {
             Command::AttachSink(sink) => self.engine.attach_sink(sink),
             Command::ExpectSink(queue, latch) => self.engine.expect_sink(queue, latch),
             Command::MoveSource(queue, to, latch) => self.move_source(queue, to, latch),
-            Command::Detach(queue, latch) => {
-                match queue.direction {
-                    Direction::Ingress => {
-                        let token = self.sources.token_of(queue);
-                        drop(token.and_then(|token| self.take_source(token)));
-                    }
-                    Direction::Egress => drop(self.engine.detach_sink(queue)),
-                }
-                latch.count_down();
-            }
+            Command::Detach(queue) => self.detach(queue),
             Command::Addresses(reply) => {
                 let entries = self.engine.forwarder().entries(self.now).collect();
                 let _ = reply.send(entries);
@@ -52,9 +43,24 @@ impl Processor {
         Next::GoOn
     }
 
+    /// Drops a queue that was requested back. One of the same id that is attached stays.
+    fn detach(&mut self, queue: QueueId) {
+        match queue.direction {
+            Direction::Ingress => {
+                if let Some(token) = self.sources.token_of(queue)
+                    && self.sources.get_mut(token).is_some_and(|of| of.owned.attached.is_revoked())
+                {
+                    drop(self.take_source(token));
+                }
+            }
+            Direction::Egress => drop(self.engine.take_revoked_sink(queue)),
+        }
+    }
+
     /// Sends a queue to its new owner. All frames received from it were delivered or sent already.
     fn move_source(&mut self, queue: QueueId, to: ProcessorId, latch: Latch) {
         match self.sources.token_of(queue).and_then(|token| self.take_source(token)) {
+            Some(source) if source.attached.is_revoked() => latch.count_down(),
             Some(source) => self.engine.send_must(to, Mail::Source(source, latch)),
             None => latch.count_down(),
         }

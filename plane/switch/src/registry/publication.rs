@@ -1,6 +1,7 @@
 //! Construction of the workers' tables from the control plane's state.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use suimon_forwarding::{Limit, PortRole, Tables};
 use suimon_quantity::{BitRate, Direction, PortId, ProcessorId, QueueId};
@@ -13,8 +14,7 @@ type Owners = Vec<(QueueId, ProcessorId)>;
 
 impl Registry {
     pub(super) fn published(&mut self) -> Result<Published, TopologyError> {
-        let specs: Vec<_> = self.topology.ports.iter().map(|port| port.spec.clone()).collect();
-        let tables = Tables::build(&self.topology.switches, &specs)?;
+        let tables = self.tables()?;
         let mut owners = Vec::new();
         let mut ports: Vec<Option<PortRuntime>> = Vec::new();
         ports.resize_with(tables.slots(), || None);
@@ -52,6 +52,17 @@ impl Registry {
         let mut published = Published { tables, ports, members, teams, owners, links };
         self.publish_teams(&mut published);
         Ok(published)
+    }
+
+    /// Returns the forwarding tables of the topology, which changes of queues do not affect.
+    fn tables(&mut self) -> Result<Arc<Tables>, TopologyError> {
+        if let Some(tables) = &self.tables {
+            return Ok(Arc::clone(tables));
+        }
+        let specs: Vec<_> = self.topology.ports.iter().map(|port| port.spec.clone()).collect();
+        let tables = Arc::new(Tables::build(&self.topology.switches, &specs)?);
+        self.tables = Some(Arc::clone(&tables));
+        Ok(tables)
     }
 
     /// Appends the egress queues of a port to `owners` and returns their range.

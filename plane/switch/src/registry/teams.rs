@@ -83,7 +83,11 @@ impl Registry {
     pub(super) fn carried(&self, port: PortId) -> Carried {
         let departed = self.ports.get(&port).map(|record| record.departed).unwrap_or_default();
         let directions = [Direction::Ingress, Direction::Egress];
-        let queues = directions.into_iter().flat_map(|of| queues_of(&self.queues, port, of));
+        let of = |direction| {
+            let attached = queues_of(&self.queues, port, direction);
+            attached.chain(queues_of(&self.detaching, port, direction))
+        };
+        let queues = directions.into_iter().flat_map(of);
         queues.fold(departed, |sum, (id, queue)| sum + Carried::of(id.direction, &queue.tally))
     }
 

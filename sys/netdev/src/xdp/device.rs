@@ -323,7 +323,8 @@ fn watch(
     let socket: OwnedFd = link.socket()?;
     let observer = LossObserver { inner, index, device: Arc::clone(device), socket };
     let present = link.state()?;
-    let subject = WatchSubject { index, device, present, has_speed: true, outlives_move: false };
+    let (has_speed, follows_name) = (true, true);
+    let subject = WatchSubject { index, device, present, has_speed, follows_name };
     watcher.watch(&Namespace::open(None)?, subject, port, Arc::new(observer))
 }
 

@@ -11,6 +11,7 @@ use suimon_ring::RingFeatures;
 use super::Device;
 use crate::features::check_negotiated;
 use crate::message::Message;
+use crate::model::Model;
 use crate::request::Request;
 use crate::vring::Vring;
 
@@ -86,6 +87,13 @@ impl Device {
     pub fn has_running(&self, stops: Stops) -> bool {
         let mut rings = self.vrings.iter().enumerate();
         rings.any(|(index, vring)| stops.has(index) && vring.is_running())
+    }
+
+    /// Returns the number of these rings that run and that the switch services: 0 for a disk.
+    pub fn switch_rings(&self, stops: Stops) -> usize {
+        let Model::Nic(_) = &self.link.model else { return 0 };
+        let rings = self.vrings.iter().enumerate();
+        rings.filter(|(index, vring)| stops.has(*index) && vring.is_running()).count()
     }
 
     /// Requests these rings back and blocks at most `at_most` until they are detached. Returns true

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use suimon_ports::{
     DetachingQueue, DeviceNotice, DiskObserver, DiskQueue, DiskQueueHost, FrameSink, FrameSource,
@@ -136,6 +137,56 @@ fn devices_that_stall_do_not_hold_up_others() {
                 .is_ok_and(|notice| matches!(notice, DeviceNotice::LinkDown { .. }))
         });
     }
+}
+
+/// Queue host that counts attached queues.
+#[derive(Default)]
+struct Counting(AtomicU64);
+
+impl QueueHost for Counting {
+    fn attach_source(&self, _id: QueueId, _source: Box<dyn FrameSource>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn attach_sink(&self, _id: QueueId, _sink: Box<dyn FrameSink>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn detach(&self, _id: QueueId) {}
+
+    fn detach_port(&self, _port: PortId) {}
+}
+
+/// A guest that changes its number of queues all the time enables and disables rings.
+#[test]
+fn rings_that_come_and_go_are_limited() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = VhostUserThreads::unconfined().unwrap();
+    let host = Arc::new(Counting::default());
+    let (sender, _notices) = channel();
+    let ear = Arc::new(Ear(Mutex::new(sender)));
+    let spec = spec(folder.path(), 0);
+    let nic = VhostUserNic::open(PortId(0), &spec, host.clone(), ear, &runtime).unwrap();
+    let vm = Vm::with_regions(vec![BYTES]);
+    let rx = Driver::placed(&vm, 16, 0, GUEST_BASE);
+    // The limit holds over connections, and the first one is spent on a burst.
+    for _ in 0..2 {
+        let mut front_end = FrontEnd::connect(&spec.socket);
+        front_end.negotiate(VERSION_1);
+        assert!(front_end.share_memory(&vm, BYTES));
+        front_end.start_ring(0, &rx, &event(), &event());
+        let (before, began) = (host.0.load(Ordering::Relaxed), Instant::now());
+        for _ in 0..1500 {
+            assert!(front_end.set(18, &FrontEnd::state(0, 0), &[]));
+            assert!(front_end.set(18, &FrontEnd::state(0, 1), &[]));
+        }
+        let attached = host.0.load(Ordering::Relaxed) - before;
+        assert_eq!(attached, 1500);
+        // 1024 in a burst, then 200 a second. Waiting is never shorter than that.
+        let least = Duration::from_millis((attached - 1024) * 5);
+        assert!(began.elapsed() >= least, "{attached} rings in {:?}", began.elapsed());
+    }
+    drop(nic);
 }
 
 /// Store that returns a disk's queues only after [`release`](Self::release).

@@ -4,6 +4,7 @@
 mod answers;
 mod bandwidth;
 mod confined;
+mod detaching;
 mod heard;
 mod no_allocation;
 mod processors;

@@ -26,8 +26,19 @@ impl OvsWoken {
     /// # Errors
     /// The switch did not create the device, or has stopped.
     pub fn connect(&mut self, guest: &Namespace, name: &str) -> Result<()> {
+        self.connect_with(guest, name, &[])
+    }
+
+    /// Connects a namespace to a port with these columns of the table `Port`, such as `tag=30`.
+    ///
+    /// # Errors
+    /// The switch rejected a setting, did not create the device, or has stopped.
+    pub fn connect_with(&mut self, guest: &Namespace, name: &str, port: &[&str]) -> Result<()> {
         let Self(server) = self;
         server.add_port(name, &["type=internal"])?;
+        if !port.is_empty() {
+            server.set(&[&["set", "port", name], port].concat())?;
+        }
         server.namespace.wait_device(name)?;
         let to = ["netns", guest.name(), "name", LightGuest::DEVICE];
         server.namespace.run(&[&["ip", "link", "set", name], &to[..]].concat())?;

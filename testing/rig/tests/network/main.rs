@@ -25,5 +25,6 @@ mod streams;
 #[path = "../support/team_of_two.rs"]
 mod team_of_two;
 mod uplinks;
+mod vlan_stacks;
 mod vmq_reaction;
 mod xdp_uplinks;

@@ -7,12 +7,14 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use libc::{c_int, c_void, sockaddr_ll, socklen_t};
+use libc::{c_int, c_void, sockaddr_ll, socklen_t, tpacket_auxdata};
 use suimon_frame::{VNET_HEADER_SHORT_BYTES, VnetHeader};
 use suimon_rig::Namespace;
 
 /// Room for the frames of a whole test.
 const RECEIVE_BYTES: c_int = 256 << 20;
+/// Bytes of the two MAC addresses, which a VLAN tag follows.
+const ADDRESSES_BYTES: usize = 12;
 /// `UDP_SEGMENT` of linux/udp.h.
 const UDP_SEGMENT: c_int = 103;
 
@@ -45,6 +47,21 @@ impl PacketTap {
     /// There is no such device, or the kernel refuses.
     pub fn open_mute(namespace: &Namespace, device: &str) -> Self {
         namespace.inside(|| Self::open_here(device, 0)).unwrap()
+    }
+
+    /// Opens one that does not receive what the namespace sends. [`Self::receive_tagged`] returns its
+    /// frames with their first VLAN tag.
+    ///
+    /// # Panics
+    /// There is no such device, or the kernel refuses.
+    pub fn open_incoming(namespace: &Namespace, device: &str) -> Self {
+        let open = || {
+            let tap = Self::open_here(device, libc::ETH_P_ALL as u16);
+            set(&tap.0, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1);
+            set(&tap.0, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1);
+            tap
+        };
+        namespace.inside(open).unwrap()
     }
 
     fn open_here(device: &str, protocol: u16) -> Self {
@@ -104,11 +121,7 @@ impl PacketTap {
     /// # Panics
     /// The kernel reports an error.
     pub fn receive(&self, patience: Duration) -> Option<Headed> {
-        let mut waited = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one entry that is writable.
-        let ready = unsafe { libc::poll(&raw mut waited, 1, patience.as_millis() as c_int) };
-        check(ready);
-        if ready == 0 {
+        if !self.is_readable(patience) {
             return None;
         }
         let mut room = vec![0; 70_000];
@@ -116,6 +129,60 @@ impl PacketTap {
         let (header, bytes) = room[..len].split_first_chunk::<VNET_HEADER_SHORT_BYTES>().unwrap();
         Some((VnetHeader::decode_short(header), bytes.to_vec()))
     }
+
+    /// Returns the next frame as it was on the link: the kernel removes the first tag, of type 0x8100
+    /// or 0x88a8, and describes it in ancillary data. `None` if no frame arrives within `patience`.
+    ///
+    /// # Panics
+    /// The kernel reports an error.
+    pub fn receive_tagged(&self, patience: Duration) -> Option<Vec<u8>> {
+        if !self.is_readable(patience) {
+            return None;
+        }
+        let mut room = vec![0; 70_000];
+        let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+        // Aligned for its headers, and larger than one `tpacket_auxdata` with its header.
+        let mut control = [0_u64; 8];
+        // SAFETY: all zero is a valid msghdr.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control);
+        // SAFETY: `message` names buffers that are writable for these lengths.
+        let len = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, 0) };
+        check(len as c_int);
+        let mut bytes = room[VNET_HEADER_SHORT_BYTES..len as usize].to_vec();
+        // SAFETY: `recvmsg` has filled in `message`, and `control` still lives.
+        if let Some(data) = unsafe { auxiliary_data(&message) }
+            && data.tp_status & libc::TP_STATUS_VLAN_VALID != 0
+        {
+            let [tpid, tci] = [data.tp_vlan_tpid, data.tp_vlan_tci].map(u16::to_be_bytes);
+            let at = ADDRESSES_BYTES..ADDRESSES_BYTES;
+            bytes.splice(at, tpid.into_iter().chain(tci));
+        }
+        Some(bytes)
+    }
+
+    fn is_readable(&self, patience: Duration) -> bool {
+        let mut waited = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry that is writable.
+        let ready = unsafe { libc::poll(&raw mut waited, 1, patience.as_millis() as c_int) };
+        check(ready);
+        ready != 0
+    }
+}
+
+/// Returns the ancillary data of a packet socket's message.
+///
+/// # Safety
+/// `recvmsg` has filled in `message`, and its control buffer still lives.
+unsafe fn auxiliary_data(message: &libc::msghdr) -> Option<tpacket_auxdata> {
+    // SAFETY: by this function's contract.
+    let head = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;
+    assert_eq!((head.cmsg_level, head.cmsg_type), (libc::SOL_PACKET, libc::PACKET_AUXDATA));
+    // SAFETY: the message holds a whole `tpacket_auxdata`, plain numbers, without alignment.
+    Some(unsafe { libc::CMSG_DATA(head).cast::<tpacket_auxdata>().read_unaligned() })
 }
 
 fn set(socket: &impl AsRawFd, level: c_int, option: c_int, value: c_int) {

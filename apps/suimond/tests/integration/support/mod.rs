@@ -241,6 +241,10 @@ impl DeviceFactory for Remembered {
         Ok(Box::new(Open))
     }
 
+    fn device_index(&self, _spec: &PortSpec) -> Option<u32> {
+        None
+    }
+
     fn features(&self, _spec: &PortSpec) -> Result<Option<DeviceFeatures>, DeviceError> {
         Ok(None)
     }

@@ -1,0 +1,82 @@
+//! Queues that are requested back from their workers.
+//!
+//! The registry is locked only while a queue is requested back, so that a worker that the host does
+//! not schedule holds up its own queues and not the changes and counters of others. A queue counts as
+//! detached when it has been dropped, wherever it is: a move between workers may be in progress.
+
+use std::time::{Duration, Instant};
+
+use suimon_ports::{DetachedQueue, DetachingQueue};
+use suimon_quantity::{Direction, QueueId};
+
+use crate::link::Command;
+use crate::plane::{ANSWER_TIMEOUT, DataPlane};
+use crate::registry::QueueRecord;
+
+/// Queue that was requested back. Its counters remain those of its port.
+struct Detaching {
+    plane: DataPlane,
+    id: QueueId,
+    record: QueueRecord,
+    /// Time of the request, or of the last report that the queue is not returned.
+    asked: Instant,
+}
+
+impl DetachingQueue for Detaching {
+    fn wait(&mut self, at_most: Duration) -> bool {
+        let is_dropped = self.record.attachment.wait_dropped(at_most);
+        if is_dropped {
+            self.plane.registry().finish_detach(self.id, &self.record);
+        } else if self.asked.elapsed() >= ANSWER_TIMEOUT {
+            self.asked = Instant::now();
+            tracing::error!(
+                queue = ?self.id,
+                "its worker does not return the queue: the host does not schedule the worker, or a \
+                 device blocks it. Its guest waits. Check the load of the worker's CPU"
+            );
+            // Another worker has the queue if a move was in progress.
+            for link in self.plane.registry().links() {
+                link.command(Command::Detach(self.id));
+            }
+        }
+        is_dropped
+    }
+}
+
+impl DataPlane {
+    /// Blocks until the queue was dropped. A worker may still access its memory before that.
+    pub(crate) fn detach_queue(&self, id: QueueId) {
+        if let Some(mut detaching) = self.request_back(id) {
+            while !detaching.wait(ANSWER_TIMEOUT) {}
+        }
+    }
+
+    /// Requests a queue back, and returns what waits for it.
+    pub(crate) fn begin_detach_queue(&self, id: QueueId) -> Box<dyn DetachingQueue> {
+        match self.request_back(id) {
+            Some(detaching) => Box::new(detaching),
+            None => Box::new(DetachedQueue),
+        }
+    }
+
+    fn request_back(&self, id: QueueId) -> Option<Detaching> {
+        let mut registry = self.registry();
+        let record = match registry.queues.remove(&id) {
+            None => registry.detaching.get(&id).cloned()?,
+            Some(record) => {
+                record.attachment.revoke();
+                registry.detaching.insert(id, record.clone());
+                if id.direction == Direction::Egress {
+                    // The workers first stop sending to the queue, then it is dropped.
+                    registry.republish_or_log();
+                }
+                if let Some(link) = registry.link(record.owner) {
+                    link.command(Command::Detach(id));
+                }
+                record
+            }
+        };
+        drop(registry);
+        Some(Detaching { plane: self.clone(), id, record, asked: Instant::now() })
+    }
+}
