@@ -44,6 +44,7 @@ use crate::socket_threads::SocketThreads;
 use crate::tcp_api::{TcpApi, guarded};
 use crate::unix_socket::ApiSocket;
 use crate::vm_factory::{FoundLauncher, launch};
+use crate::watchdog::{self, Heartbeat};
 
 /// Threads of the control plane: requests are few and mostly wait.
 const CONTROL_THREADS: usize = 2;
@@ -202,7 +203,10 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         reconnect_max: RECONNECT_MAX,
     });
     let node = Arc::new(node.context("desired state cannot be restored")?);
-    let served = Served { node: &node, socket: &socket, sender: &sender, confinement };
+    let heartbeat = Heartbeat::default();
+    watchdog::watch(plane.clone(), heartbeat.clone()).context("the watchdog's thread")?;
+    watchdog::end_by_deadline().context("the thread of the deadline")?;
+    let served = Served { node: &node, socket: &socket, sender: &sender, confinement, heartbeat };
     let result = serve_node(arguments, &served, news);
     node.stop();
     plane.stop();
@@ -281,10 +285,11 @@ struct Served<'a> {
     socket: &'a ApiSocket,
     sender: &'a NewsSender,
     confinement: Confinement,
+    heartbeat: Heartbeat,
 }
 
 fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<(), Stopped> {
-    let Served { node, socket, sender, confinement } = served;
+    let Served { node, socket, sender, confinement, heartbeat } = served;
     if let Some(file) = &arguments.config {
         let options = ChangeOptions { keeps_faulty_disks: true, ..ChangeOptions::default() };
         host_file::apply(node, file, options)?;
@@ -322,6 +327,7 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
             let page = crate::console::router(console, state, router.clone());
             tokio::spawn(serve(listener, page, news.clone()));
         }
+        tokio::spawn(heartbeat.clone().beat());
         tokio::spawn(confinement::watch(confinement.clone(), Arc::clone(node)));
         #[cfg(feature = "jemalloc")]
         tokio::spawn(crate::free_memory::return_regularly());

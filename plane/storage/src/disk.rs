@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use suimon_image::{ByteRange, Image, Step};
 use suimon_ports::{DiskFile, DiskQueue, FileSlot};
-use suimon_quantity::{StoreId, Time};
+use suimon_quantity::{DiskId, StoreId, Time};
 use suimon_storage_qos::DiskSlot;
 
 use crate::dirty::DirtyMap;
@@ -142,6 +142,8 @@ pub(crate) struct Queue {
     pub(crate) queue: Box<dyn DiskQueue>,
     /// The disk's number.
     pub(crate) disk: usize,
+    /// Identifier of the disk in the control plane, if it is known here.
+    pub(crate) id: Option<DiskId>,
     /// Requests of it that are not answered.
     pub(crate) under_way: usize,
     /// Whether answers were given that were not made visible.

@@ -13,6 +13,7 @@ use suimon_teaming::Distribution;
 use crate::owned::{OwnedSink, OwnedSource};
 use crate::post::Parcel;
 use crate::published::Published;
+use crate::pulse::Pulse;
 use crate::tally::ProcessorTally;
 
 /// Capacity of a mailbox; further mail stays with its sender.
@@ -58,6 +59,7 @@ pub(crate) struct Link {
     pub id: ProcessorId,
     pub placement: Placement,
     pub tally: ProcessorTally,
+    pub pulse: Pulse,
     mail: ArrayQueue<Mail>,
     commands: SegQueue<Command>,
     /// Empty parcels returned to this worker.
@@ -71,6 +73,7 @@ impl Link {
             id,
             placement,
             tally: ProcessorTally::default(),
+            pulse: Pulse::default(),
             mail: ArrayQueue::new(MAIL_MAX),
             commands: SegQueue::new(),
             returns: ArrayQueue::new(PARCELS_MAX),
