@@ -167,7 +167,6 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
 
     let runtime: Arc<dyn ProcessorRuntime> =
         Arc::new(ConfinedProcessors::new(ProcessorThreads, confinement.clone()));
-    let cpus = runtime.cpus();
     let recorder = recording.map(|file| file.begin(&about())).transpose()?;
     let sink = recorder.as_ref().map(Recorder::sink);
     let storage = StoragePlane::recorded(Arc::new(UringSource), sink.clone());
@@ -195,7 +194,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         listener: sender.clone(),
         recording: sink,
         cpu_places,
-        cpus,
+        cpus: runtime.cpus(),
         host_name: host_name(),
         confinement: Arc::new(move || confinement::status(&reader)),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -203,9 +202,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         reconnect_max: RECONNECT_MAX,
     });
     let node = Arc::new(node.context("desired state cannot be restored")?);
-    let heartbeat = Heartbeat::default();
-    watchdog::watch(plane.clone(), heartbeat.clone()).context("the watchdog's thread")?;
-    watchdog::end_by_deadline().context("the thread of the deadline")?;
+    let heartbeat = watchdog::start(plane.clone()).context("the watchdog's threads")?;
     let served = Served { node: &node, socket: &socket, sender: &sender, confinement, heartbeat };
     let result = serve_node(arguments, &served, news);
     node.stop();

@@ -20,7 +20,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Time from SIGTERM or SIGINT to the end of the process. Acknowledged writes do not depend on an
 /// orderly end.
-pub(crate) const END_MAX: Duration = Duration::from_secs(30);
+const END_MAX: Duration = Duration::from_secs(30);
 
 /// Progress of the API's threads, which a task of theirs reports.
 #[derive(Clone, Default)]
@@ -36,12 +36,23 @@ impl Heartbeat {
     }
 }
 
+/// Starts both threads. Returns the record by which the API reports its progress.
+///
+/// # Errors
+/// The host has no thread or descriptor left.
+pub(crate) fn start(plane: DataPlane) -> io::Result<Heartbeat> {
+    let heartbeat = Heartbeat::default();
+    watch(plane, heartbeat.clone())?;
+    end_by_deadline()?;
+    Ok(heartbeat)
+}
+
 /// Starts the thread that checks the workers. It reports stalled ones and, if systemd requests it
 /// (`WatchdogSec=`), reports to systemd for as long as workers and API proceed.
 ///
 /// # Errors
 /// The host has no thread left.
-pub(crate) fn watch(plane: DataPlane, heartbeat: Heartbeat) -> io::Result<()> {
+fn watch(plane: DataPlane, heartbeat: Heartbeat) -> io::Result<()> {
     let limit = watchdog_limit();
     thread::Builder::new().name("watchdog".to_owned()).spawn(move || {
         let (mut beats, mut beat_at) = (0, Instant::now());
@@ -80,7 +91,7 @@ fn watchdog_limit() -> Option<Duration> {
 ///
 /// # Errors
 /// The host has no thread or descriptor left.
-pub(crate) fn end_by_deadline() -> io::Result<()> {
+fn end_by_deadline() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     thread::Builder::new().name("deadline".to_owned()).spawn(move || {
         let requested = runtime.block_on(async {
