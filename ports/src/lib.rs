@@ -43,6 +43,7 @@ mod processor;
 mod processor_work;
 mod queue;
 mod redo_record;
+mod serving;
 mod socket_files;
 mod sriov;
 mod steering;
@@ -97,6 +98,7 @@ pub use processor::{
 pub use processor_work::{Expects, NoOtherWork, ProcessorWork, ProcessorWorks, Watches};
 pub use queue::{FaultKind, FrameSink, FrameSource, PortFault, QueueHost, Sent, Wakeup};
 pub use redo_record::{RedoRecord, RedoRecords};
+pub use serving::{ServedDevice, Serving};
 pub use socket_files::{FileIdentity, LeftSocket, SocketFiles};
 pub use sriov::{PfFacts, SriovHost, SriovSupport, VfChange, VfFacts, VfLinkState, VfSettings};
 pub use steering::{SteeringRule, SteeringState};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use suimon_quantity::{ProcessorId, Time};
 
-use crate::{Wait, Waker};
+use crate::{Serving, Wait, Waker};
 
 /// First [`Wait`] token of the other work; lower tokens belong to frame queues.
 const FIRST_TOKEN: u64 = 1 << 63;
@@ -69,6 +69,9 @@ pub trait ProcessorWork: Send {
     /// Reports that the worker's thread was runnable but not running for `span`, which has just
     /// ended. Called before [`ProcessorWork::poll`].
     fn handle_unscheduled(&mut self, _span: Duration) {}
+
+    /// Sets where the work records the device that it serves. Called once, before the first poll.
+    fn set_serving(&mut self, _serving: Arc<Serving>) {}
 
     /// Reports that a watched descriptor is readable.
     fn wake(&mut self, token: u32);

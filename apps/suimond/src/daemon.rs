@@ -44,6 +44,7 @@ use crate::socket_threads::SocketThreads;
 use crate::tcp_api::{TcpApi, guarded};
 use crate::unix_socket::ApiSocket;
 use crate::vm_factory::{FoundLauncher, launch};
+use crate::watchdog::{self, Heartbeat};
 
 /// Threads of the async runtime. Requests are few and mostly wait.
 const CONTROL_THREADS: usize = 2;
@@ -167,7 +168,6 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
 
     let runtime: Arc<dyn ProcessorRuntime> =
         Arc::new(ConfinedProcessors::new(ProcessorThreads, confinement.clone()));
-    let cpus = runtime.cpus();
     let recorder = recording.map(|file| file.begin(&about())).transpose()?;
     let sink = recorder.as_ref().map(Recorder::sink);
     let storage = StoragePlane::recorded(Arc::new(UringSource), sink.clone());
@@ -195,7 +195,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         listener: sender.clone(),
         recording: sink,
         cpu_places,
-        cpus,
+        cpus: runtime.cpus(),
         host_name: host_name(),
         confinement: Arc::new(move || confinement::status(&reader)),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -203,7 +203,8 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         reconnect_max: RECONNECT_MAX,
     });
     let node = Arc::new(node.context("desired state cannot be restored")?);
-    let served = Served { node: &node, socket: &socket, sender: &sender, confinement };
+    let heartbeat = watchdog::start(plane.clone()).context("the watchdog's threads")?;
+    let served = Served { node: &node, socket: &socket, sender: &sender, confinement, heartbeat };
     let result = serve_node(arguments, &served, news);
     node.stop();
     plane.stop();
@@ -282,10 +283,11 @@ struct Served<'a> {
     socket: &'a ApiSocket,
     sender: &'a NewsSender,
     confinement: Confinement,
+    heartbeat: Heartbeat,
 }
 
 fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<(), Stopped> {
-    let Served { node, socket, sender, confinement } = served;
+    let Served { node, socket, sender, confinement, heartbeat } = served;
     if let Some(file) = &arguments.config {
         let options = ChangeOptions { keeps_faulty_disks: true, ..ChangeOptions::default() };
         host_file::apply(node, file, options)?;
@@ -323,6 +325,7 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
             let page = crate::console::router(console, state, router.clone());
             tokio::spawn(serve(listener, page, news.clone()));
         }
+        tokio::spawn(heartbeat.clone().beat());
         tokio::spawn(confinement::watch(confinement.clone(), Arc::clone(node)));
         #[cfg(feature = "jemalloc")]
         tokio::spawn(crate::free_memory::return_regularly());

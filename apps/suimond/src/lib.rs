@@ -46,3 +46,4 @@ pub mod socket_threads;
 pub mod tcp_api;
 pub mod unix_socket;
 pub mod vm_factory;
+mod watchdog;

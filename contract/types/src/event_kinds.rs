@@ -188,6 +188,10 @@ catalogue! {
         "What a move that VMQ decided did to the loads of both processors; the fields have what was expected, too.";
     5005 QueueMoveFailed "queue_move_failed" Warning
         "A queue could not be moved to where VMQ wanted it; it stays.";
+    5006 WorkerStalled "worker_stalled" Error
+        "A worker has not finished a round for 5 s: the queues that it owns are not served. The event names the device that it serves, if that is known.";
+    5007 WorkerResumed "worker_resumed" Info
+        "A worker that was stalled serves its queues again.";
     6001 StoreCreated "store_created" Info
         "A store was made known.";
     6002 StoreChanged "store_changed" Info

@@ -1,11 +1,12 @@
 //! What devices and the plane report, as health and events.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use suimon_contract::EventKind;
 use suimon_frame::MacAddr;
-use suimon_ports::{DeviceNotice, FaultKind, PortFault, PortSpec};
-use suimon_quantity::{Count, PortId};
+use suimon_ports::{DeviceNotice, FaultKind, PortFault, PortSpec, ServedDevice};
+use suimon_quantity::{Count, PortId, ProcessorId};
 use suimon_switch::PlaneNotice;
 
 use crate::PortKey;
@@ -71,6 +72,14 @@ impl Controller {
     pub(crate) fn handle_plane_notice(&mut self, notice: PlaneNotice) {
         match notice {
             PlaneNotice::QueueFault { queue, fault } => self.handle_fault(queue.port, &fault),
+            PlaneNotice::WorkerStalled { processor, device, round } => {
+                self.report_stall(processor, device, round);
+            }
+            PlaneNotice::WorkerResumed { processor } => {
+                let subject = format!("processor/{processor}");
+                let text = format!("Worker {processor} serves its queues again.");
+                self.drafts.push(Draft::new(EventKind::WorkerResumed, subject, text));
+            }
             PlaneNotice::StormLimited { port } => {
                 let Some(port) = self.shared.ports.find_id(port) else { return };
                 let text = "Flooded frames beyond the storm limit are dropped.";
@@ -91,6 +100,40 @@ impl Controller {
             }
             PlaneNotice::SourceSeen { port, mac } => self.bind_source(port, mac),
         }
+    }
+
+    fn report_stall(
+        &mut self,
+        processor: ProcessorId,
+        device: Option<ServedDevice>,
+        round: Duration,
+    ) {
+        let label = match device {
+            Some(ServedDevice::Port(port)) => {
+                self.shared.ports.find_id(port).map(|port| port.key.to_string())
+            }
+            Some(ServedDevice::Disk(disk)) => {
+                self.shared.disks.find_id(disk).map(|disk| disk.label())
+            }
+            None => None,
+        };
+        let seconds = round.as_secs();
+        let text = match &label {
+            Some(label) => format!(
+                "Worker {processor} has not proceeded for {seconds} s while it serves {label}. None \
+                 of its queues is served. Disconnect the client of {label}, or restart the daemon."
+            ),
+            None => format!(
+                "Worker {processor} has not proceeded for {seconds} s. None of its queues is \
+                 served. Check the load of the host, or restart the daemon."
+            ),
+        };
+        let subject = format!("processor/{processor}");
+        let draft = Draft::new(EventKind::WorkerStalled, subject, text);
+        self.drafts.push(match label {
+            Some(label) => draft.with("device", label),
+            None => draft,
+        });
     }
 
     fn report_move(&mut self, mac: MacAddr, (from, to): (PortId, PortId), moves: u64) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use suimon_image::{ByteRange, Image, Step};
 use suimon_ports::{DiskFile, DiskQueue, FileSlot};
-use suimon_quantity::{StoreId, Time};
+use suimon_quantity::{DiskId, StoreId, Time};
 use suimon_storage_qos::DiskSlot;
 
 use crate::dirty::DirtyMap;
@@ -142,6 +142,8 @@ pub(crate) struct Queue {
     pub(crate) queue: Box<dyn DiskQueue>,
     /// Number of the disk on this worker.
     pub(crate) disk: usize,
+    /// Identifier of the disk in the control plane, if it is known here.
+    pub(crate) id: Option<DiskId>,
     /// Requests of the queue that have not completed.
     pub(crate) under_way: usize,
     /// True if there are completions that are not yet published.

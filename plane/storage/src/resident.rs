@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use suimon_ports::{DiskQueue, Expects, FaultKind, FileIo, PortFault, ProcessorWork, Watches};
+use suimon_ports::{
+    DiskQueue, Expects, FaultKind, FileIo, PortFault, ProcessorWork, Serving, Watches,
+};
 use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
 use suimon_recording::Sink;
 use suimon_storage_qos::DiskSlot;
@@ -80,6 +82,8 @@ pub(crate) struct Resident {
     unsent: VecDeque<(ProcessorId, StorageMail)>,
     /// Readable queues from which no requests may be taken now.
     to_unwatch: Vec<usize>,
+    /// Record of the disk that is served.
+    serving: Option<Arc<Serving>>,
     now: Time,
 }
 
@@ -104,6 +108,7 @@ impl Resident {
             peers: Peers::default(),
             unsent: VecDeque::new(),
             to_unwatch: Vec::new(),
+            serving: None,
             now: Time::ZERO,
         }
     }
@@ -216,6 +221,7 @@ impl Resident {
         let mut work = StorageWork::new(io);
         work.set_processor(self.processor);
         work.set_recording(self.recording.clone());
+        work.serving.clone_from(&self.serving);
         self.work = Some(work);
         Ok(())
     }
@@ -292,6 +298,7 @@ impl Resident {
         let work = self.work.as_mut()?;
         let served = self.disks.get_mut(&disk)?;
         let number = work.insert_queue(disk, queue, kind_of(key))?;
+        work.name_queue(number, served.id);
         served.queues.insert(key, number);
         self.queues.insert(number, Held { disk, key, waiters: VecDeque::new() });
         self.watch(number, watches);
@@ -487,6 +494,10 @@ impl ProcessorWork for Resident {
         self.tell();
         self.give_back(watches);
         has_worked
+    }
+
+    fn set_serving(&mut self, serving: Arc<Serving>) {
+        self.serving = Some(serving);
     }
 
     fn handle_unscheduled(&mut self, span: Duration) {

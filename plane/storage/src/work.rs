@@ -5,8 +5,10 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use suimon_image::ByteRange;
-use suimon_ports::{DiskOutcome, DiskQueue, DiskRequest, Expects, FileDone, FileIo, Wakeup};
-use suimon_quantity::{ProcessorId, Time};
+use suimon_ports::{
+    DiskOutcome, DiskQueue, DiskRequest, Expects, FileDone, FileIo, ServedDevice, Serving, Wakeup,
+};
+use suimon_quantity::{DiskId, ProcessorId, Time};
 use suimon_recording::Sink;
 use suimon_storage_qos::Phase;
 
@@ -48,6 +50,8 @@ pub struct StorageWork {
     pub(crate) requests: Slab<Request>,
     /// Queues that are polled.
     pub(crate) active: Rotation,
+    /// Record of the disk that is served.
+    pub(crate) serving: Option<Arc<Serving>>,
     /// Queues in a pause between polls ([`Respite`]).
     pub(crate) left_alone: Vec<usize>,
     /// Queues with completions to publish.
@@ -100,6 +104,13 @@ pub struct StorageWork {
     pub(crate) suspended_disks: VecDeque<(usize, Option<DiskSpec>)>,
 }
 
+/// Records that a queue of this disk is served.
+fn note_serving(serving: Option<&Arc<Serving>>, disk: Option<DiskId>) {
+    if let (Some(serving), Some(disk)) = (serving, disk) {
+        serving.set(ServedDevice::Disk(disk));
+    }
+}
+
 impl StorageWork {
     /// Creates an engine without disks that uses `io`.
     #[must_use]
@@ -110,6 +121,7 @@ impl StorageWork {
             queues: Slab::default(),
             requests: Slab::default(),
             active: Rotation::default(),
+            serving: None,
             left_alone: Vec::new(),
             answered: Vec::new(),
             outgoing: VecDeque::new(),
@@ -205,6 +217,7 @@ impl StorageWork {
         let number = self.queues.insert(Queue {
             queue,
             disk,
+            id: None,
             under_way: 0,
             has_answers: false,
             is_waiting: false,
@@ -225,6 +238,13 @@ impl StorageWork {
         });
         self.active.add(number);
         Some(number)
+    }
+
+    /// Sets the disk that a queue is recorded under while it is served.
+    pub(crate) fn name_queue(&mut self, queue: usize, id: DiskId) {
+        if let Some(of) = self.queues.get_mut(queue) {
+            of.id = Some(id);
+        }
     }
 
     /// Closes a queue: no further requests are taken. [`StorageWork::poll_closed_queue`] returns
@@ -457,6 +477,7 @@ impl StorageWork {
         let (disk, is_mirror) = (of.disk, of.is_mirror());
         let mut taken = std::mem::take(&mut self.taken);
         let room = room.min(REQUESTS_PER_TURN);
+        note_serving(self.serving.as_ref(), of.id);
         let received = of.queue.receive(room, &mut taken);
         let has_found_full = !of.found_full.is_empty();
         of.handle_looked(self.now, (taken.len(), taken.len() < room), self.is_busy);
@@ -559,6 +580,7 @@ impl StorageWork {
         while let Some(number) = self.answered.pop() {
             let Some(of) = self.queues.get_mut(number) else { continue };
             of.has_answers = false;
+            note_serving(self.serving.as_ref(), of.id);
             if let Err(fault) = of.queue.flush() {
                 if !of.is_closing {
                     self.notices.push(StorageNotice::QueueFault { queue: number, fault });

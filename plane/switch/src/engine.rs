@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use suimon_forwarding::{DropReason, FloodKind, Forwarder, Learned, PortSlot, Verdict};
 use suimon_frame::{BATCH_FRAMES_MAX, Coalesced, Frame, FrameBatch, LeavesAs, VlanId};
+use suimon_ports::ServedDevice;
 use suimon_quantity::{Direction, PortId, QueueId, Time};
 
 use crate::coalescing::coalesce_decided;
@@ -286,6 +287,7 @@ impl Engine {
             let Some(Some(sink)) = self.sinks.get_mut(at) else { continue };
             let (frames, bytes) = sink.unflushed();
             self.ledger.charge_egress(&sink.cost, frames, bytes);
+            self.link.pulse.serving.set(ServedDevice::Port(sink.id.port));
             if let Err(fault) = sink.flush() {
                 self.give_up_sink(at, fault);
             }

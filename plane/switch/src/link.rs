@@ -14,6 +14,7 @@ use suimon_teaming::Distribution;
 use crate::owned::{OwnedSink, OwnedSource};
 use crate::post::Parcel;
 use crate::published::Published;
+use crate::pulse::Pulse;
 use crate::tally::ProcessorTally;
 
 /// Capacity of a mailbox; further mail stays with its sender.
@@ -64,6 +65,7 @@ pub(crate) struct Link {
     pub id: ProcessorId,
     pub placement: Placement,
     pub tally: ProcessorTally,
+    pub pulse: Pulse,
     mail: ArrayQueue<Mail>,
     /// Number of sightings of addresses in `mail`.
     learned: AtomicUsize,
@@ -79,6 +81,7 @@ impl Link {
             id,
             placement,
             tally: ProcessorTally::default(),
+            pulse: Pulse::default(),
             mail: ArrayQueue::new(MAIL_MAX),
             learned: AtomicUsize::new(0),
             commands: SegQueue::new(),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crossbeam_queue::ArrayQueue;
 use suimon_frame::MacAddr;
-use suimon_ports::PortFault;
-use suimon_quantity::{PortId, QueueId, Time};
+use suimon_ports::{PortFault, ServedDevice};
+use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
 
 /// Notice to the control plane.
 #[derive(Clone, Debug)]
@@ -18,6 +18,21 @@ pub enum PlaneNotice {
         queue: QueueId,
         /// Cause of the fault.
         fault: PortFault,
+    },
+    /// A worker has not finished a round for [`STALLED_AFTER`](crate::STALLED_AFTER): its queues are
+    /// not served.
+    WorkerStalled {
+        /// Number of the worker.
+        processor: ProcessorId,
+        /// Device that the worker serves, if it is known.
+        device: Option<ServedDevice>,
+        /// Time since the start of the round.
+        round: Duration,
+    },
+    /// A stalled worker proceeds.
+    WorkerResumed {
+        /// Number of the worker.
+        processor: ProcessorId,
     },
     /// A port reached its limit for flooded frames. Reported at most once per port in
     /// [`NOTICE_EVERY`].

@@ -11,7 +11,7 @@ use std::time::Duration;
 use suimon_forwarding::{Learned, VlanMode};
 use suimon_ports::{
     DetachingQueue, FrameSink, FrameSource, NoOtherWork, Placement, ProcessorRuntime,
-    ProcessorWorks, QueueHost,
+    ProcessorWorks, QueueHost, ServedDevice,
 };
 use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId, Time};
 use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
@@ -61,8 +61,13 @@ impl DataPlane {
         works: Arc<dyn ProcessorWorks>,
     ) -> io::Result<Self> {
         let placements: Vec<Placement> = placements.iter().map(|of| (*of).into()).collect();
-        let parts =
-            ProcessorParts { runtime, works, notices: Notices::new(), patience: Arc::default() };
+        let parts = ProcessorParts {
+            runtime,
+            works,
+            notices: Notices::new(),
+            patience: Arc::default(),
+            watched: Arc::default(),
+        };
         let registry = Registry::start(&placements, &parts)?;
         Ok(Self(Arc::new(Inner { parts, registry: Mutex::new(registry) })))
     }
@@ -216,6 +221,14 @@ impl DataPlane {
     /// Returns the current time on the clock that stamps captured frames.
     pub fn now(&self) -> Time {
         self.0.parts.runtime.now()
+    }
+
+    /// Checks whether each worker proceeds, and reports those that have become stalled
+    /// ([`PlaneNotice::WorkerStalled`]) or proceed again. Returns the duration of the longest
+    /// current round and the device that its worker serves. Does not wait for changes or workers;
+    /// to be called about once a second.
+    pub fn check_workers(&self) -> (Duration, Option<ServedDevice>) {
+        self.0.parts.watched.check(self.now(), &self.0.parts.notices)
     }
 
     /// Returns the oldest queued notice, if there is one.

@@ -129,6 +129,7 @@ impl Processor {
     pub(crate) fn run(mut self) {
         loop {
             self.now = self.wait.now();
+            self.link.pulse.begin(self.now);
             if self.has_moved {
                 // At the end of the round, which may have taken longer than the polling time.
                 self.last_work = self.now;
@@ -138,6 +139,7 @@ impl Processor {
             while let Some(command) = self.link.poll_command() {
                 self.last_work = self.now;
                 if let Next::Stop = self.handle_command(command) {
+                    self.link.pulse.sleep();
                     return;
                 }
             }
@@ -146,6 +148,7 @@ impl Processor {
             let had_frames = self.poll_sources();
             let had_traffic = had_mail || had_frames;
             self.engine.flush();
+            self.link.pulse.serving.clear();
             if had_traffic {
                 self.mark(Stage::Notify);
                 if let Some(sides) = self.stages.sides() {
@@ -196,6 +199,7 @@ impl Processor {
     fn poll_work(&mut self) -> bool {
         let watches = &mut Watches::new(&mut *self.wait);
         let had_work = self.work.poll(self.now, self.has_moved, watches);
+        self.link.pulse.serving.clear();
         if had_work {
             self.mark(Stage::Storage);
         }
@@ -291,8 +295,10 @@ impl Processor {
         self.engine.ledger().settle();
         self.stages.publish(&self.link.tally.stages, true);
         let expects = self.work.expects();
+        self.link.pulse.sleep();
         self.wait_until(Some(until));
         self.now = self.wait.now();
+        self.link.pulse.begin(self.now);
         self.has_slept_for_answers |= expects == Expects::Answers;
         self.stages.end_sleep(self.now);
         self.stages.publish(&self.link.tally.stages, false);

@@ -22,6 +22,7 @@ use crate::plane::ANSWER_TIMEOUT;
 use crate::port_record::PortRecord;
 use crate::processor::Processor;
 use crate::published::PortShared;
+use crate::pulse::Watched;
 use crate::tally::QueueTally;
 use crate::topology::{MoveError, Topology, TopologyError};
 use crate::view::{PortCountersView, ProcessorView};
@@ -38,6 +39,7 @@ pub(crate) struct ProcessorParts {
     pub works: Arc<dyn ProcessorWorks>,
     pub notices: Arc<Notices>,
     pub patience: Arc<Patience>,
+    pub watched: Arc<Watched>,
 }
 
 /// Attached queue.
@@ -300,7 +302,9 @@ impl Registry {
     ) -> io::Result<RunningProcessor> {
         let link = Arc::new(Link::new(id, placement));
         let published = Arc::new(self.published().map_err(io::Error::other)?);
-        let work = parts.works.begin(id, Arc::clone(&link) as Arc<dyn Waker>);
+        let mut work = parts.works.begin(id, Arc::clone(&link) as Arc<dyn Waker>);
+        work.set_serving(Arc::clone(&link.pulse.serving));
+        parts.watched.add(&link);
         let body = {
             let (link, notices) = (Arc::clone(&link), Arc::clone(&parts.notices));
             let patience = Arc::clone(&parts.patience);

@@ -133,7 +133,13 @@ extern "C" fn handle_sigbus(signal: c_int, info: *mut libc::siginfo_t, context: 
     }
 }
 
-/// Maps zeros at the page of `address` if it is guarded. Returns false otherwise.
+/// Maps zeros from the page of `address` to the end of its mapping, if it is guarded. Returns false
+/// otherwise.
+///
+/// A file that lacks a page lacks all later ones. One mapping for each page that is accessed would
+/// exceed the permitted number of mappings (`vm.max_map_count`), and the process would be killed. A
+/// file that is lengthened again is not mapped any more behind the page; its owner has stopped the
+/// device by then.
 fn replace_page(address: usize) -> bool {
     for slot in &TABLE {
         let start = slot.start.load(Ordering::Acquire);
@@ -145,12 +151,13 @@ fn replace_page(address: usize) -> bool {
         // Set before the zeros are mapped, so that a reader of zeros finds it set.
         slot.is_cut.store(true, Ordering::Release);
         CUTS.fetch_add(1, Ordering::Release);
-        // SAFETY: the page belongs to a mapping that its owner holds while the slot is filled; only
+        let bytes = slot.end.load(Ordering::Relaxed).saturating_sub(page);
+        // SAFETY: the pages belong to a mapping that its owner holds while the slot is filled; only
         // raw copies access it, and no references into it exist.
         let mapped = unsafe {
             libc::mmap(
                 page as *mut c_void,
-                page_bytes,
+                bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE,
                 -1,

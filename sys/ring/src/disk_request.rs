@@ -90,11 +90,11 @@ pub(crate) fn judge(
     parts: &Parts,
 ) -> Verdict {
     match header.kind {
-        VIRTIO_BLK_T_IN => transfer(disk, header.sector, parts.writable, DiskOp::Read),
+        VIRTIO_BLK_T_IN => payload(disk, header.sector, parts.writable, DiskOp::Read),
         VIRTIO_BLK_T_OUT if disk.is_read_only() => Verdict::Answer(IO_ERROR),
         VIRTIO_BLK_T_OUT => {
             let op = DiskOp::Write { is_durable: writes_through(disk, features) };
-            transfer(disk, header.sector, parts.readable, op)
+            payload(disk, header.sector, parts.readable, op)
         }
         VIRTIO_BLK_T_FLUSH => match ByteRange::new(0, 0) {
             Some(nothing) => Verdict::Ask(DiskOp::Flush, nothing),
@@ -136,6 +136,19 @@ fn judge_segment(
         return Verdict::Answer(IO_ERROR);
     }
     transfer(disk, segment.sector, u64::from(segment.sectors) * SECTOR_BYTES, op(segment))
+}
+
+/// Maximum payload of a read or write in bytes: the largest request of EDK II's firmware, which
+/// loads a file in one piece. Operating systems send at most some MiB. Buffers may alias, so that a
+/// guest could otherwise request terabytes at once.
+const TRANSFER_BYTES_MAX: u64 = 1 << 30;
+
+/// Validates a read or write. Longer ones than [`TRANSFER_BYTES_MAX`] are rejected.
+fn payload(disk: &DiskFacts, sector: u64, bytes: u64, op: DiskOp) -> Verdict {
+    match bytes {
+        0..=TRANSFER_BYTES_MAX => transfer(disk, sector, bytes, op),
+        _ => Verdict::Answer(IO_ERROR),
+    }
 }
 
 /// Validates a request for `bytes` bytes from a sector on. Ranges outside the disk or not of whole

@@ -40,6 +40,22 @@ fn no_number_passes_the_end_of_numbers() {
 }
 
 #[test]
+fn a_longer_payload_than_any_driver_sends_is_refused() {
+    for (kind, op) in
+        [(VIRTIO_BLK_T_IN, DiskOp::Read), (VIRTIO_BLK_T_OUT, DiskOp::Write { is_durable: false })]
+    {
+        let range = ByteRange::new(0, TRANSFER_BYTES_MAX).unwrap();
+        let most = judged(kind, 0, TRANSFER_BYTES_MAX, TRANSFER_BYTES_MAX, [0; 16]);
+        assert!(matches!(most, Verdict::Ask(of, found) if found == range
+                && core::mem::discriminant(&of) == core::mem::discriminant(&op)));
+        // 1024 buffers of 4 GiB.
+        for bytes in [TRANSFER_BYTES_MAX + 512, 1 << 42] {
+            assert_eq!(judged(kind, 0, bytes, bytes, [0; 16]), Verdict::Answer(IO_ERROR));
+        }
+    }
+}
+
+#[test]
 fn more_sectors_than_are_offered_are_refused() {
     let most = judged(VIRTIO_BLK_T_DISCARD, 0, 16, 0, segment(1, RANGE_SECTORS_MAX, 0));
     let range = ByteRange::new(512, u64::from(RANGE_SECTORS_MAX) * 512);

@@ -3,6 +3,7 @@
 use suimon_forwarding::{DropReason, PortSlot};
 use suimon_frame::{Frame, flow_hash};
 use suimon_ports::PortFault;
+use suimon_ports::ServedDevice;
 use suimon_quantity::{Direction, QueueId};
 
 use super::{Batch, Engine};
@@ -80,6 +81,7 @@ impl Engine {
         if !sink.is_touched() {
             self.touched.push(at);
         }
+        self.link.pulse.serving.set(ServedDevice::Port(sink.id.port));
         if let Err(fault) = sink.transmit(frame, probe) {
             self.give_up_sink(at, fault);
         }

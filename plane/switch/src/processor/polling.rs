@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use suimon_ports::ServedDevice;
+
 use super::{EMPTY_POLLS_MAX, Processor};
 use crate::owned::{Readiness, unwatchable};
 use crate::stages::{Sides, Stage};
@@ -48,6 +50,7 @@ impl Processor {
             }
         }
         self.batch.clear();
+        self.link.pulse.serving.set(ServedDevice::Port(owned.id.port));
         let outcome = owned.source.receive(&mut self.batch);
         let frames = self.batch.len();
         if frames > 0 {

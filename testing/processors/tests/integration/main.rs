@@ -11,6 +11,7 @@ mod processors;
 mod queue_costs;
 mod source_addresses;
 mod stages;
+mod stalls;
 mod tails;
 mod team;
 mod teams;
