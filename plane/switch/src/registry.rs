@@ -81,7 +81,13 @@ pub(crate) struct Registry {
 impl Registry {
     /// Starts the first workers.
     pub(crate) fn start(placements: &[Placement], parts: &ProcessorParts) -> io::Result<Self> {
-        let mut registry = Self {
+        let mut registry = Self::without_processors();
+        registry.set_processors(placements, parts)?;
+        Ok(registry)
+    }
+
+    fn without_processors() -> Self {
+        Self {
             running: Vec::new(),
             topology: Topology::default(),
             queues: BTreeMap::new(),
@@ -91,9 +97,7 @@ impl Registry {
             captures: BTreeMap::new(),
             homes: BTreeMap::new(),
             teams: Teams::default(),
-        };
-        registry.set_processors(placements, parts)?;
-        Ok(registry)
+        }
     }
 
     pub(crate) fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
@@ -402,3 +406,6 @@ fn check_placements(placements: &[Placement]) -> io::Result<()> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -246,15 +246,16 @@ fn a_partner_that_changes_is_told_of_but_not_too_often() {
 
 #[test]
 fn an_event_of_a_changed_partner_says_what_changed() {
+    // Operational keys are 32 times the configured ones, plus 7 for 10 Gbit/s.
     for (change, text) in [
-        (LacpSpec { admin_key: 12, ..partner_spec(1) }, "changed its key from 9 to 12."),
+        (LacpSpec { admin_key: 12, ..partner_spec(1) }, "changed its key from 295 to 391."),
         (
             LacpSpec { admin_key: 12, system_priority: 7, ..partner_spec(1) },
-            "changed its key from 9 to 12, its system priority from 100 to 7.",
+            "changed its key from 295 to 391, its system priority from 100 to 7.",
         ),
         (
             LacpSpec { admin_key: 12, ..partner_spec(2) },
-            "is 02:00:00:00:50:02 (key 12); it was 02:00:00:00:50:01 (key 9).",
+            "is 02:00:00:00:50:02 (key 391); it was 02:00:00:00:50:01 (key 295).",
         ),
     ] {
         let (mut bench, mut partner) = agreed();
@@ -267,7 +268,7 @@ fn an_event_of_a_changed_partner_says_what_changed() {
             assert!(event.text.ends_with(text), "{}", event.text);
             let fields = ["from", "to", "from_key", "to_key"].map(|name| &event.fields[name]);
             let from = partner_spec(1).system.to_string();
-            assert_eq!(fields, [&from, &system, &"9".to_owned(), &"12".to_owned()]);
+            assert_eq!(fields, [&from, &system, &"295".to_owned(), &"391".to_owned()]);
         }
     }
 }

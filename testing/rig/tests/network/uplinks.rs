@@ -113,6 +113,39 @@ fn an_uplink_that_loses_its_carrier_is_reported_and_comes_back() {
 }
 
 #[test]
+fn an_uplink_takes_the_next_device_of_its_name() {
+    let rig = Rig::new().unwrap();
+    let outside = Outside::over_a_packet_socket(&rig);
+    assert!(outside.guest.namespace.reaches(Outside::ADDRESS));
+    let name = outside._wire.as_ref().unwrap().near().to_owned();
+    let (old, far) = (rig.device("old"), rig.device("far"));
+    run(&["ip", "link", "set", &name, "down"]).unwrap();
+    run(&["ip", "link", "set", &name, "name", &old]).unwrap();
+    suimon_rig::until("uplink failed", LIMIT, || {
+        let condition = outside.daemon.json(&["uplink", "show", "up"])?["condition"].clone();
+        Ok(condition["reason"].as_str().is_some_and(|text| text.contains(&name)))
+    })
+    .unwrap();
+    run(&["ip", "link", "set", &old, "up"]).unwrap();
+    let _next = Veth::new(&name, &far, &outside.world).unwrap();
+    // The address is behind the new device only.
+    let address = format!("{}/24", Outside::ADDRESS);
+    for line in outside.world.run(&["ip", "-o", "-4", "address"]).unwrap().lines() {
+        let device = line.split_whitespace().nth(1).unwrap();
+        if line.contains(&address) {
+            outside.world.run(&["ip", "address", "del", &address, "dev", device]).unwrap();
+        }
+    }
+    outside.world.address(&far, &address).unwrap();
+    outside.daemon.wait_up("uplink", "up").unwrap();
+    assert!(outside.guest.namespace.reaches(Outside::ADDRESS));
+    let events = outside.daemon.json(&["event", "list", "--id", "4006"]).unwrap();
+    let text = events[0]["text"].as_str().unwrap_or_default().to_owned();
+    assert!(text.contains(&format!("renamed to {old}")), "{events}");
+    run(&["ip", "link", "delete", &old]).unwrap();
+}
+
+#[test]
 fn the_host_is_on_its_internal_switch() {
     let rig = Rig::new().unwrap();
     let guest = LightGuest::new(&rig, "guest", 1).unwrap();
