@@ -115,13 +115,13 @@ impl WatchedLink {
             let (state, reason) = match event {
                 LinkEvent::Is(state) if !state.up => (*state, "was set down"),
                 LinkEvent::Is(state) => (*state, "has no carrier"),
-                LinkEvent::Gone => {
+                LinkEvent::Gone | LinkEvent::Moved => {
                     (LinkState { up: false, carrier: false, ..seen.state }, "was deleted or moved")
                 }
             };
             seen.state = state;
             let up = state.is_usable();
-            if seen.told == Some(up) && *event != LinkEvent::Gone {
+            if seen.told == Some(up) && matches!(event, LinkEvent::Is(_)) {
                 return;
             }
             seen.told = Some(up);
@@ -133,7 +133,8 @@ impl WatchedLink {
             DeviceNotice::LinkDown { reason: format!("device {} {reason}", self.device) }
         };
         self.observer.handle_notice(self.port, notice);
-        if *event == LinkEvent::Gone {
+        // The descriptors of a moved TAP still work.
+        if *event == LinkEvent::Gone || (*event == LinkEvent::Moved && self.follows_name) {
             // A packet socket reports an error when its device is set down, and none when the device
             // is deleted after that.
             self.tell_lost(format!("device {} was deleted or moved", self.device));
@@ -192,6 +193,21 @@ mod tests {
             }
             let reason = "device eth0 was renamed to old".to_owned();
             assert_eq!(*lock(&notices.0), vec![DeviceNotice::Lost { reason }; count]);
+        }
+    }
+
+    #[test]
+    fn a_device_that_moves_is_lost_only_if_the_configuration_names_it() {
+        for (follows_name, count) in [(true, 1), (false, 0)] {
+            let notices = Arc::new(Notices::default());
+            let namespace = Namespace::open(None).unwrap();
+            let subject = subject(LinkState::default(), follows_name);
+            let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
+            link.handle(&LinkEvent::Moved);
+            let seen = lock(&notices.0);
+            let is_lost = |notice: &&DeviceNotice| matches!(notice, DeviceNotice::Lost { .. });
+            assert_eq!(seen.iter().filter(is_lost).count(), count, "{seen:?}");
+            assert!(matches!(seen[0], DeviceNotice::LinkDown { .. }));
         }
     }
 
