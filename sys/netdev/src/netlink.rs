@@ -9,6 +9,10 @@ use crate::attributes::{HEADER_BYTES, attribute, attributes, messages, u32_at};
 /// Size in bytes of `struct ifinfomsg`.
 pub(crate) const LINK_BYTES: usize = 16;
 
+/// `IFLA_NEW_IFINDEX` of linux/if_link.h: index of a moved device in its new namespace (since Linux
+/// 4.9 in the message of its removal).
+const NEW_INDEX: u16 = 49;
+
 /// Size of a request in bytes. Byte 16 is `ifi_family`, bytes 20..24 are `ifi_index`.
 const REQUEST_BYTES: usize = HEADER_BYTES + LINK_BYTES;
 
@@ -28,8 +32,10 @@ pub(crate) struct LinkMessage {
 pub(crate) enum LinkEvent {
     /// The device has this state.
     Is(LinkState),
-    /// The device left this namespace: it was deleted or moved.
+    /// The device was deleted, or left this namespace and the kernel does not tell how.
     Gone,
+    /// The device was moved to another namespace.
+    Moved,
 }
 
 /// State of a device.
@@ -88,6 +94,7 @@ fn link_message(kind: u16, body: &[u8]) -> Option<LinkMessage> {
             };
             LinkEvent::Is(with_attributes(state, bytes))
         }
+        libc::RTM_DELLINK if attribute(bytes, NEW_INDEX).is_some() => LinkEvent::Moved,
         libc::RTM_DELLINK => LinkEvent::Gone,
         _ => return None,
     };

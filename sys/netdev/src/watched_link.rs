@@ -19,9 +19,8 @@ pub(crate) struct WatchSubject<'a> {
     /// True if the observer receives [`DeviceNotice::LinkChanged`]. Only for devices of this
     /// process's namespace.
     pub(crate) has_speed: bool,
-    /// True if the device is lost when it is renamed, moved to another namespace or deleted: the
-    /// configuration names it. A TAP's file works under any name and in any namespace, and reports an
-    /// error when the TAP was deleted.
+    /// True if the device is lost when it is renamed: the configuration names it. A TAP stays the
+    /// daemon's under any name.
     pub(crate) follows_name: bool,
 }
 
@@ -116,13 +115,13 @@ impl WatchedLink {
             let (state, reason) = match event {
                 LinkEvent::Is(state) if !state.up => (*state, "was set down"),
                 LinkEvent::Is(state) => (*state, "has no carrier"),
-                LinkEvent::Gone => {
+                LinkEvent::Gone | LinkEvent::Moved => {
                     (LinkState { up: false, carrier: false, ..seen.state }, "was deleted or moved")
                 }
             };
             seen.state = state;
             let up = state.is_usable();
-            if seen.told == Some(up) && *event != LinkEvent::Gone {
+            if seen.told == Some(up) && matches!(event, LinkEvent::Is(_)) {
                 return;
             }
             seen.told = Some(up);
@@ -134,7 +133,8 @@ impl WatchedLink {
             DeviceNotice::LinkDown { reason: format!("device {} {reason}", self.device) }
         };
         self.observer.handle_notice(self.port, notice);
-        if *event == LinkEvent::Gone && self.follows_name {
+        // The descriptors of a moved TAP still work.
+        if *event == LinkEvent::Gone || (*event == LinkEvent::Moved && self.follows_name) {
             // A packet socket reports an error when its device is set down, and none when the device
             // is deleted after that.
             self.tell_lost(format!("device {} was deleted or moved", self.device));
@@ -177,18 +177,17 @@ mod tests {
         }
     }
 
-    fn link(present: LinkState, follows_name: bool) -> (WatchedLink, Arc<Notices>) {
-        let notices = Arc::new(Notices::default());
-        let namespace = Namespace::open(None).unwrap();
-        let (index, device, has_speed) = (7, "eth0", false);
-        let subject = WatchSubject { index, device, present, has_speed, follows_name };
-        (WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone()), notices)
+    fn subject(present: LinkState, follows_name: bool) -> WatchSubject<'static> {
+        WatchSubject { index: 7, device: "eth0", present, has_speed: false, follows_name }
     }
 
     #[test]
     fn a_renamed_device_is_lost_once_if_the_configuration_names_it() {
         for (follows_name, count) in [(true, 1), (false, 0)] {
-            let (link, notices) = link(LinkState::default(), follows_name);
+            let notices = Arc::new(Notices::default());
+            let namespace = Namespace::open(None).unwrap();
+            let subject = subject(LinkState::default(), follows_name);
+            let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
             for name in [Some("eth0"), None, Some("old"), Some("older")] {
                 link.check_device_name(name);
             }
@@ -198,22 +197,35 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_gone_is_lost_once_however_it_was_before_unless_it_is_a_tap() {
-        let up = LinkState { up: true, carrier: true, ..LinkState::default() };
-        let lost = DeviceNotice::Lost { reason: "device eth0 was deleted or moved".to_owned() };
-        for before in [up, LinkState { up: false, ..up }] {
-            for (follows_name, count) in [(true, 1), (false, 0)] {
-                let (link, notices) = link(up, follows_name);
-                link.handle(&LinkEvent::Is(before));
-                link.handle(&LinkEvent::Gone);
-                link.handle(&LinkEvent::Gone);
-                let seen = lock(&notices.0);
-                assert_eq!(
-                    seen.iter().filter(|notice| **notice == lost).count(),
-                    count,
-                    "{seen:?}"
-                );
-            }
+    fn a_device_that_moves_is_lost_only_if_the_configuration_names_it() {
+        for (follows_name, count) in [(true, 1), (false, 0)] {
+            let notices = Arc::new(Notices::default());
+            let namespace = Namespace::open(None).unwrap();
+            let subject = subject(LinkState::default(), follows_name);
+            let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
+            link.handle(&LinkEvent::Moved);
+            let seen = lock(&notices.0);
+            let is_lost = |notice: &&DeviceNotice| matches!(notice, DeviceNotice::Lost { .. });
+            assert_eq!(seen.iter().filter(is_lost).count(), count, "{seen:?}");
+            assert!(matches!(seen[0], DeviceNotice::LinkDown { .. }));
+        }
+    }
+
+    #[test]
+    fn a_deleted_device_is_lost_once_however_it_was_before() {
+        let present = LinkState { up: true, carrier: true, ..LinkState::default() };
+        let down = LinkState { up: false, ..present };
+        for before in [present, down] {
+            let notices = Arc::new(Notices::default());
+            let subject = subject(present, true);
+            let namespace = Namespace::open(None).unwrap();
+            let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
+            link.handle(&LinkEvent::Is(before));
+            link.handle(&LinkEvent::Gone);
+            link.handle(&LinkEvent::Gone);
+            let seen = lock(&notices.0);
+            let lost = DeviceNotice::Lost { reason: "device eth0 was deleted or moved".to_owned() };
+            assert_eq!(seen.iter().filter(|notice| **notice == lost).count(), 1, "{seen:?}");
         }
     }
 }
