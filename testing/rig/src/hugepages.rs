@@ -3,6 +3,8 @@
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
@@ -12,8 +14,10 @@ const COMPACT: &str = "/proc/sys/vm/compact_memory";
 /// File with the machine's own number of huge pages, locked by the process that has changed it. The
 /// number is global, so one test at a time may reserve pages.
 const RECORD: &str = "/var/tmp/suimon-hugepages";
-/// Number of attempts to reserve; the kernel compacts memory in between.
-const TRIES: u32 = 5;
+/// Time in which the kernel must find the pages; it compacts memory between attempts.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Pause between attempts.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Reservation of this process: the sum of its live [`Hugepages`].
 static RESERVATION: Mutex<Option<Reservation>> = Mutex::new(None);
@@ -49,17 +53,20 @@ impl Hugepages {
         let wanted = all.before + all.pages;
         drop(reservation);
         let reserved = Self { pages };
-        let mut got = 0;
-        for _ in 0..TRIES {
+        let begun = Instant::now();
+        loop {
             fs::write(COUNT, wanted.to_string()).context("cannot reserve huge pages")?;
-            got = read()?;
+            let got = read()?;
             if got >= wanted {
                 return Ok(reserved);
             }
-            // Files in the page cache fragment memory.
+            if begun.elapsed() > PATIENCE {
+                bail!("only {got} of {wanted} huge pages are available; free some memory");
+            }
+            // Files in the page cache fragment memory, and other programs allocate meanwhile.
             let _ = fs::write(COMPACT, "1");
+            sleep(PAUSE);
         }
-        bail!("only {got} of {wanted} huge pages are available; free some memory")
     }
 }
 
