@@ -198,7 +198,12 @@ impl StorageWork {
         }
         let is_closing = self.queues.get(queue).is_none_or(|of| of.is_closing);
         if is_closing {
-            return self.leave(number, DiskRequest { tag, op, range }, first_found);
+            let is_left = self.leave(number, DiskRequest { tag, op, range }, first_found);
+            if is_left {
+                // The queue ends with its last request, also if that one was not completed.
+                self.mark_answered(queue);
+            }
+            return is_left;
         }
         self.discharge(number);
         if let Some(request) = self.requests.get_mut(number) {

@@ -251,6 +251,35 @@ fn a_disk_that_moves_or_closes_gives_its_requests_back() {
     assert_eq!(bench.work.next_deadline(), None);
 }
 
+/// The last request of a closing queue finds the store full after the queue was closed.
+#[test]
+fn a_queue_closed_during_its_last_request_ends_although_the_store_is_full() {
+    for (kind, moves) in KINDS.into_iter().flat_map(|kind| [(kind, true), (kind, false)]) {
+        let mut queue = FakeQueue::new(512);
+        queue.outlives = true;
+        let mut bench = full_with(kind, FOR_EVER, queue);
+        bench.trouble.lock().unwrap().is_stalled = true;
+        write(&bench, 7, WRITE, SIZE - BLOCK, 4);
+        bench.work.wake_queue(bench.queue);
+        for _ in 0..4 {
+            assert_eq!(bench.poll(), []);
+        }
+        if moves {
+            bench.work.close_disk(bench.disk);
+        } else {
+            bench.work.close_queue(bench.queue);
+        }
+        assert!(bench.work.poll_closed_queue().is_none(), "its request is in flight");
+        bench.trouble.lock().unwrap().is_stalled = false;
+        assert_eq!(pass(&mut bench, STEP), [], "{}", kind.name);
+        let closed = bench.work.poll_closed_queue().map(|(number, _)| number);
+        assert_eq!(closed, Some(bench.queue), "{}, moves: {moves}", kind.name);
+        assert_eq!(bench.work.poll_closed_disk().is_some(), moves, "{}", kind.name);
+        let asks: Vec<u32> = bench.client.lock().unwrap().asks.iter().map(|ask| ask.tag).collect();
+        assert_eq!(asks, [7], "{}", kind.name);
+    }
+}
+
 /// Gives a disk with its queues, of these kinds, to another worker. Returns the second queue's number.
 fn move_disk(bench: &mut Bench, policy: FullPolicy, kinds: [QueueKind; 2]) -> usize {
     let work = &mut bench.work;
