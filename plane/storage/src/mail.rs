@@ -144,14 +144,14 @@ impl StorageWork {
         let any = !self.inbox.is_empty();
         while let Some((from, mail)) = self.inbox.pop_front() {
             match self.store_number(mail.store()) {
-                Some(number) => self.read(number, mail),
-                None => self.send_back(from, mail),
+                Some(number) => self.read(number, from, mail),
+                None => self.redirect(from, mail),
             }
         }
         any
     }
 
-    fn read(&mut self, number: usize, mail: StorageMail) {
+    fn read(&mut self, number: usize, from: ProcessorId, mail: StorageMail) {
         let Some(of) = self.stores.get_mut(number) else { return };
         match mail {
             StorageMail::Report { store, of: whose, report, spent } => {
@@ -174,14 +174,64 @@ impl StorageWork {
                 }
                 self.outbox.keep_grants(grants);
             }
-            StorageMail::Budget { budget, .. } => of.take_budget(budget),
+            StorageMail::Budget { store, budget } => match of.next_home(from) {
+                Some(home) => self.outbox.send(home, StorageMail::Budget { store, budget }),
+                None => of.take_budget(budget),
+            },
         }
     }
 
-    /// Returns the grants of a message for a store that is not on this worker any more.
-    fn send_back(&mut self, from: ProcessorId, mail: StorageMail) {
-        let StorageMail::Grants { store, grants, spent } = mail else { return };
-        let mut report = spent;
+    /// Handles a message for a store that is not on this worker any more.
+    fn redirect(&mut self, from: ProcessorId, mail: StorageMail) {
+        let store = mail.store();
+        // A report that was forwarded is not returned to the worker that forwarded it. Its author may
+        // be the next home.
+        let author = if let StorageMail::Report { of, .. } = &mail { Some(*of) } else { None };
+        let may_be_home = |home: ProcessorId| home != from || author == Some(from);
+        let mut homes = self.former_homes.iter().rev();
+        let home = homes.find(|(of, home)| *of == store && may_be_home(*home));
+        match (mail, home.map(|(_, home)| *home)) {
+            (StorageMail::Grants { grants, spent, .. }, _) => {
+                self.return_grants(from, store, grants, spent);
+            }
+            (StorageMail::Report { of, report, spent, .. }, Some(home)) => {
+                self.outbox.keep_grants(spent);
+                self.outbox.report(home, store, of, report);
+            }
+            (StorageMail::Report { of, report, spent, .. }, None) => {
+                self.outbox.keep_grants(spent);
+                self.release(of, store, report);
+            }
+            (StorageMail::Budget { budget, .. }, Some(home)) => {
+                self.outbox.send(home, StorageMail::Budget { store, budget });
+            }
+            // No worker uses the store any more.
+            (StorageMail::Budget { .. }, None) => {}
+        }
+    }
+
+    /// Answers a report of a worker that leaves a store whose budget has ended, so that its requests
+    /// and its wait for the budget end, too.
+    fn release(&mut self, processor: ProcessorId, store: StoreId, report: Report) {
+        if processor == self.processor {
+            return self.outbox.keep_report(report);
+        }
+        let waiting = report.wants.iter().map(|want| (want.disk, Lent::Waiting(1)));
+        let ahead = report.ahead.iter().map(|want| (want.disk, Lent::Nothing));
+        for (disk, of) in waiting.chain(ahead) {
+            self.outbox.grant(store, Grant { processor, disk, of });
+        }
+        self.outbox.keep_report(report);
+    }
+
+    /// Returns grants for a store that is not on this worker any more.
+    fn return_grants(
+        &mut self,
+        to: ProcessorId,
+        store: StoreId,
+        grants: Vec<Grant>,
+        mut report: Report,
+    ) {
         let returns = grants.iter().filter_map(|grant| match grant.of {
             Lent::Waiting(requests) => {
                 Some(Return { disk: grant.disk, requests, cost: 0, bytes: 0 })
@@ -192,7 +242,7 @@ impl StorageWork {
         report.returns.extend(returns);
         self.outbox.keep_grants(grants);
         if !report.is_empty() {
-            self.outbox.report(from, store, self.processor, report);
+            self.outbox.report(to, store, self.processor, report);
         }
     }
 }

@@ -182,6 +182,73 @@ fn a_processor_whose_disks_have_gone_lets_go_of_the_store() {
     assert_eq!(bench.mails, mails);
 }
 
+/// Closes a disk, and waits until it is returned.
+fn close_disk(bench: &mut Bench, disk: u32) {
+    bench.seats[disk as usize].load = None;
+    let (at, number) = bench.disks[&disk];
+    bench.works[at].close_disk(number);
+    while bench.works[at].poll_closed_disk().is_none() {
+        bench.run(10_000);
+    }
+}
+
+/// Returns workers on one device with a disk each, in the first of which the disk was closed again.
+fn closed_at_home(workers: u32, seed: u64) -> Bench {
+    // Requests end sooner than messages arrive.
+    let mut bench = Bench::new(workers as usize, &deep(), 32, DELAY_MAX_NS / 5);
+    bench.dice.0 = seed;
+    for disk in 0..workers {
+        bench.add_disk(disk as usize, disk, limits(0, 0));
+        bench.add_seat(disk, Load::reads(4096, 3));
+    }
+    bench.run(10 * MILLISECOND);
+    close_disk(&mut bench, 0);
+    bench.run(seed * 10_000);
+    bench
+}
+
+/// What the worker that stays reports while the budget moves reaches the former home when that has
+/// removed the store.
+#[test]
+fn reports_that_reach_a_home_after_it_has_left_are_not_lost() {
+    for seed in 0..200 {
+        let mut bench = closed_at_home(2, seed);
+        move_home(&mut bench, 1);
+        assert!(bench.works[0].remove_store(STORE));
+        bench.run(10 * MILLISECOND);
+        assert_eq!(bench.works[0].store_status(STORE), None);
+        let before = bench.seats[1].answered;
+        bench.run(100 * MILLISECOND);
+        assert!(bench.seats[1].answered > before + 200, "seed {seed}: the client waits for ever");
+        // Everything lent was returned, so that the worker can have the store for itself.
+        let now = bench.time();
+        assert!(bench.works[1].set_store_role(now, STORE, StoreRole::Sole));
+        bench.run(100 * MILLISECOND);
+        let status = bench.works[1].store_status(STORE).unwrap();
+        assert_eq!(status.role, StoreRole::Sole, "seed {seed}: {status:?}");
+    }
+}
+
+/// Both workers remove the store at the same time, and one of them gets a disk of it again at once.
+#[test]
+fn a_store_that_all_workers_left_is_used_again() {
+    for seed in 0..200 {
+        let mut bench = closed_at_home(2, seed);
+        close_disk(&mut bench, 1);
+        assert!(bench.works[1].remove_store(STORE) && bench.works[0].remove_store(STORE));
+        bench.run(seed % 7 * 10_000);
+        let now = bench.time();
+        assert!(bench.works[1].add_store(now, STORE, deep(), StoreRole::Sole), "seed {seed}");
+        bench.add_disk(1, 2, limits(0, 0));
+        let seat = bench.add_seat(2, Load::reads(4096, 1));
+        bench.run(100 * MILLISECOND);
+        assert!(bench.seats[seat].answered > 200, "seed {seed}: the client waits for ever");
+        let status = bench.works[1].store_status(STORE).unwrap();
+        assert_eq!(status.role, StoreRole::Sole, "seed {seed}");
+        assert_eq!(bench.works[0].store_status(STORE), None);
+    }
+}
+
 #[test]
 fn a_disk_of_another_processor_that_is_closed_pays_too() {
     let (mut bench, _) = shared(2, 20, 4096);

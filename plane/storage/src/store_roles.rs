@@ -1,8 +1,10 @@
 //! Roles of a worker in a store: sharing of the store's budget, moves of the budget between
 //! workers, and return to a single worker.
 
+use std::sync::Arc;
+
 use suimon_quantity::{ProcessorId, Time};
-use suimon_recording::Recorded;
+use suimon_recording::{Recorded, Sink};
 use suimon_storage_qos::StoreBudget;
 
 use crate::StoreRole;
@@ -97,6 +99,34 @@ impl StoreUse {
         self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Away { own, .. } => Mode::Home { budget, own },
             // A store has one budget, so the present one is kept.
+            other => other,
+        };
+    }
+
+    /// Returns the worker that a budget received from `from` is forwarded to: this worker has left the
+    /// store since the budget was sent to it. `None`: the budget is for this worker.
+    pub(crate) fn next_home(&self, from: ProcessorId) -> Option<ProcessorId> {
+        match self.mode {
+            Mode::Away { home, .. } if self.is_leaving && home != from => Some(home),
+            _ => None,
+        }
+    }
+
+    /// Creates a budget on a worker that borrowed from one that has ended with its last other user.
+    pub(crate) fn begin_budget(
+        &mut self,
+        now: Time,
+        me: ProcessorId,
+        sink: Option<&Arc<dyn Sink>>,
+    ) {
+        self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
+            Mode::Away { mut own, .. } => {
+                own.forget_budget();
+                let begins = (now, &*self.id.0.to_string());
+                let scheduler = Recorded::scheduler(sink, begins, self.spec.clone());
+                let budget = Box::new(scheduler.share(now, me, &mut own));
+                Mode::Home { budget, own }
+            }
             other => other,
         };
     }

@@ -7,8 +7,12 @@ use suimon_recording::Sink;
 use suimon_storage_qos::{Change, DiskFlow, DiskSlot, StoreSpec};
 
 use crate::disk::{Disk, Place};
-use crate::store::{StoreRole, StoreStatus, StoreUse};
+use crate::store::{Mode, StoreRole, StoreStatus, StoreUse};
 use crate::work::StorageWork;
+
+/// Largest number of stores that left this worker and whose homes are kept. They are needed for messages
+/// in transit when the store left.
+const FORMER_HOMES_MAX: usize = 64;
 
 impl StorageWork {
     /// Sets the worker's identifier; initially 0. Called before stores are added.
@@ -36,9 +40,13 @@ impl StorageWork {
             let left = self.stores.get_mut(number).filter(|of| of.is_leaving);
             let Some(of) = left else { return false };
             of.is_leaving = false;
+            if !matches!(role, StoreRole::Away(_)) {
+                of.begin_budget(now, self.processor, self.recording.as_ref());
+            }
             of.set_role(now, role, self.processor, &mut self.outbox);
             return true;
         }
+        self.former_homes.retain(|(of, _)| *of != store);
         let mut of = StoreUse::new(now, store, spec, role, self.recording.as_ref());
         of.set_role(now, role, self.processor, &mut self.outbox);
         self.stores.insert(of);
@@ -120,8 +128,15 @@ impl StorageWork {
     /// Removes leaving stores of which nothing is left on this worker.
     pub(crate) fn end_stores(&mut self) {
         for number in self.stores.numbers() {
-            if self.stores.get(number).is_some_and(|of| of.is_leaving && of.is_over()) {
-                self.stores.remove(number);
+            if !self.stores.get(number).is_some_and(|of| of.is_leaving && of.is_over()) {
+                continue;
+            }
+            let Some(of) = self.stores.remove(number) else { continue };
+            if let Mode::Away { home, .. } = of.mode {
+                if self.former_homes.len() >= FORMER_HOMES_MAX {
+                    self.former_homes.pop_front();
+                }
+                self.former_homes.push_back((of.id, home));
             }
         }
     }

@@ -8,7 +8,7 @@ use suimon_image::ByteRange;
 use suimon_ports::{
     DiskOutcome, DiskQueue, DiskRequest, Expects, FileDone, FileIo, ServedDevice, Serving, Wakeup,
 };
-use suimon_quantity::{DiskId, ProcessorId, Time};
+use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
 use suimon_recording::Sink;
 use suimon_storage_qos::Phase;
 
@@ -85,6 +85,8 @@ pub struct StorageWork {
     pub(crate) to_watch: Vec<usize>,
     pub(crate) outbox: Outbox,
     pub(crate) inbox: VecDeque<(ProcessorId, StorageMail)>,
+    /// Holders of the budgets of stores that left this worker, to which late messages are forwarded.
+    pub(crate) former_homes: VecDeque<(StoreId, ProcessorId)>,
     pub(crate) now: Time,
     /// True if the worker did some work in its last turn.
     is_busy: bool,
@@ -141,6 +143,7 @@ impl StorageWork {
             to_watch: Vec::new(),
             outbox: Outbox::default(),
             inbox: VecDeque::new(),
+            former_homes: VecDeque::new(),
             now: Time::ZERO,
             is_busy: true,
             stalls_looked: Time::ZERO,

@@ -97,6 +97,19 @@ impl Borrower {
         self.is_settling = is_settling;
     }
 
+    /// Starts anew with another budget, because the one that lent has ended: queued requests may be
+    /// dispatched, and nothing is expected from or owed to the former budget.
+    pub fn forget_budget(&mut self) {
+        self.report.clear();
+        self.ready.clear();
+        for (slot, queue) in (0..).zip(&mut self.queues) {
+            (queue.granted, queue.ahead, queue.asked) = (queue.waiting, 0, 0);
+            if queue.granted > 0 {
+                self.ready.push_back(slot);
+            }
+        }
+    }
+
     /// Returns true if everything is reported, and the worker holds no grants except for requests
     /// in the device.
     pub fn is_settled(&self) -> bool {

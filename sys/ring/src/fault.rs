@@ -3,6 +3,11 @@
 use suimon_ports::{FaultKind, PortFault};
 use thiserror::Error;
 
+/// Kind of file that a front-end may share its memory with, and how a VM is given such a file.
+pub const MEMORY_FILE: &str = "a file on tmpfs or hugetlbfs; back the VM's memory with a memfd (QEMU: \
+                               `-object memory-backend-memfd,share=on`, libvirt: `<source \
+                               type='memfd'/>`) or with a file in /dev/shm or on hugetlbfs";
+
 /// Error of a VM's memory table.
 #[derive(Debug, Error)]
 pub enum MemoryError {
@@ -41,11 +46,7 @@ pub enum MemoryError {
         max: usize,
     },
     /// The descriptor does not refer to a file in memory.
-    #[error(
-        "memory region {index}: the descriptor is not a file on tmpfs or hugetlbfs; back the VM's \
-         memory with a memfd (QEMU: `-object memory-backend-memfd,share=on`) or with a file in \
-         /dev/shm or on hugetlbfs"
-    )]
+    #[error("memory region {index}: the descriptor is not {MEMORY_FILE}")]
     NotInMemory {
         /// Position of the region in the memory table.
         index: usize,

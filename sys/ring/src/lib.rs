@@ -84,7 +84,7 @@ pub use call_line::CallLine;
 pub use dirty_log::{DirtyLog, LOG_PAGE_BYTES, RingLog};
 pub use disk_facts::{DiskFacts, DiskShape, RANGE_SECTORS_MAX, SECTOR_BYTES, SERIAL_BYTES};
 pub use disk_ring::{DISK_QUEUE_SIZE_MAX, DiskRing};
-pub use fault::{InflightError, LogError, MemoryError, RingArea, RingFault};
+pub use fault::{InflightError, LogError, MEMORY_FILE, MemoryError, RingArea, RingFault};
 pub use features::RingFeatures;
 pub use inflight::{Inflight, InflightQueue, InflightShape};
 pub use mapping_limits::{MappedMemory, device_bytes_max};

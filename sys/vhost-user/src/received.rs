@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::net::AddressFamily;
 use rustix::net::sockopt::socket_domain;
 use suimon_eventfd::is_eventfd;
-use suimon_ring::is_in_memory;
+use suimon_ring::{MEMORY_FILE, is_in_memory};
 use suimon_socket_runtime::blocking_detached;
 
 use crate::request::Request;
@@ -93,10 +93,7 @@ pub(crate) const fn kind_of(request: Request) -> &'static str {
         | Request::SetVringErr
         | Request::SetLogFd => "an eventfd",
         Request::SetBackendReqFd => "a Unix socket",
-        Request::SetMemTable | Request::AddMemReg => {
-            "a file on tmpfs or hugetlbfs; back the VM's memory with a memfd (QEMU: `-object \
-             memory-backend-memfd,share=on`) or with a file in /dev/shm or on hugetlbfs"
-        }
+        Request::SetMemTable | Request::AddMemReg => MEMORY_FILE,
         Request::SetLogBase | Request::SetInflightFd => "a file on tmpfs or hugetlbfs",
         _ => "expected",
     }
