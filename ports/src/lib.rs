@@ -102,7 +102,7 @@ pub use serving::{ServedDevice, Serving};
 pub use socket_files::{FileIdentity, LeftSocket, SocketFiles};
 pub use sriov::{PfFacts, SriovHost, SriovSupport, VfChange, VfFacts, VfLinkState, VfSettings};
 pub use steering::{SteeringRule, SteeringState};
-pub use store::{StateStore, StoreError};
+pub use store::{StateStore, StoreError, StoreErrorKind};
 pub use store_files::{
     FileStatus, FileUse, STORE_NAMES_MAX, StoreFault, StoreFileError, StoreFiles, StoreSource,
     StoreSpace,

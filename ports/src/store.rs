@@ -2,12 +2,31 @@
 
 use thiserror::Error;
 
+/// Kind of a [`StoreError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreErrorKind {
+    /// The store cannot be written at present: the file system is full, over quota or read-only, or
+    /// permission is missing. Stored values can be read.
+    Unwritable,
+    /// Any other failure, for example damage.
+    Other,
+}
+
 /// Failure of the state store.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 #[error("state store: {detail}")]
 pub struct StoreError {
+    /// Kind of the failure.
+    pub kind: StoreErrorKind,
     /// Failure, naming the path, and what to do next.
     pub detail: String,
+}
+
+impl StoreError {
+    /// Creates an error of kind [`StoreErrorKind::Other`].
+    pub fn new(detail: impl Into<String>) -> Self {
+        Self { kind: StoreErrorKind::Other, detail: detail.into() }
+    }
 }
 
 /// Small durable map with ordered keys, divided into tables. A commit is atomic, and durable when

@@ -278,7 +278,7 @@ fn load<T: DeserializeOwned>(
 
 pub(crate) fn encode<T: Serialize>(what: &str, value: &T) -> Result<Vec<u8>, StoreError> {
     serde_json::to_vec(value)
-        .map_err(|error| StoreError { detail: format!("`{what}` cannot be written: {error}") })
+        .map_err(|error| StoreError::new(format!("`{what}` cannot be written: {error}")))
 }
 
 pub(crate) fn decode<T: DeserializeOwned>(
@@ -286,11 +286,11 @@ pub(crate) fn decode<T: DeserializeOwned>(
     key: &str,
     value: &[u8],
 ) -> Result<T, StoreError> {
-    serde_json::from_slice(value).map_err(|error| StoreError {
-        detail: format!(
+    serde_json::from_slice(value).map_err(|error| {
+        StoreError::new(format!(
             "the entry `{key}` of table `{table}` cannot be read: {error}; it was written by \
              another version or is damaged. Start the version that wrote it, or start with \
              another --state-dir"
-        ),
+        ))
     })
 }

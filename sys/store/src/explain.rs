@@ -1,56 +1,60 @@
 //! Error messages, each with the action to take.
 
 use std::fmt::Display;
+use std::io;
 use std::path::Path;
 
 use redb::{DatabaseError, Error, StorageError};
-use suimon_ports::StoreError;
+use suimon_ports::{StoreError, StoreErrorKind};
 
 /// Creates the error of a directory or file that could not be created, opened or locked.
-pub(crate) fn host(path: &Path, what: &str, error: impl Display) -> StoreError {
-    let path = path.display();
-    StoreError {
-        detail: format!(
-            "{what} {path}: {error}; check that the directory exists, is writable for this user and has room"
-        ),
+pub(crate) fn host(path: &Path, what: &str, error: impl Into<io::Error>) -> StoreError {
+    let (path, error) = (path.display(), error.into());
+    let detail = format!(
+        "{what} {path}: {error}; check that the directory exists, is writable for this user and has free space"
+    );
+    StoreError { kind: kind(&error), detail }
+}
+
+fn kind(error: &io::Error) -> StoreErrorKind {
+    use io::ErrorKind as Io;
+    match error.kind() {
+        Io::StorageFull | Io::QuotaExceeded | Io::ReadOnlyFilesystem | Io::PermissionDenied => {
+            StoreErrorKind::Unwritable
+        }
+        _ => StoreErrorKind::Other,
     }
 }
 
 /// Creates the error of a directory that another process uses.
 pub(crate) fn in_use(directory: &Path) -> StoreError {
     let path = directory.display();
-    StoreError {
-        detail: format!(
-            "{path} is in use by another process, most likely another suimond; stop it, or give this one a directory of its own with --state-dir"
-        ),
-    }
+    StoreError::new(format!(
+        "{path} is in use by another process, most likely another suimond; stop it, or give this one a directory of its own with --state-dir"
+    ))
 }
 
 /// Creates the error of a damaged file.
 pub(crate) fn damaged(file: &Path, why: impl Display) -> StoreError {
     let path = file.display();
-    StoreError {
-        detail: format!(
-            "{path} is damaged ({why}); it was not reset. Restore it from a backup, or move it away to start empty and apply the host file again"
-        ),
-    }
+    StoreError::new(format!(
+        "{path} is damaged ({why}); it was not reset. Restore it from a backup, or move it away to start empty and apply the host file again"
+    ))
 }
 
 /// Creates the error of a request that exceeds a limit.
 pub(crate) fn bound(what: &str, len: usize, max: usize) -> StoreError {
-    StoreError { detail: format!("{what} of {len} is more than the {max} that the store takes") }
+    StoreError::new(format!("{what} of {len} exceeds the limit of {max}"))
 }
 
 /// Converts an error of redb on opening the store.
 pub(crate) fn opening(file: &Path, error: DatabaseError) -> StoreError {
     match error {
         DatabaseError::DatabaseAlreadyOpen => in_use(file.parent().unwrap_or(file)),
-        DatabaseError::UpgradeRequired(version) => StoreError {
-            detail: format!(
-                "{} has file format {version} of an older suimond; start that version once more and export the host file, then apply it here",
-                file.display()
-            ),
-        },
+        DatabaseError::UpgradeRequired(version) => StoreError::new(format!(
+            "{} has file format {version} of an older suimond; start that version once more and export the host file, then apply it here",
+            file.display()
+        )),
         DatabaseError::Storage(error) => storage(file, error),
         other => damaged(file, other),
     }
@@ -83,12 +87,10 @@ pub(crate) fn transaction(file: &Path, fault: Fault) -> StoreError {
 
 /// Creates the error of an operation during which a concurrent one failed.
 pub(crate) fn closed(file: &Path) -> StoreError {
-    StoreError {
-        detail: format!(
-            "{}: another read or write has just failed, and this one with it; see the first error, then try again",
-            file.display()
-        ),
-    }
+    StoreError::new(format!(
+        "{}: another read or write has just failed, and this one with it; see the first error, then try again",
+        file.display()
+    ))
 }
 
 fn storage(file: &Path, error: StorageError) -> StoreError {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::{Duration, Instant};
 
 use redb::{Database, Durability, TableDefinition, TableError};
-use suimon_ports::{StateStore, StoreError};
+use suimon_ports::{StateStore, StoreError, StoreErrorKind};
 
 use crate::explain::{self, Fault};
 use crate::open::{self, contained};
@@ -20,11 +21,17 @@ pub const VALUE_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of changes in one commit.
 pub const CHANGES_MAX: usize = 65_536;
 
+/// Minimum time between attempts to open an unwritable file for writing. Each reads all of it.
+const WRITABLE_RETRY: Duration = Duration::from_secs(1);
+
 /// Implementation of [`StateStore`] in one file. Reads and one write run concurrently; a second
 /// write blocks.
 ///
 /// The library stops using a file once a read or write of it has failed, for example because the
 /// disk is full. The file is then closed, and reopened by the next call.
+///
+/// If the file cannot be opened for writing, a copy of it in memory serves reads. Each commit tries
+/// to open the file for writing again, at most once per second, and fails if that is not possible.
 pub struct FileStore {
     file: PathBuf,
     // Dropped before the lock below.
@@ -39,24 +46,40 @@ pub struct FileStore {
 struct State {
     /// `None` after a read or write has failed.
     database: Option<Database>,
+    /// Set if `database` is a copy in memory because the file cannot be written.
+    unwritable: Option<Unwritable>,
     /// Number of times the file was opened. A call that notices a failure late must not close a
     /// file that was reopened meanwhile.
     openings: u64,
+}
+
+/// Last attempt to open the file for writing.
+struct Unwritable {
+    error: StoreError,
+    tried_at: Instant,
 }
 
 /// Table, key, and the previous value.
 type Replaced = (String, String, Option<Vec<u8>>);
 
 impl FileStore {
-    /// Opens the store in `directory`, which is created if it does not exist.
+    /// Opens the store in `directory`, which is created if it does not exist. If its file exists but
+    /// cannot be written, because the file system is full or read-only, the store is opened for
+    /// reading; commits fail until the file can be written.
     ///
     /// # Errors
     /// The directory cannot be used, another process uses it, or the file in it is damaged; it is
     /// never replaced.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
-        let opened = open::open(directory)?;
-        let state = RwLock::new(State { database: Some(opened.database), openings: 1 });
-        Ok(Self { file: opened.file, state, replaced: Mutex::default(), _lock: opened.directory })
+        let located = open::locate(directory)?;
+        let store = Self {
+            file: located.file,
+            state: RwLock::new(State { database: None, unwritable: None, openings: 0 }),
+            replaced: Mutex::default(),
+            _lock: located.directory,
+        };
+        drop(store.opened()?);
+        Ok(store)
     }
 
     /// Returns the path of the store's file.
@@ -97,6 +120,13 @@ impl FileStore {
         }
     }
 
+    /// Closes the file as a failed read or write does.
+    #[cfg(test)]
+    pub(crate) fn close_for_test(&self) {
+        let openings = self.state.read().unwrap_or_else(PoisonError::into_inner).openings;
+        self.close(openings);
+    }
+
     fn replaced(&self) -> MutexGuard<'_, Vec<Replaced>> {
         self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,18 +140,62 @@ impl FileStore {
         drop(state);
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.database.is_none() {
-            let database = contained(&self.file, || open::open_verified(&self.file))?;
-            let mut replaced = self.replaced();
-            contained(&self.file, || {
-                take_back(&database, &replaced)
-                    .map_err(|error| explain::transaction(&self.file, error))
-            })?;
-            replaced.clear();
-            state.database = Some(database);
-            state.openings += 1;
+            match self.open_writable(&mut state) {
+                Err(error) if error.kind == StoreErrorKind::Unwritable => {
+                    state.database = Some(self.reverted(open::open_copy)?);
+                    state.unwritable = Some(Unwritable { error, tried_at: Instant::now() });
+                    state.openings += 1;
+                }
+                result => result?,
+            }
         }
         drop(state);
         Ok(self.state.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Opens the file for writing. `state` stays as it is on errors.
+    fn open_writable(&self, state: &mut State) -> Result<(), StoreError> {
+        let database = self.reverted(open::open_verified)?;
+        self.replaced().clear();
+        *state = State {
+            database: Some(database),
+            unwritable: None,
+            openings: state.openings.wrapping_add(1),
+        };
+        Ok(())
+    }
+
+    /// Opens the file with `open` and reverts commits that were reported as failed.
+    fn reverted(
+        &self,
+        open: impl FnOnce(&Path) -> Result<Database, StoreError>,
+    ) -> Result<Database, StoreError> {
+        let replaced = self.replaced();
+        contained(&self.file, || {
+            let database = open(&self.file)?;
+            take_back(&database, &replaced)
+                .map_err(|error| explain::transaction(&self.file, error))?;
+            Ok(database)
+        })
+    }
+
+    /// Opens the file for writing if a copy in memory has taken its place.
+    fn ensure_writable(&self) -> Result<(), StoreError> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        match &state.unwritable {
+            None => return Ok(()),
+            Some(last) if last.tried_at.elapsed() < WRITABLE_RETRY => {
+                return Err(last.error.clone());
+            }
+            Some(_) => drop(state),
+        }
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if state.unwritable.is_none() {
+            return Ok(());
+        }
+        self.open_writable(&mut state).inspect_err(|error| {
+            state.unwritable = Some(Unwritable { error: error.clone(), tried_at: Instant::now() });
+        })
     }
 }
 
@@ -215,6 +289,7 @@ impl StateStore for FileStore {
         if changes.is_empty() {
             return Ok(());
         }
+        self.ensure_writable()?;
         let each =
             changes.iter().map(|(table, key, value)| (*table, key.as_str(), value.as_deref()));
         self.work(|database, replaced| write(database, each, replaced))
@@ -232,7 +307,7 @@ fn check_bounds(changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), Store
     within("a number of changes", changes.len(), CHANGES_MAX)?;
     for (table, key, value) in changes {
         if table.is_empty() {
-            return Err(StoreError { detail: "a table needs a name".to_owned() });
+            return Err(StoreError::new("a table needs a name"));
         }
         within("the length of a table's name", table.len(), TABLE_BYTES_MAX)?;
         within("the length of a key", key.len(), KEY_BYTES_MAX)?;

@@ -28,3 +28,6 @@ pub use file_store::{CHANGES_MAX, FileStore, KEY_BYTES_MAX, TABLE_BYTES_MAX, VAL
 
 /// Name of the file in the state directory.
 pub const FILE_NAME: &str = "state.redb";
+
+#[cfg(test)]
+mod unwritable_tests;

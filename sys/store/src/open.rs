@@ -7,7 +7,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use redb::{Builder, Database};
+use redb::backends::InMemoryBackend;
+use redb::{Builder, Database, StorageBackend};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use suimon_ports::StoreError;
@@ -17,15 +18,15 @@ use crate::{FILE_NAME, explain};
 /// Size of the page cache in bytes.
 const CACHE_BYTES: usize = 1 << 20;
 
-/// Parts of an open store.
-pub(crate) struct Opened {
+/// File of a store, which exists, and the lock of its directory.
+pub(crate) struct Located {
     pub(crate) file: PathBuf,
-    pub(crate) database: Database,
     /// Descriptor that holds the lock.
     pub(crate) directory: OwnedFd,
 }
 
-pub(crate) fn open(directory: &Path) -> Result<Opened, StoreError> {
+/// Locks the directory and creates the file if it does not exist.
+pub(crate) fn locate(directory: &Path) -> Result<Located, StoreError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|error| explain::host(directory, "making", error))?;
     let lock = lock_directory(directory)?;
@@ -41,8 +42,7 @@ pub(crate) fn open(directory: &Path) -> Result<Opened, StoreError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => create(directory, &file, &lock)?,
         Err(error) => return Err(explain::host(&file, "looking at", error)),
     }
-    let database = contained(&file, || open_verified(&file))?;
-    Ok(Opened { file, database, directory: lock })
+    Ok(Located { file, directory: lock })
 }
 
 /// Converts a panic of the library, which some kinds of damage cause, to an error.
@@ -86,11 +86,27 @@ fn create(directory: &Path, file: &Path, lock: &OwnedFd) -> Result<(), StoreErro
     rustix::fs::fsync(lock).map_err(|error| explain::host(directory, "syncing", error))
 }
 
-/// Opens the file and verifies all of it.
+/// Opens the file for reading and writing, and verifies all of it.
 pub(crate) fn open_verified(file: &Path) -> Result<Database, StoreError> {
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600))
         .map_err(|error| explain::host(file, "restricting", error))?;
-    let mut database = builder().open(file).map_err(|error| explain::opening(file, error))?;
+    let database = builder().open(file).map_err(|error| explain::opening(file, error))?;
+    verified(file, database)
+}
+
+/// Opens a copy of the file in memory, and verifies all of it. The copy is as large as the file.
+pub(crate) fn open_copy(file: &Path) -> Result<Database, StoreError> {
+    let bytes = std::fs::read(file).map_err(|error| explain::host(file, "reading", error))?;
+    let copy = InMemoryBackend::new();
+    copy.set_len(bytes.len() as u64)
+        .and_then(|()| copy.write(0, &bytes))
+        .map_err(|error| explain::host(file, "copying", error))?;
+    let database =
+        builder().create_with_backend(copy).map_err(|error| explain::opening(file, error))?;
+    verified(file, database)
+}
+
+fn verified(file: &Path, mut database: Database) -> Result<Database, StoreError> {
     // `false` means that allocation state was rebuilt, which loses nothing.
     database.check_integrity().map_err(|error| explain::opening(file, error))?;
     Ok(database)

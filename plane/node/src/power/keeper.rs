@@ -67,7 +67,7 @@ pub fn restore_power(
     keeper.forget_other_boots(boot_id)?;
     let settled = keeper.settle(None, &Assert::Nothing);
     if let Some(detail) = settled.not_kept {
-        return Err(StoreError { detail });
+        return Err(StoreError::new(detail));
     }
     let left = settled.foreign.iter().map(left_in_words).collect();
     let waits = keeper.records.keys().map(|id| {

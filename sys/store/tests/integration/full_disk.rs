@@ -26,7 +26,7 @@ fn read(store: &FileStore, key: &str) -> Option<Vec<u8>> {
 
 /// Fills the small disk, which is mounted in the mount namespace of this process only.
 #[test]
-#[ignore = "child process of a_store_on_a_full_disk_can_be_read_and_written_again_when_there_is_room"]
+#[ignore = "child process of a_store_on_a_full_disk_can_be_read_and_written_again_when_there_is_space"]
 fn on_the_small_disk() {
     let directory = std::env::var(DIRECTORY).unwrap();
     let disk = Path::new(&directory);
@@ -38,9 +38,9 @@ fn on_the_small_disk() {
         let full = std::fs::write(&ballast, vec![round; 8 << 20]);
         assert_eq!(full.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
         let refused = put(&store, "large", &vec![round; 1 << 20]).unwrap_err().detail;
-        assert!(refused.contains("state.redb") && refused.contains("has room"), "{refused}");
+        assert!(refused.contains("state.redb") && refused.contains("has free space"), "{refused}");
         let refused = put(&store, "large", &vec![round; 2 << 20]).unwrap_err().detail;
-        assert!(refused.contains("has room"), "the same again: {refused}");
+        assert!(refused.contains("has free space"), "the same again: {refused}");
         // Earlier content exists, and nothing of the rejected commit.
         assert_eq!(read(&store, "small").unwrap(), b"1");
         assert_eq!(read(&store, "last").unwrap(), 1_usize.to_le_bytes());
@@ -56,7 +56,7 @@ fn on_the_small_disk() {
 }
 
 #[test]
-fn a_store_on_a_full_disk_can_be_read_and_written_again_when_there_is_room() {
+fn a_store_on_a_full_disk_can_be_read_and_written_again_when_there_is_space() {
     let directory = TempDir::new().unwrap();
     let script = format!("mount -t tmpfs -o {DISK} none \"${DIRECTORY}\" && exec \"$@\"");
     let output = Command::new("unshare")
