@@ -46,6 +46,9 @@ fn details(host: &HostStatus) -> String {
     if let Some(drain) = &host.drain {
         text += &format!("drained   {}\n", drained(drain));
     }
+    if let Some(reason) = &host.state_store.reason {
+        text += &format!("state     not writable: {reason}\n");
+    }
     text += &confinement(&host.confinement);
     text
 }

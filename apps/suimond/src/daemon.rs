@@ -154,6 +154,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     // Read before confinement restricts file access.
     let cpu_places = cpu_places(&ProcessorThreads.cpus());
     let wanted = stored_host(&store).context("desired state cannot be restored")?;
+    let is_first_start = wanted.is_none();
     if let (None, Some(config)) = (&wanted, &from_file) {
         probe_listeners(config)?;
     }
@@ -204,7 +205,14 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     });
     let node = Arc::new(node.context("desired state cannot be restored")?);
     let heartbeat = watchdog::start(plane.clone()).context("the watchdog's threads")?;
-    let served = Served { node: &node, socket: &socket, sender: &sender, confinement, heartbeat };
+    let served = Served {
+        node: &node,
+        socket: &socket,
+        sender: &sender,
+        confinement,
+        heartbeat,
+        is_first_start,
+    };
     let result = serve_node(arguments, &served, news);
     node.stop();
     plane.stop();
@@ -284,13 +292,14 @@ struct Served<'a> {
     sender: &'a NewsSender,
     confinement: Confinement,
     heartbeat: Heartbeat,
+    /// True if the state directory had no stored state.
+    is_first_start: bool,
 }
 
 fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<(), Stopped> {
-    let Served { node, socket, sender, confinement, heartbeat } = served;
+    let Served { node, socket, sender, confinement, heartbeat, is_first_start } = served;
     if let Some(file) = &arguments.config {
-        let options = ChangeOptions { keeps_faulty_disks: true, ..ChangeOptions::default() };
-        host_file::apply(node, file, options)?;
+        apply_at_start(node, file, *is_first_start)?;
     }
     node.go_on();
     let config = node.config();
@@ -344,6 +353,19 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
     result
+}
+
+/// Applies the host file if it has changed. If it cannot be stored, the stored state stays in effect,
+/// so that a full state directory does not keep the host from working.
+fn apply_at_start(node: &Node, file: &Path, is_first_start: bool) -> Result<(), Vec<ApiError>> {
+    let options = ChangeOptions { keeps_faulty_disks: true, ..ChangeOptions::default() };
+    match host_file::apply(node, file, options) {
+        Err(errors) if !is_first_start && !node.host_status().state_store.writable => {
+            node.report_host_file_not_applied(&file.display().to_string(), &errors);
+            Ok(())
+        }
+        result => result,
+    }
 }
 
 /// Receivers of signals. Until `listen` is called, these signals end the process.

@@ -56,6 +56,12 @@ catalogue! {
         "A change failed; everything is as it was before.";
     1005 StoreOpened "store_opened" Info
         "Desired state was read from the state directory, after a crash too.";
+    1006 StateNotWritable "state_not_writable" Error
+        "The state directory cannot be written: it is full, read-only, or permission is missing. The host works as configured; changes of the configuration are refused and VMs are not started until it can be written.";
+    1007 StateWritable "state_writable" Info
+        "The state directory can be written again, and events and changes that were kept in memory are stored.";
+    1008 HostFileNotApplied "host_file_not_applied" Error
+        "The host file differs from the stored configuration and was not applied at the start because the state directory cannot be written. The stored configuration is in effect.";
     1010 ConfinementInEffect "confinement_in_effect" Info
         "The daemon and its processors have given up what they do not need; the fields say what is in effect.";
     1011 ConfinementIncomplete "confinement_incomplete" Warning

@@ -265,7 +265,8 @@ pub use request::{
 pub use sriov_status::{PfStatus, SriovAdapter, SriovSupport, VfStatus};
 pub use status::{
     AddressStatus, Condition, DropCounter, Health, HostStatus, NicStatus, PortCounters,
-    ProcessorStatus, QueueStatus, SwitchStatus, TopPort, TopSnapshot, TopTeam, UplinkStatus,
+    ProcessorStatus, QueueStatus, StateStoreStatus, SwitchStatus, TopPort, TopSnapshot, TopTeam,
+    UplinkStatus,
 };
 pub use steering_status::{SteeredNic, SteeringMode, SteeringStatus};
 pub use store_capability::{

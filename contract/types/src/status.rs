@@ -52,9 +52,29 @@ pub struct HostStatus {
     /// State of the host's drain; absent unless the host is drained. A drained host admits no VMs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<DrainStatus>,
+    /// State directory of the daemon.
+    #[serde(default)]
+    pub state_store: StateStoreStatus,
     /// Confinement of the daemon's threads.
     #[serde(default)]
     pub confinement: ConfinementStatus,
+}
+
+/// Ability of the daemon to store changes in its state directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StateStoreStatus {
+    /// True if the last change was stored. While it is false, changes of the configuration are
+    /// refused, VMs are not started, and new events are kept in memory only.
+    pub writable: bool,
+    /// Why the state directory cannot be written; absent if it can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Default for StateStoreStatus {
+    fn default() -> Self {
+        Self { writable: true, reason: None }
+    }
 }
 
 /// Agreement of desired and observed state of a resource.

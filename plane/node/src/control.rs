@@ -25,6 +25,7 @@ use crate::operations::OperationHandle;
 use crate::plane::placements;
 use crate::port_table::Port;
 use crate::shared::Shared;
+use crate::state_store::StateStoreWatch;
 use crate::teams::TeamThreads;
 use crate::{ChangeOptions, Edit};
 
@@ -104,6 +105,7 @@ pub(crate) struct Controller {
     pub(crate) plane_polled_at: Option<Instant>,
     pub(crate) pfs_looked_at: Instant,
     pub(crate) stores_queried_at: Instant,
+    pub(crate) state_store: StateStoreWatch,
     /// Stores that were reported to be nearly full.
     pub(crate) nearly_full: BTreeSet<Name>,
     pub(crate) iov: IovDesk,
@@ -142,6 +144,7 @@ impl Controller {
                 self.look_at_stores();
                 self.stores_queried_at = Instant::now();
             }
+            self.watch_state_store();
             self.drive_iov();
             self.end_openings();
             self.retry_disks();

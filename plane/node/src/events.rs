@@ -191,6 +191,15 @@ impl EventLog {
         self.publish(&mut writer, &events, records);
     }
 
+    /// Tries to write events that are in memory only. Those that the store refuses stay there.
+    pub(crate) fn write_unsaved(&self) {
+        let mut writer = lock(&self.writer);
+        if !writer.unsaved.is_empty() {
+            // The state of the store is reported by others.
+            let _ = self.save(&mut writer, &[], Vec::new());
+        }
+    }
+
     fn number(&self, next: u64, drafts: Vec<Draft>) -> Vec<Event> {
         let now_unix_ms = (self.clock)();
         drafts

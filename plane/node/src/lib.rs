@@ -33,7 +33,8 @@
 //!   but a new set of forwarding tables.
 //! - A TAP or a socket file that did not exist before is recorded before it is made,
 //!   and deleted when it is no longer wanted; one that existed before is never
-//!   deleted.
+//!   deleted. If the state store cannot be written while a node starts, such records are
+//!   kept in memory until it can be (`deferring_store.rs`).
 //! - Everything that others can make grow is bounded: events kept, operations
 //!   remembered and under way, captures, events that a guest can cause.
 #![forbid(unsafe_code)]
@@ -46,6 +47,7 @@ mod checks;
 mod cluster;
 mod confinement;
 mod control;
+mod deferring_store;
 mod device_notices;
 mod devices;
 mod disks;
@@ -75,6 +77,7 @@ mod records;
 mod shared;
 mod sriov;
 mod start_up;
+mod state_store;
 mod status;
 mod steering;
 mod teams;

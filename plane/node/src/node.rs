@@ -21,6 +21,7 @@ use suimon_switch::CaptureOptions;
 use crate::capture::Capture;
 use crate::confinement::{self, ConfinementReader, RefusedCall};
 use crate::control::Command;
+use crate::deferring_store::DeferringStore;
 use crate::disks::{DiskMirror, ServedDisk};
 use crate::events::EventLog;
 use crate::power::PowerTable;
@@ -126,10 +127,11 @@ impl Node {
     /// # Errors
     /// The store is damaged, or no thread could be made.
     pub fn open(parts: NodeParts) -> Result<Self, NodeError> {
-        let stored = load_state(parts.store.as_ref())?;
+        let store = Arc::new(DeferringStore::new(parts.store));
+        store.begin_start_up();
+        let stored = load_state(store.as_ref())?;
         let is_new = stored.is_none();
-        let events =
-            EventLog::open(parts.store.clone(), parts.clock.clone(), parts.listener.clone())?;
+        let events = EventLog::open(store.clone(), parts.clock.clone(), parts.listener.clone())?;
         let shared = Arc::new(Shared::new(SharedParts {
             reconnect_max: parts.reconnect_max,
             plane: parts.plane,
@@ -138,13 +140,13 @@ impl Node {
             teams: Arc::new(Teams::new().map_err(NodeError::Thread)?),
             disks: parts.disks,
             vms: parts.vms,
-            power: PowerTable::load(parts.power, parts.store.clone(), parts.retry_first)?,
+            power: PowerTable::load(parts.power, store.clone(), parts.retry_first)?,
             sriov: parts.sriov,
             far_nodes: parts.far_nodes,
             clusters: parts.clusters,
             socket_files: parts.socket_files,
             events,
-            store: parts.store.clone(),
+            store: store.clone(),
             listener: parts.listener,
             recording: parts.recording,
             clock: parts.clock,
@@ -157,7 +159,7 @@ impl Node {
         }));
         let (commands, receiver) = sync_channel(COMMANDS_WAITING);
         let controller =
-            start_up(&shared, parts.store, commands.clone(), parts.retry_first, is_new)?;
+            start_up(&shared, store.clone(), commands.clone(), parts.retry_first, is_new)?;
         shared.start_cluster(commands.clone()).map_err(NodeError::Thread)?;
         let ends = EndTeller(shared.clone());
         let thread = std::thread::Builder::new()
@@ -168,6 +170,7 @@ impl Node {
             })
             .map_err(NodeError::Thread)?;
         shared.go_on_draining()?;
+        store.end_start_up();
         Ok(Self { shared, commands, thread: Mutex::new(Some(thread)) })
     }
 
@@ -451,6 +454,11 @@ impl Node {
     /// There is no such VM, it does not run, or no agent answers in its guest.
     pub fn vm_guest(&self, vm: &Name) -> Result<VmGuest, ApiError> {
         self.shared.vm_guest(vm)
+    }
+
+    /// Reports that the host file `file` was not applied at the start, for these reasons.
+    pub fn report_host_file_not_applied(&self, file: &str, errors: &[ApiError]) {
+        self.shared.report_host_file_not_applied(file, errors);
     }
 
     /// Writes an event of a system call that a thread of the daemon was refused.

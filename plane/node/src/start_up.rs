@@ -19,6 +19,7 @@ use crate::iov::IovDesk;
 use crate::port_table::Port;
 use crate::records::{Intent, StoredState, clear_intent, load_intent};
 use crate::shared::Shared;
+use crate::state_store::StateStoreWatch;
 use crate::teams::TeamThreads;
 use crate::vms::disks_away;
 use crate::wanted::wanted_ports;
@@ -59,6 +60,7 @@ pub(crate) fn start_up(
         plane_polled_at: None,
         pfs_looked_at: Instant::now(),
         stores_queried_at: Instant::now(),
+        state_store: StateStoreWatch::default(),
         nearly_full: BTreeSet::new(),
         iov: IovDesk::default(),
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,

@@ -46,6 +46,7 @@ impl Shared {
             pfs: config.pfs.len(),
             nodes: config.nodes.len(),
             drain: self.drain_status(),
+            state_store: self.state_store_status(),
             confinement: (self.confinement)(),
         }
     }

@@ -46,6 +46,13 @@ const HOST: [HostMetric; 10] = [
     }),
 ];
 
+const STATE_WRITABLE: Family = Family::gauge(
+    "suimon_state_writable",
+    "",
+    &[],
+    "1 if the state directory can be written, else 0. While it is 0, changes of the configuration are refused",
+);
+
 const REFUSED_CALLS: Family = Family::counter(
     "suimon_refused_system_calls",
     "",
@@ -57,7 +64,7 @@ const REFUSED_CALLS: Family = Family::counter(
 pub(super) fn families() -> Vec<Family> {
     let mut all = vec![BUILD_INFO];
     all.extend(HOST.map(|(family, _)| family));
-    all.push(REFUSED_CALLS);
+    all.extend([STATE_WRITABLE, REFUSED_CALLS]);
     all
 }
 
@@ -68,6 +75,8 @@ impl Readings {
         for (family, value) in HOST {
             family.write(encoder, [([], Value::Integer(value(&self.host)))].into_iter())?;
         }
+        let writable = Value::flag(self.host.state_store.writable);
+        STATE_WRITABLE.write(encoder, [([], writable)].into_iter())?;
         let refused = Value::Integer(self.host.confinement.refused_calls);
         REFUSED_CALLS.write(encoder, [([], refused)].into_iter())
     }

@@ -9,6 +9,7 @@ use super::{
     FakeCluster, FakeDevices, FakeDisks, FakeFarNodes, FakeMembers, FakePlane, FakePower,
     FakeSriov, FakeVms, MemoryStore, cpu_places,
 };
+use crate::deferring_store::DeferringStore;
 use crate::events::EventLog;
 use crate::power::PowerTable;
 use crate::records::StoredState;
@@ -45,7 +46,7 @@ pub(crate) fn bare_node(
         far_nodes: Arc::new(FakeFarNodes::default()),
         socket_files: Arc::new(devices.clone()),
         events,
-        store: store.clone(),
+        store: Arc::new(DeferringStore::new(store.clone())),
         listener,
         recording: None,
         clock,

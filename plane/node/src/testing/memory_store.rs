@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use suimon_ports::{StateStore, StoreError};
+use suimon_ports::{StateStore, StoreError, StoreErrorKind};
 
 /// What happens at a commit, counted from 0 after arming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub(crate) struct MemoryStore {
 struct Inner {
     entries: BTreeMap<(String, String), Vec<u8>>,
     failure: Option<StoreFailure>,
+    /// True while all commits are refused.
+    is_full: bool,
     commits: usize,
 }
 
@@ -36,10 +38,16 @@ impl MemoryStore {
         inner.commits = 0;
     }
 
+    /// Refuses all commits because the disk is full, or accepts them again.
+    pub(crate) fn set_full(&self, is_full: bool) {
+        self.lock().is_full = is_full;
+    }
+
     /// What a new process finds.
     pub(crate) fn surviving(&self) -> Self {
-        let entries = self.lock().entries.clone();
-        Self { inner: Arc::new(Mutex::new(Inner { entries, ..Inner::default() })) }
+        let inner = self.lock();
+        let (entries, is_full) = (inner.entries.clone(), inner.is_full);
+        Self { inner: Arc::new(Mutex::new(Inner { entries, is_full, ..Inner::default() })) }
     }
 
     /// How often something was written since it was armed.
@@ -55,6 +63,11 @@ impl MemoryStore {
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn full() -> StoreError {
+    let detail = "the disk is full".to_owned();
+    StoreError { kind: StoreErrorKind::Unwritable, detail }
 }
 
 impl StateStore for MemoryStore {
@@ -78,9 +91,12 @@ impl StateStore for MemoryStore {
         let mut inner = self.lock();
         let nth = inner.commits;
         inner.commits += 1;
+        if inner.is_full {
+            return Err(full());
+        }
         match inner.failure {
             Some(StoreFailure::Refuse(n)) if n == nth => {
-                return Err(StoreError { detail: "the disk is full".to_owned() });
+                return Err(full());
             }
             Some(StoreFailure::CrashBefore(n)) if n <= nth => panic!("crash before commit {nth}"),
             Some(StoreFailure::CrashAfter(n)) if n < nth => panic!("dead since commit {n}"),
