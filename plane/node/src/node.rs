@@ -176,7 +176,7 @@ impl Node {
     /// Validates a change and returns its plan. Changes nothing.
     ///
     /// # Errors
-    /// All validation errors of the change; never empty.
+    /// Validation errors of the change (those of the first check that fails); never empty.
     pub fn preview(&self, edit: &Edit, options: ChangeOptions) -> Result<Plan, Vec<ApiError>> {
         self.shared.check(edit, options).map(|candidate| candidate.plan)
     }
@@ -185,15 +185,17 @@ impl Node {
     /// progress: the operation reports them in that case.
     ///
     /// # Errors
-    /// All validation errors of the change; never empty. Nothing was changed.
+    /// Validation errors of the change (those of the first check that fails); never empty. Nothing
+    /// was changed.
     pub fn submit(&self, edit: Edit) -> Result<Operation, Vec<ApiError>> {
         self.submit_with(edit, ChangeOptions::default())
     }
 
     /// Queues a change with options; otherwise like [`Node::submit`].
     ///
-    /// On a node of a cluster, blocks up to 10 s until earlier changes have ended, because the
-    /// change is first registered in the cluster's store.
+    /// On a node of a cluster, the call blocks up to 10 s until earlier changes have ended. It then
+    /// writes changed policies to the cluster's store and waits up to 5 s per shared store for the
+    /// leader's reservation of raised minimums.
     ///
     /// # Errors
     /// As [`Node::submit`]; on a cluster node also a conflict if an earlier change is still in

@@ -124,7 +124,7 @@ pub(crate) fn uplink_offloads(
                 supported: match asked {
                     Ok(Some(features)) => Some(is_supported(side, capability, features)),
                     Ok(None) => device.map(|_| other_side_can(capability, carried)),
-                    // These are independent of the device.
+                    // IP checksums and coalescing are independent of the device.
                     Err(_) if capability == Capability::IpChecksum => Some(false),
                     Err(_) if capability == Capability::ReceiveCoalescing => Some(true),
                     Err(_) => None,
