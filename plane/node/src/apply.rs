@@ -1,20 +1,19 @@
-//! A change of desired state, all of it or nothing.
+//! Execution of a change of the desired state, as a transaction.
 //!
-//! Order of a change:
-//! 1. what is about to happen is recorded: the intent, and the TAPs and sockets to
-//!    be made;
-//! 2. guests let go of devices of theirs that the next steps close, and devices in the way of new ones
-//!    are closed;
-//! 3. adapters with SR-IOV, processors, then the tables, are changed; ports that do not change keep
-//!    their queues and notice nothing;
-//! 4. devices are changed and opened, and guests let go of devices that step 6 closes;
-//! 5. the new desired state and its events are committed: from here on, and only
-//!    from here on, the change is made;
-//! 6. devices no longer wanted are closed, our TAPs and left-over sockets deleted.
+//! Order of the steps:
+//! 1. The intent is recorded, with the TAPs and sockets that the change will create.
+//! 2. Guests release devices that the next steps close. Devices whose names or files new ones need
+//!    are closed.
+//! 3. Adapters with SR-IOV, workers and forwarding tables are changed. Unchanged ports keep their
+//!    queues.
+//! 4. Devices are changed and opened. Guests release devices that step 6 closes.
+//! 5. The new desired state and its events are committed. The change takes effect with this commit.
+//! 6. Devices that are not part of the new state are closed; the TAPs and socket files that belong
+//!    to the daemon are deleted.
 //!
-//! A failing step, or a request to cancel before step 5, undoes what was done in
-//! reverse order. A process that dies before step 5 starts again with the old
-//! desired state, one that dies after it with the new.
+//! If a step fails, or the operation is cancelled before step 5, the completed steps are undone in
+//! reverse order. A process that crashes before step 5 restarts with the old desired state, after
+//! step 5 with the new one.
 
 use std::sync::Arc;
 
@@ -38,14 +37,14 @@ use crate::vms::{Releases, releases};
 use crate::wanted::{WantedPorts, claim, wanted_ports};
 use crate::{ChangeOptions, Edit, PortKey};
 
-/// One step on the way to the new state.
+/// One step of a change.
 enum Step {
-    /// VMs that are new get a folder, in which their NICs and disks listen.
+    /// Creates the folders of new VMs, which contain the sockets of their NICs and disks.
     Vms,
-    /// Guests let go of devices that a later step closes.
+    /// Has guests release devices that a later step closes.
     Release(Releases),
-    /// Guests let go of devices that are closed when the change is made: asked when nothing but the
-    /// commit can fail any more.
+    /// Has guests release devices that are closed after the commit. Last step, so that only the
+    /// commit can fail after it.
     ReleaseLate(Releases),
     Close(PortKey),
     Pf(Box<PfStep>),
@@ -53,24 +52,24 @@ enum Step {
     Tables,
     Change(PortKey, PortSpec),
     Open(PortKey, PortSpec),
-    /// Again, with what the uplinks that were opened or changed said of themselves.
+    /// Publishes the tables a second time, with the MTU of uplinks that were opened or changed.
     TablesAgain,
     Disk(Box<DiskStep>),
 }
 
-/// What takes a step back.
+/// Inverse of a completed step.
 enum Undo {
-    /// New VMs go.
+    /// Deletes VMs that the change created.
     Vms(Vec<Name>),
-    /// VMs get back what their guests have let go of.
+    /// Returns released devices to the guests of VMs.
     Release,
-    /// Open the device of an old port again.
+    /// Reopens the device of an old port.
     Reopen(Arc<Port>),
-    /// Give an old port its old device back.
+    /// Restores the previous specification of an old port.
     Restore(Arc<Port>, PortSpec),
-    /// A new port goes.
+    /// Removes a port that the change created.
     Discard(Arc<Port>),
-    /// An adapter is set back.
+    /// Restores the settings of an adapter.
     Pf(Box<PfUndo>),
     Processors,
     Tables,
@@ -78,7 +77,7 @@ enum Undo {
 }
 
 impl Controller {
-    /// Makes a change. `operation` shows where it stands.
+    /// Carries out a change and reports progress to `operation`. Called by the control thread only.
     pub(crate) fn apply(
         &mut self,
         operation: &OperationHandle,
@@ -88,7 +87,8 @@ impl Controller {
         self.apply_with(operation, edit, options, Vec::new())
     }
 
-    /// The same; these changes of the state store are made with the change or not at all.
+    /// Like [`Controller::apply`]. The store changes `with_it` are committed together with the
+    /// change.
     pub(crate) fn apply_with(
         &mut self,
         operation: &OperationHandle,
@@ -105,7 +105,7 @@ impl Controller {
         }
         let before = wanted_ports(&from.config);
         let steps = steps(&from.config, &candidate, &before);
-        // One more for the commit.
+        // One additional step for the commit.
         operation.set_plan(&candidate.plan, steps.len() + 1);
         let mut undo = Vec::new();
         self.shared.change_ids(|ids| ids.assign(&candidate.state.config, &candidate.wanted));
@@ -121,7 +121,7 @@ impl Controller {
         match result {
             Ok(()) => {
                 self.finish(candidate, edit, &before);
-                // They could be read a moment ago.
+                // The files were readable when the change was prepared.
                 if let Err(error) = self.reload_files(edit) {
                     tracing::error!(%error, "certificates were not read again");
                 }
@@ -255,8 +255,8 @@ impl Controller {
         undo: &mut Vec<Undo>,
     ) -> Result<(), ApiError> {
         let port = match self.shared.ports.find(key) {
-            // A port that stays and gets another device: its closing is undone
-            // by the reopening that is on the list already, with the old spec.
+            // The port exists and gets another device. The list of undo steps already contains
+            // `Reopen` for its closed device, which uses the restored specification.
             Some(port) => {
                 let old = std::mem::replace(&mut port.lock().spec, spec.clone());
                 undo.push(Undo::Restore(port.clone(), old));
@@ -276,7 +276,7 @@ impl Controller {
         self.open_noted(&port)
     }
 
-    /// Opens a device and records which file its socket is.
+    /// Opens a device and records the identity of its socket file.
     fn open_noted(&mut self, port: &Port) -> Result<(), ApiError> {
         self.devices.open(port).map_err(|error| device_error(&port.key, &error))?;
         let spec = port.lock().spec.clone();
@@ -297,7 +297,8 @@ impl Controller {
         self.shared.events.commit(drafts, changes)
     }
 
-    /// The change is made; nothing here can fail any more.
+    /// Completes a committed change: closes devices, deletes files and notifies the other parts of
+    /// the node. Failures are logged only.
     pub(crate) fn finish(&mut self, to: Candidate, edit: &Edit, before: &WantedPorts) {
         for key in before.keys().filter(|key| !to.wanted.contains_key(key)) {
             if let Some(port) = self.shared.ports.remove(key) {
@@ -320,13 +321,13 @@ impl Controller {
         self.change_power(edit, &before.config, &after.config);
         self.delete_vms(&gone, &before.config);
         self.tell_vms();
-        // Adapters know of the change when it is said to be made.
+        // The adapters have the addresses of the new configuration before the operation succeeds.
         self.look_at_vfs_soon();
         self.drive_iov();
     }
 
-    /// Takes everything back. Devices are opened again only after all that
-    /// could be in their way is closed.
+    /// Undoes the steps of a failed change. Devices are reopened only after all conflicting devices
+    /// are closed.
     fn roll_back(
         &mut self,
         undo: Vec<Undo>,
@@ -403,7 +404,7 @@ impl Controller {
     }
 }
 
-/// The way to the new state.
+/// Returns the steps from configuration `from` to the candidate.
 fn steps(from: &HostConfig, to: &Candidate, before: &WantedPorts) -> Vec<Step> {
     let (mut closes, mut changes, mut opens) = (Vec::new(), Vec::new(), Vec::new());
     for (key, spec) in &to.wanted {
@@ -454,7 +455,7 @@ fn steps(from: &HostConfig, to: &Candidate, before: &WantedPorts) -> Vec<Step> {
     steps
 }
 
-/// What is to be taken back of ports and tables, and what of disks.
+/// Separates the undo steps of disks from those of ports and tables.
 fn split(undo: Vec<Undo>) -> (Vec<Undo>, Vec<DiskUndo>) {
     let (mut others, mut of_disks) = (Vec::new(), Vec::new());
     for step in undo {
@@ -466,8 +467,8 @@ fn split(undo: Vec<Undo>) -> (Vec<Undo>, Vec<DiskUndo>) {
     (others, of_disks)
 }
 
-/// Gives a port its old specification back; `false` if that needs its device to
-/// be opened again.
+/// Restores the previous specification of a port. Returns `false` if the device must be reopened
+/// for the specification to take effect.
 fn restore_live(port: &Port, old: PortSpec) -> bool {
     let mut state = port.lock();
     let same_device = claim(&state.spec) == claim(&old);

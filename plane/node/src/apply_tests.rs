@@ -1,5 +1,4 @@
-//! Changes are made as a whole or not at all, whatever fails and whenever the
-//! process dies.
+//! Tests that changes are atomic for failures of any step and crashes at any time.
 
 use std::path::Path;
 
@@ -8,7 +7,7 @@ use suimon_contract::{ErrorCode, EventFilter, HostConfig, OperationState, parse_
 use crate::testing::{FakeDevices, Harness, PATIENCE, StoreFailure, host, name, wait_until};
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
-/// Every kind of port.
+/// Configuration with every kind of port.
 fn before() -> HostConfig {
     host(
         r#"
@@ -78,8 +77,8 @@ fn before() -> HostConfig {
     )
 }
 
-/// Every kind of change at once: two NICs swap devices, a device gets another
-/// name, a switch another uplink, processors move.
+/// Configuration that differs from [`before`] by every kind of change: two NICs swap devices, a
+/// device gets another name, a switch gets another uplink, workers move.
 fn after() -> HostConfig {
     host(
         r#"
@@ -144,7 +143,7 @@ fn after() -> HostConfig {
 
 const OTHERS: &[&str] = &["others0"];
 
-/// A host on which somebody else's TAP exists, in the state `before`.
+/// Starts a node in the state `before`, on a host with a TAP that the node did not create.
 fn started() -> Harness {
     let harness = Harness::new();
     harness.devices.make_tap("others0");
@@ -160,7 +159,7 @@ fn a_change_of_everything_is_made() {
     harness.apply_well(&after());
     harness.assert_consistent(OTHERS);
     assert_eq!(harness.node.config(), after());
-    // Ports that stay keep their identity, and no identity is used again.
+    // Unchanged ports keep their identifiers, and no identifier is reused.
     let stays = r#"Socket("/run/stays.sock")"#;
     assert_eq!(harness.ports()[stays], ports[stays]);
     harness.apply_well(&before());
@@ -171,8 +170,8 @@ fn a_change_of_everything_is_made() {
     harness.wait_events(1003, 3);
 }
 
-/// Makes the change fail once at each place, by `arm`, until there is no such
-/// place any more. Returns how many there were.
+/// Injects one failure at each possible position by `arm`, until a position does not exist. Returns
+/// the number of positions.
 fn fails_everywhere(arm: impl Fn(&Harness, usize)) -> usize {
     for place in 0.. {
         let harness = started();
@@ -193,7 +192,7 @@ fn fails_everywhere(arm: impl Fn(&Harness, usize)) -> usize {
         assert_eq!(harness.ports(), ports, "at place {place}");
         harness.wait_events(1004, 1);
         assert_eq!(harness.node.host_status().revision, 1);
-        // The same change can be made afterwards.
+        // The same change succeeds afterwards.
         harness.apply_well(&after());
         harness.assert_consistent(OTHERS);
     }
@@ -214,8 +213,8 @@ fn a_failing_plane_leaves_everything_as_before() {
 #[test]
 fn a_store_that_refuses_leaves_everything_as_before() {
     let places = fails_everywhere(|harness, place| harness.store.arm(StoreFailure::Refuse(place)));
-    // The intent, what will be made, the socket file of the NIC that is replaced,
-    // the new state; what comes after that cannot make the change fail.
+    // Commits before the change: the intent, the objects to be created, the socket file of the
+    // replaced NIC, and the new state. Later failures do not fail the change.
     assert_eq!(places, 4);
 }
 
@@ -231,14 +230,14 @@ fn a_processor_that_does_not_start_leaves_everything_as_before() {
     assert_eq!(harness.node.config(), before());
 }
 
-/// Kills the process at the given commit of the change and starts another.
-/// Returns whether the commit was reached.
+/// Kills the process at the given commit of the change and starts another one. Returns true if the
+/// commit was reached.
 fn dies_at(failure: StoreFailure) -> bool {
     let harness = started();
     harness.store.arm(failure);
     let operation = harness.apply(&after());
     let was_acknowledged = operation.state == OperationState::Succeeded;
-    // The handle of an operation whose worker has died says so.
+    // The handle of an operation reports the crash of its thread.
     let died = operation.error.is_some_and(|error| error.code == ErrorCode::Internal);
     assert!(was_acknowledged || died, "{failure:?}");
     let (store, devices) = harness.kill();
@@ -255,7 +254,7 @@ fn dies_at(failure: StoreFailure) -> bool {
         .map(|event| event.sequence)
         .collect();
     assert_eq!(sequences, (1..=sequences.len() as u64).collect::<Vec<_>>(), "no gap in the log");
-    // And whatever it was, the change can be made now.
+    // In both cases, the change succeeds afterwards.
     harness.apply_well(&after());
     harness.assert_consistent(OTHERS);
     died
@@ -275,7 +274,7 @@ fn a_process_that_dies_at_any_commit_starts_with_the_old_or_the_new_state() {
 fn a_start_that_dies_at_any_commit_can_be_repeated() {
     let mut deaths = 0;
     for place in 0..4 {
-        // After the host was booted again: no TAP is left, and all are ours now.
+        // After a reboot of the host, no TAP exists, and the node creates all of them.
         let (store, _) = started().kill();
         store.arm(StoreFailure::CrashAfter(place));
         let devices = FakeDevices::default();
@@ -301,7 +300,8 @@ fn a_socket_file_is_removed_only_if_it_is_the_one_that_was_made() {
         );
         Edit::Nic(ResourceEdit::Add(parse_resource(text.as_bytes()).unwrap()))
     };
-    // The intent, what will be made, which file was made; then the process dies.
+    // Commits: the intent, the objects to be created, the identity of the socket file; then the
+    // process crashes.
     let harness = started();
     harness.store.arm(StoreFailure::CrashBefore(3));
     assert_eq!(harness.change(nic("new")).state, OperationState::Failed);
@@ -310,7 +310,7 @@ fn a_socket_file_is_removed_only_if_it_is_the_one_that_was_made() {
     devices.make_socket("/run/new.sock");
     let harness = Harness::start(store, devices);
     assert!(harness.devices.sockets().contains(Path::new("/run/new.sock")), "another's file");
-    // One that was there before us is not recorded, let alone removed.
+    // A socket file that existed before is neither recorded nor deleted.
     harness.devices.make_socket("/run/old.sock");
     harness.devices.fail_at(Some(0));
     assert_eq!(harness.change(nic("old")).state, OperationState::Failed);
@@ -377,7 +377,7 @@ fn a_dry_run_only_plans() {
     );
 }
 
-/// A connection to a socket of ours would look like a VM that comes and goes.
+/// A NIC or disk would take the connection of a probe for a VM that connects and disconnects.
 #[test]
 fn no_check_knocks_at_a_socket_of_ours() {
     let harness = started();
@@ -403,7 +403,7 @@ fn a_change_is_cancelled_between_its_steps_and_others_wait_their_turn() {
         let step = harness.node.operation(running.id).unwrap().step;
         step.is_some_and(|step| step == "change nic/replaced")
     });
-    // What is wrong with a change that has to wait is told by its operation.
+    // The operation of a queued change reports its validation errors.
     let delete = |nic: &str| Edit::Nic(ResourceEdit::Delete(name(nic)));
     let waiting = harness.node.submit(delete("comes")).unwrap();
     let given_up = harness.node.submit(delete("stays")).unwrap();

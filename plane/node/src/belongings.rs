@@ -1,12 +1,12 @@
-//! What on the host is ours to delete: TAPs and socket files that we made.
+//! Records of TAPs and socket files that the daemon created and may delete.
 //!
-//! Both outlive a process that is killed. Each is recorded before it is made and
-//! forgotten after it is deleted, so none is left behind whenever the process
-//! dies. What was there before is not recorded and never deleted.
+//! TAPs and socket files outlive a killed process. Each is recorded before it is created, and the
+//! record is removed after the deletion, so that a crash at any time leaves nothing behind
+//! permanently. Objects that existed before are neither recorded nor deleted.
 //!
-//! A TAP is known by its name, which nobody else can have meanwhile. Anybody may
-//! put a file where a socket of ours was; so a socket's identity is recorded as
-//! soon as it is made, and only that file is deleted.
+//! A TAP is identified by its name, which is unique in its network namespace while the TAP exists.
+//! Any process may replace a socket file. The identity of a socket file (device, inode) is
+//! therefore recorded once it exists, and only a file with this identity is deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::records::{
 use crate::shared::Shared;
 use crate::wanted::{Tap, WantedPorts, socket_of, tap_of, wanted_taps};
 
-/// The record of what is ours.
+/// TAPs and socket files that the daemon created, as recorded in the state store.
 pub(crate) struct Belongings {
     shared: Arc<Shared>,
     store: Arc<dyn StateStore>,
@@ -39,7 +39,7 @@ impl Belongings {
         Ok(Self { shared, store, taps, sockets })
     }
 
-    /// Records what opening these would make, in one commit.
+    /// Records the TAPs and socket files that opening the devices would create, in one commit.
     pub(crate) fn record<'s>(
         &mut self,
         specs: impl IntoIterator<Item = &'s PortSpec>,
@@ -55,7 +55,7 @@ impl Belongings {
         Ok(())
     }
 
-    /// Records the socket files that are to be made.
+    /// Records socket files that are about to be created.
     pub(crate) fn record_sockets(
         &mut self,
         paths: impl IntoIterator<Item = PathBuf>,
@@ -80,7 +80,7 @@ impl Belongings {
         Ok(())
     }
 
-    /// Records which files the sockets of these are, now that they are open.
+    /// Records the identity of the socket files of devices that were opened.
     pub(crate) fn note_opened<'s>(
         &mut self,
         specs: impl IntoIterator<Item = &'s PortSpec>,
@@ -88,7 +88,7 @@ impl Belongings {
         self.note_sockets(specs.into_iter().filter_map(socket_of))
     }
 
-    /// Records which files these sockets are.
+    /// Records the identity of existing socket files.
     pub(crate) fn note_sockets(
         &mut self,
         paths: impl IntoIterator<Item = PathBuf>,
@@ -107,8 +107,9 @@ impl Belongings {
         Ok(())
     }
 
-    /// Deletes what is ours and no longer wanted. What the host refuses is tried
-    /// again after the next change.
+    /// Deletes recorded TAPs and socket files that are not required: `wanted` are the required
+    /// ports, `of_disks` the required sockets of disks. Failed deletions are logged and retried
+    /// after the next change.
     pub(crate) fn sweep(&mut self, wanted: &WantedPorts, of_disks: &BTreeSet<PathBuf>) {
         let taps = self.sweep_taps(wanted);
         let sockets = self.sweep_sockets(wanted, of_disks);

@@ -1,17 +1,18 @@
-//! Source addresses that are bound to NICs without a configured address.
+//! Source addresses bound to NICs without a configured address.
 //!
-//! The first source address that the guest of a NIC without `mac` and `mac_spoofing` sends from is bound
-//! to the NIC. The switch then drops frames from this address that other NICs send. A binding ends when
-//! the guest disconnects, when another NIC sends from the address while the rings of the guest are
-//! stopped, when `mac` or `mac_spoofing` is configured, and when the NIC is deleted.
+//! The first source address that the guest of a NIC without `mac` and `mac_spoofing` sends from is
+//! bound to the NIC. The switch then drops frames from this address that other NICs send. A binding
+//! ends when the guest disconnects, when another NIC sends from the address while the rings of the
+//! guest are stopped, when `mac` or `mac_spoofing` is configured, and when the NIC is deleted.
 //!
 //! Bindings are kept in the state store: after a restart of the daemon, guests keep their addresses
-//! whoever sends first. Such a binding is unconfirmed until the guest sends: if its first source is another
-//! address, it is another guest, and that address is bound instead. A binding is unconfirmed too if
-//! its source was reported about when one guest disconnected and the next connected.
+//! regardless of the order in which they send. Such a binding is unconfirmed until the guest sends.
+//! If the first source address differs, a different guest is connected, and the new address is
+//! bound instead. A binding is also unconfirmed if its source address was reported between the
+//! disconnection of one guest and the connection of the next.
 //!
-//! Guests cause changes of bindings. All changes since the last poll of the plane are written in one
-//! commit and published together.
+//! Guests cause changes of bindings. All changes since the last poll of the plane are written in
+//! one commit and published together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,36 +30,37 @@ use crate::events::Draft;
 use crate::records::{NIC_ADDRESSES, StoreChange, decode, encode, scan_all};
 use crate::wanted::switch_of;
 
-/// Entry of the table [`NIC_ADDRESSES`] of the state store.
+/// Value in the table [`NIC_ADDRESSES`] of the state store.
 #[derive(Serialize, Deserialize)]
 struct StoredAddress {
     mac: MacAddr,
 }
 
-/// An address that is bound to a NIC.
+/// Address bound to a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Binding {
     pub(crate) mac: MacAddr,
-    /// True if the guest that is connected has certainly sent from it.
+    /// True if the connected guest has certainly sent from the address.
     pub(crate) is_confirmed: bool,
 }
 
-/// The bindings of all NICs. Each collection has at most one entry per NIC of the configuration.
+/// Bindings of all NICs. Each collection has at most one entry per NIC of the configuration.
 pub(crate) struct BoundAddresses {
     state: Mutex<State>,
-    /// Before this, guests of the former daemon may not have reconnected yet, and keep their bindings.
+    /// End of the time in which guests of the previous daemon process reconnect; their bindings are
+    /// kept until then.
     reconnected: Instant,
 }
 
 #[derive(Default)]
 struct State {
     bound: BTreeMap<Name, Binding>,
-    /// NICs whose guests are connected.
+    /// NICs with a connected guest.
     connected: BTreeSet<Name>,
-    /// NICs whose guests have disconnected since the queue of notices of the plane was empty. A source
-    /// that is reported for one of them may be that of the former guest.
+    /// NICs with guests that disconnected after the plane's notice queue was last empty. A source
+    /// address reported for one of them may be that of the former guest.
     recently_left: BTreeSet<Name>,
-    /// NICs whose bindings have changed since they were published.
+    /// NICs with a binding that has changed since the last publication.
     changed: BTreeSet<Name>,
 }
 
@@ -75,7 +77,8 @@ impl State {
 }
 
 impl BoundAddresses {
-    /// No bindings, of a daemon that starts now. `reconnect_max`: see [`NodeParts`](crate::NodeParts).
+    /// Creates an empty table at the start of the daemon. `reconnect_max`: see
+    /// [`NodeParts`](crate::NodeParts).
     pub(crate) fn new(reconnect_max: Duration) -> Self {
         Self { state: Mutex::default(), reconnected: Instant::now() + reconnect_max }
     }
@@ -84,7 +87,7 @@ impl BoundAddresses {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the bindings that the last daemon recorded.
+    /// Reads the bindings that the previous daemon process recorded.
     ///
     /// # Errors
     /// The state store cannot be read.
@@ -101,18 +104,20 @@ impl BoundAddresses {
         Ok(())
     }
 
-    /// Returns the NICs whose guests have left recently.
+    /// Returns the NICs with recently disconnected guests (see [`State::recently_left`]).
     pub(crate) fn recently_left(&self) -> BTreeSet<Name> {
         self.state().recently_left.clone()
     }
 
-    /// Forgets that these guests have left: all notices of the plane about them were handled.
+    /// Removes NICs from the set of recently disconnected ones, after all notices of the plane
+    /// about them were handled.
     pub(crate) fn forget_recently_left(&self, nics: &BTreeSet<Name>) {
         self.state().recently_left.retain(|nic| !nics.contains(nic));
     }
 
     /// Returns the bindings in effect under `config`. A configured address takes precedence over a
-    /// binding of the same address on the same switch, and the first NIC of `config` over others.
+    /// binding of the same address on the same switch; among equal bindings, the first NIC of
+    /// `config` takes precedence.
     pub(crate) fn in_effect(&self, config: &HostConfig) -> BTreeMap<Name, Binding> {
         let state = self.state();
         if state.bound.is_empty() {
@@ -135,8 +140,8 @@ pub(crate) fn binds_source(nic: &NicConfig) -> bool {
 }
 
 impl Controller {
-    /// Records that the guest of a NIC has connected. A confirmed binding is released: it belongs to a
-    /// former guest whose disconnection was not reported.
+    /// Records the connection of a guest. Releases a confirmed binding: it belongs to a former
+    /// guest whose disconnection was not reported.
     pub(crate) fn note_connected(&self, key: &PortKey) {
         let PortKey::Nic(nic) = key else { return };
         let mut state = self.shared.bound_addresses.state();
@@ -146,7 +151,7 @@ impl Controller {
         }
     }
 
-    /// Records that the guest of a NIC has disconnected or that its device was closed, and releases its
+    /// Records the disconnection of a guest or the closing of its device, and releases the NIC's
     /// address.
     pub(crate) fn note_disconnected(&self, key: &PortKey) {
         let PortKey::Nic(nic) = key else { return };
@@ -157,10 +162,12 @@ impl Controller {
         state.set(nic, None);
     }
 
-    /// Binds the first source address of the guest at `port`, unless another NIC of its switch has it.
+    /// Binds the first source address of the guest at `port`, unless the address belongs to another
+    /// NIC of the switch.
     pub(crate) fn bind_source(&mut self, port: PortId, mac: MacAddr) {
         let Some(port) = self.shared.ports.find_id(port) else { return };
-        // A device reports its guest before the guest can send: that report waits by now.
+        // A device reports a guest before the guest can send: the notice is queued already and is
+        // handled first.
         let waiting = port.lock().notices.clone();
         if let Some(of) = waiting {
             for notice in of.take() {
@@ -181,7 +188,7 @@ impl Controller {
         let before = in_effect.get(&nic.name).copied();
         let mut state = self.shared.bound_addresses.state();
         let is_settled = before.is_some_and(|binding| binding.is_confirmed);
-        // The guest may have gone since it sent.
+        // The guest may have disconnected after it sent.
         if is_settled || !state.connected.contains(&nic.name) {
             return;
         }
@@ -198,9 +205,9 @@ impl Controller {
         self.drafts.push(Draft::new(EventKind::NicAddressBound, &port.key, text).with("mac", mac));
     }
 
-    /// Releases `mac` if it is bound to a NIC on the switch of `port` whose guest has not connected
-    /// again since the daemon was started, or whose rings are stopped, as after a live migration to
-    /// another NIC of this host. Returns true if it was released.
+    /// Releases `mac` if its owner, a NIC on the switch of `port`, has no active guest: the guest
+    /// has not reconnected within the time for reconnections, or its rings are stopped, as after a
+    /// live migration to another NIC of this host. Returns true if the address was released.
     pub(crate) fn release_absent_owner(&self, port: PortId, mac: MacAddr) -> bool {
         let desired = self.shared.desired();
         let Some(port) = self.shared.ports.find_id(port) else { return false };
@@ -226,7 +233,7 @@ impl Controller {
         is_absent
     }
 
-    /// Releases addresses of NICs that bind none under the desired configuration.
+    /// Releases the addresses of NICs that bind none under the desired configuration.
     pub(crate) fn prune_bindings(&self) {
         let desired = self.shared.desired();
         let nics = desired.config.nics.iter();
@@ -241,8 +248,8 @@ impl Controller {
         state.connected.retain(|nic| desired.config.nics.iter().any(|of| of.name == *nic));
     }
 
-    /// Writes the bindings that have changed to the state store and publishes them. To be called when
-    /// all notices of a poll of the plane were handled.
+    /// Writes changed bindings to the state store and publishes them. Called after all notices of a
+    /// poll of the plane were handled.
     pub(crate) fn write_bindings(&self) {
         let changes: Result<Vec<StoreChange>, StoreError> = {
             let mut state = self.shared.bound_addresses.state();
@@ -253,7 +260,7 @@ impl Controller {
             return;
         }
         if let Err(error) = changes.and_then(|changes| self.store.commit(&changes)) {
-            // They are in effect; only the next daemon does not have them.
+            // The bindings are in effect; only the next daemon process does not have them.
             tracing::warn!(%error, "addresses bound to NICs were not recorded");
         }
         self.publish_desired();

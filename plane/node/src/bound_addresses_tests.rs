@@ -10,7 +10,8 @@ use crate::testing::{Harness, host, wait_until};
 const FIRST: MacAddr = MacAddr::new([0x52, 0x54, 0, 0, 0, 1]);
 const OTHER: MacAddr = MacAddr::new([0x52, 0x54, 0, 0, 0, 2]);
 
-/// Two vhost-user NICs and a TAP on one switch. `web` has further keys.
+/// Returns a switch with two vhost-user NICs and a TAP. `web` contains further keys of the first
+/// NIC.
 fn config(web: &str) -> HostConfig {
     host(&format!(
         r#"
@@ -65,7 +66,7 @@ fn disconnect(harness: &Harness, nic: &str) {
     harness.devices.tell(port(harness, nic), DeviceNotice::LinkDown { reason });
 }
 
-/// A host whose guests are connected.
+/// Starts a node with connected guests on both NICs.
 fn connected() -> Harness {
     let harness = Harness::new();
     harness.apply_well(&config(""));
@@ -77,7 +78,7 @@ fn see(harness: &Harness, nic: &str, mac: MacAddr) {
     harness.plane.tell(PlaneNotice::SourceSeen { port: port(harness, nic), mac });
 }
 
-/// A harness where `web` has sent from [`FIRST`].
+/// Starts a node where `web` has sent from [`FIRST`].
 fn with_bound() -> Harness {
     let harness = connected();
     see(&harness, "web", FIRST);

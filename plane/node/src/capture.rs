@@ -1,4 +1,4 @@
-//! Captures: operations that end when their reader does.
+//! Frame captures. A capture is an operation that ends when its [`Capture`] is dropped.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::operations::OperationHandle;
 use crate::shared::Shared;
 use crate::{FrameCapture, PortKey};
 
-/// Captures at a time: each has a buffer of its own.
+/// Maximum number of concurrent captures. Each capture has its own buffer.
 pub const CAPTURES_MAX: usize = 8;
 
-/// The captures under way: the port of each, with its operation.
+/// Captures in progress: port and operation id of each.
 #[derive(Default)]
 pub(crate) struct Captures {
     running: Mutex<Vec<(PortKey, u64)>>,
@@ -48,7 +48,7 @@ impl Captures {
     }
 }
 
-/// A capture under way. Dropping it ends the capture and its operation.
+/// Capture in progress. Dropping it ends the capture and its operation.
 pub struct Capture {
     shared: Arc<Shared>,
     key: PortKey,
@@ -59,7 +59,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Begins to copy what passes the port of a NIC, uplink, team or host NIC.
+    /// Starts a capture of the frames that pass the port of a NIC, uplink, team or host NIC.
     pub(crate) fn begin(
         shared: &Arc<Shared>,
         key: &PortKey,
@@ -77,7 +77,8 @@ impl Capture {
         let text = format!("Operation {} copies its frames.", operation.id());
         let draft = Draft::new(EventKind::CaptureStarted, key, text);
         shared.events.append(vec![draft.with("operation", operation.id())]);
-        // What the kernel moves itself, the switch has nothing of to copy.
+        // Frames on the kernel path bypass the switch. The refresh moves the port's frames back to
+        // the switch.
         shared.refresh_kernel_paths();
         Ok(Self {
             shared: shared.clone(),
@@ -89,14 +90,14 @@ impl Capture {
         })
     }
 
-    /// The operation that this capture is.
+    /// Returns the operation of this capture.
     pub fn operation(&self) -> Option<Operation> {
         self.operation.view()
     }
 
-    /// Hands over the frames that passed since, `frames_max` at most, waiting up
-    /// to `timeout` for the first. `None` when the capture was cancelled or its
-    /// port is gone.
+    /// Passes up to `frames_max` captured frames to `take` and returns their number. Waits up to
+    /// `timeout` for the first frame. Returns `None` if the capture was cancelled or the port was
+    /// deleted.
     pub fn read(
         &mut self,
         timeout: Duration,
@@ -117,18 +118,18 @@ impl Capture {
         Some(count)
     }
 
-    /// Whether somebody asked for the capture to stop.
+    /// Returns true if cancellation of the capture was requested.
     pub fn is_cancelled(&self) -> bool {
         self.operation.is_cancelled()
     }
 
-    /// Frames that passed while there was no room to copy them.
+    /// Returns the number of frames that were not copied because the buffer was full.
     pub fn dropped(&self) -> u64 {
         self.reader.dropped()
     }
 
-    /// What has to be added to a frame's time in nanoseconds to have nanoseconds
-    /// since 1970-01-01 UTC.
+    /// Returns the offset in nanoseconds that converts a frame's time stamp to time since
+    /// 1970-01-01 UTC.
     pub fn unix_offset_ns(&self) -> u64 {
         let now: Time = self.shared.plane.now();
         (self.shared.clock)().saturating_mul(1_000_000).saturating_sub(now.as_ns())

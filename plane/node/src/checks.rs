@@ -1,5 +1,4 @@
-//! Whether a change can be made: everything that can be known before anything
-//! is touched.
+//! Validation of a change before its first step.
 
 use std::collections::BTreeSet;
 
@@ -13,28 +12,28 @@ use crate::shared::Shared;
 use crate::wanted::{Claim, WantedPorts, claim, clean, socket_of, uplink_spec, wanted_ports};
 use crate::{ChangeOptions, Edit, PortKey};
 
-/// A change that may be made.
+/// Validated change, ready to be carried out.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
-    /// Desired state after it.
+    /// Desired state after the change.
     pub(crate) state: StoredState,
-    /// The devices it asks for.
+    /// Devices that the new state requires.
     pub(crate) wanted: WantedPorts,
-    /// The disks it asks for.
+    /// Disks that the new state requires.
     pub(crate) disks: WantedDisks,
-    /// What it does, for people.
+    /// Plan of the change, for display.
     pub(crate) plan: Plan,
-    /// What it promises and stores cannot keep.
+    /// Minimums that exceed the capacity of their stores. Empty unless the change is forced.
     pub(crate) forced: Vec<ApiError>,
-    /// How it is made.
+    /// Options with which the change was requested.
     pub(crate) options: ChangeOptions,
 }
 
 impl Shared {
-    /// Checks a change against desired state as it is now and against the host.
+    /// Validates a change against the current desired state and the host.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// All errors of the first check that fails.
     pub(crate) fn check(
         &self,
         edit: &Edit,
@@ -92,7 +91,7 @@ impl Shared {
         Ok(Candidate { state, wanted, disks, plan, forced, options })
     }
 
-    /// CPUs and devices that are not there, or cannot be had.
+    /// Returns errors for CPUs and devices that do not exist or cannot be used.
     fn check_host(
         &self,
         from: &HostConfig,
@@ -102,7 +101,8 @@ impl Shared {
         let mut errors = self.check_cpus(to);
         errors.extend(self.check_vmqs(to));
         let before = wanted_ports(from);
-        // What our own ports and disks hold now is not in the way: they are closed first.
+        // Resources held by the node's own ports and disks are available: the change closes them
+        // first.
         let mut held: BTreeSet<Claim> = before.values().map(claim).collect();
         let mut listened: BTreeSet<Claim> =
             before.values().filter(|spec| listens(spec)).map(claim).collect();
@@ -110,8 +110,8 @@ impl Shared {
         held.extend(disks.values().flat_map(WantedDisk::claims));
         listened.extend(wanted_sockets(&disks).iter().map(|path| Claim::Socket(clean(path))));
         for (key, spec) in new_devices(from, to, &before, wanted) {
-            // Asking a socket of ours means connecting to it, and the NIC or disk there
-            // would take that for a VM.
+            // A probe would connect to the socket, which the NIC or disk that listens there would
+            // take for a VM.
             if listens(&spec) && listened.contains(&claim(&spec)) {
                 continue;
             }
@@ -127,7 +127,7 @@ impl Shared {
         errors
     }
 
-    /// Whether the device is a socket in the folder of a VM, which is made before the socket is.
+    /// Returns true if the device is a socket in a VM's folder; the change creates this folder.
     fn is_in_folder_to_come(&self, to: &HostConfig, spec: &PortSpec) -> bool {
         let folder = socket_of(spec).and_then(|socket| socket.parent().map(clean));
         let of_vm = |vm: &VmConfig| Some(to.host.folder_of(&vm.name)) == folder;
@@ -149,7 +149,7 @@ impl Shared {
     }
 }
 
-/// Whether the device is a socket that we listen on.
+/// Returns true if the device is a socket on which the daemon listens.
 fn listens(spec: &PortSpec) -> bool {
     match spec {
         PortSpec::VhostUser(spec) => spec.mode == VhostUserMode::Server,
@@ -158,9 +158,8 @@ fn listens(spec: &PortSpec) -> bool {
     }
 }
 
-/// The devices that the change opens or changes, and uplinks that are changed
-/// though no switch uses them: their mistakes are told now and not when a switch
-/// comes to use them.
+/// Returns the devices that the change opens or changes, and changed uplinks that no switch uses:
+/// their errors are reported now and not by a later change that uses them.
 fn new_devices(
     from: &HostConfig,
     to: &HostConfig,
@@ -178,14 +177,14 @@ fn new_devices(
     devices
 }
 
-/// What a device's refusal is in the API's words.
+/// Converts an error of a port's device into an API error.
 pub(crate) fn device_error(key: &PortKey, error: &DeviceError) -> ApiError {
     ApiError::new(error_code(error.kind), error.detail.clone())
         .about(key.to_string())
         .field(key.config_field(error.field))
 }
 
-/// What kind of refusal it is in the API's words.
+/// Converts the kind of a device error into an API error code.
 pub(crate) const fn error_code(kind: DeviceErrorKind) -> ErrorCode {
     match kind {
         DeviceErrorKind::Missing => ErrorCode::DeviceMissing,
@@ -196,7 +195,7 @@ pub(crate) const fn error_code(kind: DeviceErrorKind) -> ErrorCode {
     }
 }
 
-/// Several errors where there is room for one: the first, and how many more.
+/// Reduces several errors to the first one and adds the number of the others to its message.
 pub(crate) fn first_of(mut errors: Vec<ApiError>) -> ApiError {
     let more = errors.len().saturating_sub(1);
     if errors.is_empty() {

@@ -1,21 +1,26 @@
-//! The cluster: what this host may ask of stores that other nodes use, too.
+//! Cluster membership: division of the capacity of shared stores between nodes.
 //!
-//! How a store is divided is `suimon-cluster-qos`'s. Here it is carried out, by two threads that the
-//! control thread and processors never wait for:
+//! `suimon-cluster-qos` contains the policy. This module carries it out with two threads. Neither
+//! the control thread nor workers ever block on them.
 //!
-//! - [`driver`]: the thread that drives a [`Member`](suimon_cluster_qos::Member) for each shared store and,
-//!   where this node was elected, its [`Allocator`](suimon_cluster_qos::Allocator). It never waits for
-//!   etcd: what it hears is in the [`inbox`], what it wants done goes to the worker.
-//! - [`worker`]: the thread that calls the cluster's store, and waits for it. [`session`]: what it has there.
-//! - [`keys`]: what is kept in the cluster's store, and where. [`records`]: what is kept on this host.
-//! - [`shared_store`]: one store. [`loads`]: what its disks do. [`identity`]: whether it is the cluster's.
-//!   [`beats`]: what nodes write on it.
-//! - [`status`]: how it stands. [`told`]: the events. [`leaving`]: giving back what is reserved.
-//! - [`policies`]: QoS policies that are the cluster's. [`asking`]: minimums that are asked for before
-//!   disks have them. [`covered`]: those that are in effect.
+//! - [`driver`]: decision thread. It drives a [`Member`](suimon_cluster_qos::Member) for each
+//!   shared store and, where this node is the elected leader, an
+//!   [`Allocator`](suimon_cluster_qos::Allocator). The driver never waits for etcd: it receives
+//!   results through the [`inbox`] and passes requests to the worker.
+//! - [`worker`]: thread that performs the blocking calls to the cluster's store. [`session`]: its
+//!   session there.
+//! - [`keys`]: keys and values in the cluster's store. [`records`]: records on this host.
+//! - [`shared_store`]: state of one shared store. [`loads`]: load of its disks. [`identity`]: check
+//!   that the store belongs to the cluster. [`beats`]: heartbeats that nodes write to the store.
+//! - [`status`]: status in the API's types. [`told`]: events. [`leaving`]: return of reservations.
+//! - [`policies`]: QoS policies of the cluster. [`asking`]: reservation of minimums before disks
+//!   get them. [`covered`]: minimums in effect.
 //!
-//! A cap is in effect on all processors before it is said that it is, and what is to be kept is durable
-//! before. Whatever the cluster's store does, a cap that was lent ends by the processors' own clock.
+//! Invariants
+//! - A limit is in effect on all workers before the node reports it, and data that must survive a
+//!   restart is durable before the report.
+//! - Regardless of the state of the cluster's store, leased limits expire by the workers' own
+//!   clock.
 
 mod asking;
 mod beats;
@@ -50,37 +55,38 @@ use self::status::View;
 use crate::control::Command;
 use crate::shared::Shared;
 
-/// How long a call of the cluster's store may wait at most. Shorter than a lease, so that one that
-/// hangs does not cost two.
+/// Timeout of a call to the cluster's store. Shorter than a lease, so that one delayed call does
+/// not lose two leases.
 pub const CLUSTER_PATIENCE: Duration = Duration::from_millis(1500);
 
-/// What all keys of a cluster begin with.
+/// Returns the common prefix of all keys of a cluster.
 #[must_use]
 pub fn cluster_prefix(cluster: &Name) -> String {
     format!("/suimon/{cluster}/")
 }
 
-/// Knows how to reach clusters' stores.
+/// Connector to the stores of clusters.
 pub trait ClusterStores: Send + Sync {
-    /// Connects to that of a cluster: calls wait [`CLUSTER_PATIENCE`] at most, all keys begin with
-    /// [`cluster_prefix`]. Waits until it has answered once.
+    /// Connects to the store of a cluster. Calls on the returned store time out after
+    /// [`CLUSTER_PATIENCE`]; all keys begin with [`cluster_prefix`]. Blocks until the store has
+    /// answered once.
     ///
     /// # Errors
-    /// It does not answer, or lets nobody in.
+    /// The store does not answer, or rejects the credentials.
     fn connect(&self, config: &ClusterConfig) -> Result<Arc<dyn ClusterStore>, ApiError>;
 }
 
-/// The cluster as the node sees it.
+/// Cluster state of the node.
 pub(crate) struct Cluster {
     stores: Arc<dyn ClusterStores>,
     inbox: Arc<Inbox>,
     view: Mutex<View>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Changes that are being made in the cluster's store, and then here.
+    /// Number of changes registered in the cluster's store that are not queued on this host yet.
     changing: AtomicUsize,
 }
 
-/// A change that is made in the cluster's store and not here yet.
+/// Guard of a change that is registered in the cluster's store and not queued on this host yet.
 pub(crate) struct Changing<'a>(&'a AtomicUsize);
 
 impl Drop for Changing<'_> {
@@ -95,7 +101,8 @@ impl Cluster {
         Self { stores, inbox, view, threads: Mutex::default(), changing: AtomicUsize::new(0) }
     }
 
-    /// Desired state is not brought into line with the cluster's while this is there.
+    /// Suspends the adoption of the cluster's policies into the desired state while the returned
+    /// guard exists.
     pub(crate) fn begin_change(&self) -> Changing<'_> {
         self.changing.fetch_add(1, Ordering::AcqRel);
         Changing(&self.changing)
@@ -115,7 +122,7 @@ impl Cluster {
 }
 
 impl Shared {
-    /// Starts the cluster's threads.
+    /// Starts the threads of the cluster.
     pub(crate) fn start_cluster(
         self: &Arc<Self>,
         commands: SyncSender<Command>,
@@ -125,12 +132,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Desired state is another one.
+    /// Notifies the driver that the desired state has changed.
     pub(crate) fn follow_cluster(&self) {
         self.cluster.inbox.look();
     }
 
-    /// Ends the cluster's threads. What is lent to this host ends with their lease.
+    /// Stops and joins the threads of the cluster. Leases of this host expire.
     pub(crate) fn stop_cluster(&self) {
         self.cluster.inbox.stop();
         for thread in std::mem::take(&mut *self.cluster.threads()) {
@@ -141,7 +148,7 @@ impl Shared {
     }
 }
 
-/// The stores that nodes share, by name; none without a cluster.
+/// Returns the stores that nodes share, by name; empty if the host is in no cluster.
 pub(crate) fn shared_stores(config: &HostConfig) -> BTreeMap<&Name, &StoreConfig> {
     let is_shared = |store: &&StoreConfig| config.cluster.is_some() && store.shared;
     config.stores.iter().filter(is_shared).map(|store| (&store.name, store)).collect()

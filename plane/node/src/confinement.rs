@@ -1,4 +1,4 @@
-//! What the daemon's threads have given up, as the node shows and tells it.
+//! Confinement of the daemon's threads: status and events.
 
 use std::sync::Arc;
 
@@ -6,23 +6,23 @@ use suimon_contract::{ConfinementMode, ConfinementStatus, EventKind};
 
 use crate::events::Draft;
 
-/// Tells what is in effect now.
+/// Function that returns the confinement in effect.
 pub type ConfinementReader = Arc<dyn Fn() -> ConfinementStatus + Send + Sync>;
 
-/// System calls that threads of the daemon were refused.
+/// Denied system calls of the daemon's threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedCall {
-    /// Name of the last.
+    /// Name of the last denied system call.
     pub call: String,
-    /// Kind of thread that tried it, like `processor`.
+    /// Kind of the calling thread, such as `processor`.
     pub by: String,
-    /// The thread's number in the system; 0 if it is not known.
+    /// Thread id of the calling thread; 0 if unknown.
     pub thread: u32,
-    /// How many since the daemon started.
+    /// Number of denied calls since the daemon started.
     pub count: u64,
 }
 
-/// The event at the start.
+/// Returns the event of the daemon's start about its confinement.
 pub(crate) fn in_effect(status: &ConfinementStatus) -> Draft {
     let (kind, text) = match status.mode {
         ConfinementMode::Full => (
@@ -47,7 +47,7 @@ pub(crate) fn in_effect(status: &ConfinementStatus) -> Draft {
     draft
 }
 
-/// The event of a call that was refused.
+/// Returns the event of a denied system call.
 pub(crate) fn refused(refused: &RefusedCall) -> Draft {
     let RefusedCall { call, by, thread, count } = refused;
     let text = format!(

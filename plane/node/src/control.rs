@@ -1,7 +1,7 @@
-//! The control thread: the one that changes things.
+//! Control thread: the only thread that changes desired state and devices.
 //!
-//! It takes changes one at a time, hears the notices of devices and of the
-//! plane, and tries again what failed.
+//! The thread carries out changes one at a time, handles notices of devices and of the planes, and
+//! retries failed devices.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,18 +29,19 @@ use crate::state_store::StateStoreWatch;
 use crate::teams::TeamThreads;
 use crate::{ChangeOptions, Edit};
 
-/// How often the plane is asked for notices.
+/// Interval at which notices of the plane are polled.
 const PLANE_POLL: Duration = Duration::from_millis(250);
-/// How often adapters with SR-IOV are looked at of which something is desired.
+/// Interval at which the settings of configured adapters with SR-IOV are checked.
 const PF_LOOK: Duration = Duration::from_secs(5);
 
-/// How often the free space of stores is queried.
+/// Interval at which the free space of stores is queried.
 const STORES_QUERY: Duration = Duration::from_secs(10);
 
-/// Notices handled before the events they made are written together.
+/// Maximum number of commands handled before their events are committed, and of plane notices per
+/// poll.
 const NOTICES_PER_COMMIT: usize = 64;
 
-/// What the control thread is told.
+/// Message to the control thread.
 pub(crate) enum Command {
     Change {
         operation: OperationHandle,
@@ -52,7 +53,7 @@ pub(crate) enum Command {
         queue: QueueId,
         to: ProcessorId,
     },
-    /// A device has notices.
+    /// A device has queued notices.
     DeviceNotices(Arc<DeviceNotices>),
     DiskWork {
         operation: OperationHandle,
@@ -64,67 +65,67 @@ pub(crate) enum Command {
         store: Name,
         request: MeasureStoreRequest,
     },
-    /// A VM comes from another node.
+    /// Creates a VM that arrives from another node.
     Arrive {
         operation: OperationHandle,
         request: Arc<ArrivalRequest>,
     },
-    /// A VM is another node's, or did not come: it is deleted, with its NICs and disks.
+    /// Deletes a VM that another node owns, or that failed to arrive, with its NICs and disks.
     Depart {
         operation: OperationHandle,
-        /// The VM's moving, which is over then.
+        /// Migration operation of the VM. It ends with this command.
         waiting: Option<OperationHandle>,
         vm: Name,
         with_file: bool,
     },
-    /// A disk that was to be handed over to another node stays here. It is to be opened, or could
-    /// not be for this reason.
+    /// Returns a disk that was to be handed over to another node. The disk is opened, or marked as
+    /// failed with the given reason.
     BringBack {
         disk: Name,
         failure: Option<String>,
     },
     NbdNotice(NbdNotice),
-    /// Desired state is what the host file says: work on disks goes on that was left.
+    /// The host file was applied: unfinished disk jobs resume.
     GoOn,
-    /// Limits that disks have are others, although desired state is the same.
+    /// Effective limits of disks have changed without a change of the desired state.
     FollowLimits,
-    /// A thread has left a result.
+    /// Wakes the control thread, because another thread has left a result.
     Look,
     Stop,
 }
 
-/// The control thread's state.
+/// State of the control thread.
 pub(crate) struct Controller {
     pub(crate) shared: Arc<Shared>,
     pub(crate) store: Arc<dyn StateStore>,
     pub(crate) devices: Devices,
-    /// Where processors run now.
+    /// Current placements of the workers.
     pub(crate) processors: Vec<Placement>,
-    /// Events of things that happened, to be written together.
+    /// Events to be committed together at the end of the iteration.
     pub(crate) drafts: Vec<Draft>,
     pub(crate) plane_polled_at: Option<Instant>,
     pub(crate) pfs_looked_at: Instant,
     pub(crate) stores_queried_at: Instant,
     pub(crate) state_store: StateStoreWatch,
-    /// Stores that were reported to be nearly full.
+    /// Stores that were reported as nearly full.
     pub(crate) nearly_full: BTreeSet<Name>,
     pub(crate) iov: IovDesk,
-    /// What drives teams meanwhile.
+    /// Threads that drive the NIC teams.
     pub(crate) teams: TeamThreads,
-    /// Work on disks, each in a thread of its own.
+    /// Disk jobs in progress, each with its own thread.
     pub(crate) disk_jobs: Vec<DiskJobUnderWay>,
-    /// Work that daemons before this one have not ended, until it goes on.
+    /// Disk jobs that earlier daemon processes left unfinished, until they resume.
     pub(crate) unfinished: UnfinishedWorks,
-    /// Measurements of stores, each in a thread of its own.
+    /// Measurements of stores in progress, each with its own thread.
     pub(crate) measurements: Vec<MeasurementUnderWay>,
-    /// NICs whose VMs other nodes run, as the switch was told last.
+    /// NICs of VMs that other nodes run, according to the tables published last.
     pub(crate) away: BTreeSet<Name>,
-    /// The VM that comes from another node by the change under way.
+    /// VM that the change in progress takes over from another node.
     pub(crate) arriving: Option<Arc<ArrivalRequest>>,
 }
 
 impl Controller {
-    /// Runs until it is told to stop; then closes all devices.
+    /// Runs until [`Command::Stop`], then closes all devices.
     pub(crate) fn run(mut self, commands: &Receiver<Command>) {
         loop {
             let mut stop = false;
@@ -170,7 +171,7 @@ impl Controller {
         self.leave_disk_jobs();
         self.give_up_measurements();
         self.end_power();
-        // Partners are told while frames still pass.
+        // LACP partners are informed while frames still pass.
         self.teams.stop();
         for port in self.shared.ports.all() {
             Devices::close(&port);
@@ -181,8 +182,8 @@ impl Controller {
         self.devices.promises.write();
     }
 
-    /// Handles a command and the notices that are queued behind it. Returns
-    /// whether to stop.
+    /// Handles a command and those queued behind it, up to [`NOTICES_PER_COMMIT`]. Returns true on
+    /// [`Command::Stop`].
     fn handle_all(&mut self, first: Command, commands: &Receiver<Command>) -> bool {
         let mut next = Some(first);
         let mut left = NOTICES_PER_COMMIT;
@@ -233,7 +234,7 @@ impl Controller {
                 }
             }
             left -= 1;
-            // What is taken out has to be handled: no more than fits.
+            // A received command must be handled, so none is received beyond the maximum.
             if left > 0 {
                 next = commands.try_recv().ok();
             }
@@ -241,7 +242,7 @@ impl Controller {
         false
     }
 
-    /// Brings limits to disks that are others although desired state is the same.
+    /// Passes the effective limits to the disks.
     fn follow_limits(&self) {
         let desired = self.shared.desired();
         if let Err(error) = self.shared.disks.set_limits(&desired.config, false) {
@@ -249,7 +250,7 @@ impl Controller {
         }
     }
 
-    /// Tells of the clients that NBD servers have refused.
+    /// Creates events of the clients that NBD servers have rejected.
     fn tell_refusals(&mut self) {
         let refusals = self.shared.disks.exports.take_refusals();
         let drafts =
@@ -257,13 +258,14 @@ impl Controller {
         self.drafts.extend(drafts);
     }
 
-    /// Events in the order in which things happened.
+    /// Commits the pending events. Called before and after changes, to keep events in chronological
+    /// order.
     pub(crate) fn write_drafts(&mut self) {
         let drafts = std::mem::take(&mut self.drafts);
         self.shared.events.append(drafts);
     }
 
-    /// How long nothing has to be done.
+    /// Returns the time until the next retry, at most [`PLANE_POLL`].
     fn pause(&self) -> Duration {
         let now = Instant::now();
         let retries = self.shared.ports.all().into_iter().filter_map(|port| {
@@ -277,7 +279,7 @@ impl Controller {
         retries.chain(disks).fold(PLANE_POLL, Duration::min)
     }
 
-    /// Handles notices of the planes.
+    /// Polls the notices of the planes and drives VMQ, at most once per [`PLANE_POLL`].
     fn poll_plane(&mut self) {
         let now = Instant::now();
         if self.plane_polled_at.is_some_and(|at| now.duration_since(at) < PLANE_POLL) {
@@ -288,7 +290,7 @@ impl Controller {
             self.devices.expedite(&port, now);
         }
         self.shared.refresh_kernel_paths();
-        // Bounded, so that a flood of notices does not keep changes waiting.
+        // Bounded, so that a flood of notices does not delay changes.
         let left_before = self.shared.bound_addresses.recently_left();
         let mut has_more = true;
         for _ in 0..NOTICES_PER_COMMIT {
@@ -311,7 +313,7 @@ impl Controller {
         self.drafts.extend(drafts);
     }
 
-    /// Opens again what could not be opened or has failed.
+    /// Reopens failed port devices after their retry time has passed.
     fn retry_due(&mut self) {
         let now = Instant::now();
         for port in self.shared.ports.all() {
@@ -333,7 +335,7 @@ impl Controller {
                     tracing::warn!(%error, "it is not recorded which socket is ours");
                 }
                 self.drafts.push(recovered(&port.key).repeated());
-                // A VM may lack it meanwhile.
+                // The device may be missing in a running VM.
                 self.tell_vms();
                 let config = self.shared.desired().config.clone();
                 if let Err(error) = self.publish(&config) {
@@ -347,7 +349,7 @@ impl Controller {
         }
     }
 
-    /// Publishes the tables of a configuration.
+    /// Publishes the forwarding tables of a configuration and the settings that depend on them.
     pub(crate) fn publish(&self, config: &HostConfig) -> Result<(), ApiError> {
         self.shared.publish_tables(config)?;
         self.shared.publish_kernel_paths(config);
@@ -357,14 +359,15 @@ impl Controller {
         Ok(())
     }
 
-    /// Publishes the tables of the desired configuration again, with what has changed beside it.
+    /// Publishes the tables of the desired configuration again, after a change of observed state
+    /// such as a binding or an MTU.
     pub(crate) fn publish_desired(&self) {
         if let Err(error) = self.publish(&self.shared.desired().config) {
             tracing::error!(%error, "the switches keep their former tables");
         }
     }
 
-    /// Starts and stops processors as a configuration asks.
+    /// Starts and stops workers according to a configuration.
     pub(crate) fn set_processors(&mut self, config: &HostConfig) -> Result<(), ApiError> {
         let placements = placements(&config.host);
         if placements == self.processors {
@@ -380,7 +383,7 @@ impl Controller {
         Ok(())
     }
 
-    /// The number of each processor and where it runs.
+    /// Returns the number and the placement of each worker.
     fn running_processors(&self) -> Vec<(u16, Placement)> {
         let views = self.shared.plane.processors().into_iter();
         views.map(|view| (view.id.0, view.placement)).collect()
@@ -392,7 +395,7 @@ impl Controller {
         };
         let from = owner(self.shared.plane.queues());
         let moved = self.shared.plane.move_queue(queue, to);
-        // It goes there, also if a processor takes its time to say so.
+        // The queue has been reassigned even if a worker does not confirm the move in time.
         if from != Some(to) && owner(self.shared.plane.queues()) == Some(to) {
             self.drafts.extend(queue_moved(&self.shared, queue, from, to));
         }

@@ -1,8 +1,8 @@
-//! Notices of a device on their way to the control thread.
+//! Queues of device notices for the control thread.
 //!
-//! A front-end causes notices as fast as it sends messages. They wait with their device: however many
-//! one device has, the control thread is sent one command, and the notices of other devices are not
-//! lost.
+//! A vhost-user front-end causes notices at the rate of its messages. Each device has its own
+//! bounded queue. A device occupies at most one command in the control thread's queue, regardless
+//! of its number of notices, so that notices of other devices are not displaced.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;
@@ -13,20 +13,20 @@ use suimon_quantity::{DiskId, PortId};
 
 use crate::control::Command;
 
-/// Largest number of notices of one device that wait.
+/// Capacity of a device's notice queue.
 pub(crate) const WAITING_MAX: usize = 32;
 
-/// What has the device.
+/// Port or disk that a device belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeviceOwner {
     Port(PortId),
     Disk(DiskId),
 }
 
-/// Notices of one device that was opened.
+/// Notice queue of an open device.
 pub(crate) struct DeviceNotices {
     pub(crate) owner: DeviceOwner,
-    /// Generation of the device that was opened.
+    /// Generation of the device when it was opened.
     pub(crate) generation: u64,
     commands: SyncSender<Command>,
     waiting: Mutex<Waiting>,
@@ -35,7 +35,7 @@ pub(crate) struct DeviceNotices {
 #[derive(Default)]
 struct Waiting {
     notices: VecDeque<DeviceNotice>,
-    /// True if a command for these notices is on its way to the control thread.
+    /// True if a command for these notices is in the control thread's queue.
     is_queued: bool,
 }
 
@@ -48,8 +48,9 @@ impl DeviceNotices {
         Arc::new(Self { owner, generation, commands, waiting: Mutex::default() })
     }
 
-    /// Adds a notice. Of [`WAITING_MAX`] notices the oldest one is dropped: the state of the device is
-    /// that of the newest ones.
+    /// Adds a notice. Removes notices that `notice` supersedes. If [`WAITING_MAX`] notices remain,
+    /// drops the oldest one; loss of the device and promised features are dropped last, since the
+    /// newest notices determine the state of the device.
     pub(crate) fn put(self: &Arc<Self>, notice: DeviceNotice) {
         let mut waiting = self.lock();
         waiting.notices.retain(|before| !is_superseded(before, &notice));
@@ -70,12 +71,13 @@ impl DeviceNotices {
         }
     }
 
-    /// Removes and returns the notices in the order in which they came.
+    /// Removes and returns the notices, oldest first.
     pub(crate) fn take(&self) -> VecDeque<DeviceNotice> {
         std::mem::take(&mut self.lock().notices)
     }
 
-    /// Does the same for the command that was sent. The next notice sends another one.
+    /// Like [`take`](Self::take), on behalf of the queued command. The next notice queues another
+    /// command.
     pub(crate) fn take_queued(&self) -> VecDeque<DeviceNotice> {
         let mut waiting = self.lock();
         waiting.is_queued = false;
@@ -87,7 +89,7 @@ impl DeviceNotices {
     }
 }
 
-/// Returns true if `after` says all that `before` said.
+/// Returns true if `after` makes `before` obsolete.
 fn is_superseded(before: &DeviceNotice, after: &DeviceNotice) -> bool {
     use DeviceNotice::{LinkChanged, Negotiated, Promised};
     matches!(

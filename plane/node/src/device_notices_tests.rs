@@ -13,8 +13,8 @@ fn negotiated(queue_pairs: u16) -> DeviceNotice {
     DeviceNotice::Negotiated { features: 1, queue_pairs }
 }
 
-/// A front-end that does the same again and again takes one place on the way to the control thread,
-/// which has room for notices of others.
+/// Repeated notices of one front-end occupy one entry of the control thread's queue, so that
+/// notices of other devices fit.
 #[test]
 fn however_many_notices_a_device_has_one_command_is_sent() {
     let (commands, receiver) = sync_channel(2);

@@ -1,4 +1,4 @@
-//! Opening and closing devices.
+//! Opening and closing of port devices.
 
 mod promises;
 
@@ -21,9 +21,9 @@ use crate::teams::Teams;
 pub(crate) struct Devices {
     shared: Arc<Shared>,
     pub(crate) notices: SyncSender<Command>,
-    /// What on the host is ours.
+    /// TAPs and socket files that the daemon created.
     pub(crate) belongings: Belongings,
-    /// What VMs rely on when they come back.
+    /// Features that VMs have negotiated and rely on when they reconnect.
     pub(crate) promises: Promises,
     pub(crate) retry_first: Duration,
 }
@@ -40,7 +40,10 @@ impl Devices {
         Ok(Self { shared, notices, belongings, promises, retry_first })
     }
 
-    /// Opens the device of a port that has none.
+    /// Opens the device of a port without a device.
+    ///
+    /// # Errors
+    /// The device cannot be opened; the port remains without a device.
     pub(crate) fn open(&self, port: &Port) -> Result<(), DeviceError> {
         let (spec, generation) = {
             let mut state = port.lock();
@@ -62,8 +65,7 @@ impl Devices {
         Ok(())
     }
 
-    /// Closes the device of a port, if it has one. Its queues are detached when
-    /// this returns.
+    /// Closes the device of a port, if any. On return its queues are detached.
     pub(crate) fn close(port: &Port) {
         let device = {
             let mut state = port.lock();
@@ -74,8 +76,8 @@ impl Devices {
         drop(device);
     }
 
-    /// Makes a failed port due if another network device has taken the name of its device since the
-    /// last attempt.
+    /// Makes the retry of a failed port due at once if a different network device has appeared
+    /// under the device name since the last attempt.
     pub(crate) fn expedite(&self, port: &Port, now: Instant) {
         let mut state = port.lock();
         if state.failing.now.is_none() {
@@ -87,19 +89,18 @@ impl Devices {
         }
     }
 
-    /// Closes the device of a port and notes why and when to try again.
+    /// Closes the device of a port, records the reason and schedules a retry.
     pub(crate) fn fail(&self, port: &Port, reason: String) {
         let generation = port.lock().generation;
         Self::close(port);
         port.lock().failing.fail(Instant::now(), self.retry_first, reason);
-        // A team that it is a member of does without it from now on.
+        // A team excludes the member at once.
         self.shared.teams.hear_link(port.id, generation, LinkFacts::default());
     }
 }
 
-/// Passes a device's notices on to the control thread, and what concerns teams to
-/// theirs: the control thread may be busy with a change, and a carrier that is lost
-/// cannot wait for it.
+/// Forwards notices of a device to the control thread, and link changes also to the team thread:
+/// the control thread may be busy with a change, and a failover must not wait for it.
 struct NoticeSender {
     teams: Arc<Teams>,
     notices: Arc<DeviceNotices>,

@@ -1,5 +1,5 @@
-//! Disks: opened from their stores, given to the storage plane, and offered to VMs and
-//! NBD clients as desired.
+//! Disks: opening from their stores, service by the storage plane, and export to VMs and NBD
+//! clients.
 
 mod capability;
 mod children;
@@ -70,55 +70,55 @@ pub(crate) use self::wanted::{
 };
 pub use self::work::DiskWork;
 
-/// Draws 128 random bits that nobody has drawn before.
+/// Function that returns 128 random bits for unique identifiers.
 pub type RandomSource = Arc<dyn Fn() -> [u8; 16] + Send + Sync>;
 
-/// What disks need of the world.
+/// Dependencies of the disk subsystem.
 #[derive(Clone)]
 pub struct DiskParts {
-    /// Serves disks.
+    /// Storage plane, which serves disks.
     pub plane: Arc<dyn DiskPlane>,
-    /// Opens what disks are offered by.
+    /// Factory of front-ends (vhost-user devices, NBD servers).
     pub devices: Arc<dyn DiskDevices>,
-    /// Opens stores.
+    /// Factory of stores, which contain the image files.
     pub stores: Arc<dyn StoreSource>,
-    /// I/O for measurements, like what processors have.
+    /// File I/O for measurements, equal to that of workers.
     pub io: Arc<dyn FileIoSource>,
-    /// Identities of new images.
+    /// Source of identifiers of new images.
     pub random: RandomSource,
-    /// Where changes of images' metadata outlive the daemon. Without, each write to new space of a
-    /// dynamic or differencing image waits for a commit.
+    /// Redo records of image metadata that survive a crash of the daemon. If `None`, each write to
+    /// unallocated space of a dynamic or differencing image waits for a commit of its metadata.
     pub records: Option<Arc<dyn RedoRecords>>,
 }
 
-/// All disks that are desired, and what is open of them.
+/// Desired disks and their open resources.
 pub(crate) struct Disks {
     pub(crate) parts: DiskParts,
     entries: RwLock<BTreeMap<Name, Arc<DiskEntry>>>,
-    /// Disks of the desired state, or of the change that is being made. Some have no entry yet.
+    /// Disks of the desired state or of the change in progress. Some have no entry yet.
     wanted: RwLock<Arc<WantedDisks>>,
     pub(crate) exports: Exports,
     stores: Arc<OpenStores>,
-    /// What is done with files of stores is done by these.
+    /// Threads that access files of stores.
     threads: StoreThreads,
-    /// Space of stores as it was reported last.
+    /// Space of each store as last reported.
     spaces: StoreSpaces,
     ids: Mutex<Ids>,
-    /// What the plane was told of stores.
+    /// Stores as last published to the storage plane.
     told: Mutex<BTreeMap<StoreId, ToldStore>>,
-    /// Minimums that are in effect on stores that nodes share.
+    /// Minimums in effect on stores that nodes share.
     covered: RwLock<BTreeMap<Name, Minimums>>,
-    /// What stores could do when they were measured.
+    /// Results of capacity measurements of the stores.
     measured: RwLock<Arc<MeasuredStores>>,
-    /// Parents of disks that are not open.
+    /// Known parents of disks that are not open.
     known_parents: Arc<children::KnownParents>,
-    /// Requests about image files.
+    /// Requests about image files in progress.
     image_requests: image_requests::ImageRequests,
-    /// Stores that are being measured.
+    /// Measurements of stores in progress.
     in_measurement: Mutex<BTreeMap<Name, StoreInMeasurement>>,
 }
 
-/// Numbers of disks, stores and policies. No number is given twice while the daemon runs.
+/// Numbers of disks, stores and policies. No number is assigned twice while the daemon runs.
 #[derive(Default)]
 struct Ids {
     disks: Numbers,
@@ -126,8 +126,8 @@ struct Ids {
     policies: Numbers,
 }
 
-/// Numbers of objects of one kind, by name. It holds the names of the configuration, and those that
-/// were looked up since the configuration was last changed.
+/// Numbers of objects of one kind, by name. Contains the names of the configuration, and names that
+/// were looked up since the last change of the configuration.
 #[derive(Default)]
 struct Numbers {
     by_name: BTreeMap<Name, u32>,
@@ -135,7 +135,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// Returns the number of a name, which gets the next one if it has none.
+    /// Returns the number of a name. Assigns the next number if the name has none.
     fn of(&mut self, name: &Name) -> u32 {
         if let Some(number) = self.by_name.get(name) {
             return *number;
@@ -151,7 +151,7 @@ impl Numbers {
         Some(name.clone())
     }
 
-    /// Removes all names but these and those whose numbers are in use.
+    /// Removes all names except `names` and those whose numbers are in use.
     fn retain<'a>(&mut self, names: impl Iterator<Item = &'a Name>, is_used: impl Fn(u32) -> bool) {
         let kept: BTreeSet<&Name> = names.collect();
         self.by_name.retain(|name, number| kept.contains(name) || is_used(*number));
@@ -184,10 +184,10 @@ impl Disks {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// Asks the store at a path something that changes nothing.
+    /// Runs a read-only query on the files of a store. Blocks up to [`SILENT_AFTER`].
     ///
     /// # Errors
-    /// It does not answer, or cannot be opened.
+    /// The store does not answer in time or cannot be opened.
     pub(crate) fn ask_store<T: Send + 'static>(
         &self,
         path: &Path,
@@ -200,12 +200,12 @@ impl Disks {
         answer.map_err(|error| ApiError::new(ErrorCode::HostError, error.to_string()))
     }
 
-    /// Bytes of a disk that is in service.
+    /// Returns the size of a disk in bytes; `None` if the disk is not in service.
     pub(crate) fn size_of(&self, name: &Name) -> Option<u64> {
         self.find(name)?.lock().open.as_ref().map(|open| open.shape.size)
     }
 
-    /// Notes the disks of the desired state, or of the change that begins.
+    /// Sets the disks of the desired state, or of the change that begins.
     pub(crate) fn set_wanted(&self, wanted: WantedDisks) {
         *self.wanted.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(wanted);
     }
@@ -222,7 +222,7 @@ impl Disks {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// A disk that is not open yet.
+    /// Adds a disk that is not open yet.
     pub(crate) fn insert(&self, name: Name, wanted: WantedDisk) -> Arc<DiskEntry> {
         let id = self.disk_id(&name);
         let entry = Arc::new(DiskEntry::new(name.clone(), id, wanted));
@@ -271,15 +271,15 @@ impl Disks {
         (names(&ids.disks), names(&ids.stores))
     }
 
-    /// Returns how many disks, stores and policies have numbers.
+    /// Returns the number of known disks, stores and policies.
     #[cfg(test)]
     fn numbered(&self) -> [usize; 3] {
         let ids = self.ids();
         [&ids.disks, &ids.stores, &ids.policies].map(|of| of.by_name.len())
     }
 
-    /// Removes the numbers and the minimums of objects that neither the configuration nor the plane
-    /// has. A disk that is being created or deleted keeps its number.
+    /// Removes the numbers and minimums of objects that neither the configuration nor the plane
+    /// contains. A disk that is being created or deleted keeps its number.
     fn forget_deleted(&self, config: &HostConfig, told: &BTreeMap<StoreId, ToldStore>) {
         let open: BTreeSet<u32> = self.all().iter().map(|entry| entry.id.0).collect();
         let mut ids = self.ids();
@@ -297,7 +297,7 @@ impl Disks {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Minimums on a shared store that are in effect from when limits are next set.
+    /// Sets the minimums in effect on a shared store. They apply when limits are published next.
     pub(crate) fn set_covered(&self, store: &Name, minimums: Minimums) {
         let mut covered = self.covered.write().unwrap_or_else(PoisonError::into_inner);
         covered.insert(store.clone(), minimums);
@@ -312,7 +312,7 @@ impl Disks {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores that nothing is in any more are let go, so that they can be unmounted.
+    /// Closes stores that contain no wanted disk, so that their file systems can be unmounted.
     pub(crate) fn forget_stores(&self, wanted: &WantedDisks) {
         self.stores.retain(|path| wanted.values().any(|disk| disk.store.path == path));
     }

@@ -1,8 +1,9 @@
-//! Nodes that are drained: their VMs go to others, and none comes.
+//! Draining of nodes: VMs migrate to other nodes, and no VM is accepted.
 //!
-//! Being drained is what is done to a host and not how it is configured, so it is kept beside desired state,
-//! and no host file undoes it. It begins when it is kept: from then on no VM comes. Then a thread
-//! has one VM after another go ([`emptying`]); a daemon that was ended meanwhile goes on with it.
+//! The drained state is an administrative state, not configuration: it is stored beside the desired
+//! state, and no host file changes it. Once it is committed, arrivals of VMs are rejected. A thread
+//! then migrates one VM after another ([`emptying`]). After a restart, the daemon resumes an
+//! unfinished drain.
 
 mod emptying;
 
@@ -28,7 +29,7 @@ use crate::{FarNode, Node};
 const HOST: &str = "host";
 const DRAIN: &str = "drain";
 
-/// That the host is drained, as it is kept.
+/// Record of the drained state in the state store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredDrain {
     request: DrainRequest,
@@ -36,11 +37,11 @@ struct StoredDrain {
     is_empty: bool,
 }
 
-/// Whether the host is drained, and who has its VMs go.
+/// Drained state of the host and the thread that migrates its VMs.
 #[derive(Default)]
 pub(crate) struct Drain {
     state: Mutex<State>,
-    /// The daemon ends.
+    /// True once the daemon is stopping.
     stops: AtomicBool,
 }
 
@@ -66,14 +67,14 @@ fn load(store: &dyn StateStore) -> Result<Option<StoredDrain>, StoreError> {
     value.map(|value| decode(HOST, DRAIN, &value)).transpose()
 }
 
-/// Which node is meant.
+/// Node that a request addresses.
 enum Meant {
     This,
     Other(Name, Arc<dyn FarNode>),
 }
 
 impl Shared {
-    /// That the host is drained, if it is.
+    /// Returns the drained state; `None` if the host is not drained.
     pub(crate) fn drain_status(&self) -> Option<DrainStatus> {
         let state = self.drain.state();
         let stored = state.stored.as_ref()?;
@@ -84,8 +85,10 @@ impl Shared {
         })
     }
 
+    /// Checks that the host accepts VMs.
+    ///
     /// # Errors
-    /// The host is drained, so that no VM comes.
+    /// The host is drained.
     pub(crate) fn check_not_drained(&self) -> Result<(), ApiError> {
         if self.drain.state().stored.is_none() {
             return Ok(());
@@ -128,7 +131,7 @@ impl Shared {
         }
     }
 
-    /// Goes on with what a daemon before this one was doing.
+    /// Loads the drained state and resumes an unfinished drain of an earlier daemon process.
     pub(crate) fn go_on_draining(self: &Arc<Self>) -> Result<(), StoreError> {
         let Some(stored) = load(self.store.as_ref())? else { return Ok(()) };
         let is_empty = stored.is_empty;
@@ -189,7 +192,7 @@ impl Shared {
         kept.map_err(|error| crate::apply::store_error(&error))
     }
 
-    /// Starts the thread that has VMs go. The operation's number.
+    /// Starts the thread that migrates VMs and returns the id of its operation.
     fn begin_emptying(self: &Arc<Self>) -> Result<u64, ApiError> {
         let operation = self.operations.add("node drain", "host", false)?;
         let id = operation.id();
@@ -214,7 +217,8 @@ impl Shared {
         }
     }
 
-    /// Has no more VMs go. Those that are on their way are their drivers'.
+    /// Stops and joins the drain thread. Migrations in progress continue in the drivers of their
+    /// VMs.
     pub(crate) fn stop_draining(&self) {
         self.drain.stops.store(true, Ordering::Release);
         let thread = self.drain.state().thread.take();
@@ -223,7 +227,7 @@ impl Shared {
         }
     }
 
-    /// Follows what another node does, until it has ended.
+    /// Mirrors an operation of another node into `operation` until it has ended.
     fn follow_far(
         &self,
         (name, far): (&Name, &dyn FarNode),
@@ -250,10 +254,11 @@ impl Shared {
 }
 
 impl Node {
-    /// What would become of the VMs of a node that is drained: this one or another.
+    /// Returns the destinations and obstacles of the VMs of a node if it were drained. Changes
+    /// nothing.
     ///
     /// # Errors
-    /// There is no such node, it does not answer, or the request cannot be met.
+    /// The node does not exist or does not answer, or the request is invalid.
     pub fn check_drain(&self, node: &str, request: &DrainRequest) -> Result<DrainPlan, ApiError> {
         let shared = self.shared();
         match shared.meant(node)? {
@@ -267,11 +272,11 @@ impl Node {
         }
     }
 
-    /// Has no VM come to a node any more, this one or another, and those that run there go to others.
+    /// Drains a node: no VM is accepted by it, and its running VMs migrate to other nodes.
     ///
     /// # Errors
-    /// There is no such node, it does not answer, it is being drained already, or the request cannot
-    /// be met.
+    /// The node does not exist or does not answer, a drain is in progress, or the request is
+    /// invalid.
     pub fn drain(&self, node: &str, request: DrainRequest) -> Result<Operation, ApiError> {
         let shared = self.shared();
         let (name, far) = match shared.meant(node)? {
@@ -296,10 +301,10 @@ impl Node {
         self.known_operation(id)
     }
 
-    /// Has VMs come to a node again. Those that left it stay where they are.
+    /// Ends the drained state of a node. VMs that left the node do not return.
     ///
     /// # Errors
-    /// There is no such node, it does not answer, or it cannot be kept.
+    /// The node does not exist or does not answer, or the state store cannot be written.
     pub fn undrain(&self, node: &str) -> Result<(), ApiError> {
         let shared = self.shared();
         match shared.meant(node)? {

@@ -1,4 +1,4 @@
-//! Changes of desired state, as they are asked for.
+//! Requested changes of the desired state.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,113 +9,112 @@ use suimon_contract::{
     SwitchConfig, TeamConfig, UplinkConfig, VmConfig, patch_cluster, patch_power, patch_resource,
 };
 
-/// A change of desired state.
+/// Change of the desired state.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "there are few at a time, and not for long")]
 pub enum Edit {
-    /// Make the host be as described.
+    /// Replaces the complete desired state.
     Apply(Box<HostConfig>),
-    /// The same, from the daemon's own host file; its text is remembered.
+    /// Replaces the desired state by the daemon's host file and stores its text.
     ApplyFile {
-        /// The file's meaning.
+        /// Configuration parsed from the file.
         config: Box<HostConfig>,
-        /// The file's text.
+        /// Text of the file, for comparison at the next start.
         text: String,
     },
-    /// Leave everything as it is, and read files that it names again: certificates, keys,
+    /// Changes nothing and reloads files that the desired state refers to: certificates, keys,
     /// users and groups of NBD servers.
     Reload,
-    /// Change the power plan.
+    /// Sets, patches or removes the power plan.
     Power(PowerEdit),
-    /// Change which cluster the host is a node of, and how that is reached.
+    /// Changes the cluster membership of the host and the access to the cluster.
     Cluster(ClusterEdit),
-    /// Change one switch.
+    /// Adds, changes or deletes one switch.
     Switch(ResourceEdit<SwitchConfig>),
-    /// Change one uplink.
+    /// Adds, changes or deletes one uplink.
     Uplink(ResourceEdit<UplinkConfig>),
-    /// Change one team.
+    /// Adds, changes or deletes one team.
     Team(ResourceEdit<TeamConfig>),
-    /// Change one NIC.
+    /// Adds, changes or deletes one NIC.
     Nic(ResourceEdit<NicConfig>),
-    /// Change one store.
+    /// Adds, changes or deletes one store.
     Store(ResourceEdit<StoreConfig>),
-    /// Change one QoS policy.
+    /// Adds, changes or deletes one QoS policy.
     QosPolicy(ResourceEdit<QosPolicyConfig>),
-    /// Change one disk.
+    /// Adds, changes or deletes one disk.
     Disk(ResourceEdit<DiskConfig>),
-    /// Change one VM.
+    /// Adds, changes or deletes one VM.
     Vm(ResourceEdit<VmConfig>),
-    /// Change one adapter with SR-IOV.
+    /// Adds, changes or deletes the settings of one adapter with SR-IOV.
     Pf(ResourceEdit<PfConfig>),
-    /// Change how another node is reached.
+    /// Adds, changes or deletes the access to another node.
     Node(ResourceEdit<NodeConfig>),
-    /// Add a VM that comes from another node, with its NICs, disks and QoS policies.
+    /// Adds a VM that arrives from another node, with its NICs, disks and QoS policies.
     Arrive(Arc<ArrivalRequest>),
-    /// Delete a VM that is another node's, with its NICs and disks.
+    /// Deletes a VM that another node owns, with its NICs and disks.
     Depart(Name),
-    /// Have the policies of the cluster as it has them.
+    /// Adopts the QoS policies of the cluster.
     Adopt {
-        /// All of them.
+        /// Complete list of the cluster's policies.
         policies: Vec<QosPolicyConfig>,
-        /// Those that it has no more; one that disks have stays.
+        /// Policies deleted from the cluster. Policies that disks use remain.
         deleted: BTreeSet<Name>,
     },
 }
 
-/// How a change is to be made.
+/// Options of a change, given with the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeOptions {
-    /// Although stores could not keep what would be promised.
+    /// Permits minimums that exceed the capacity of stores.
     pub force: bool,
-    /// Files of disks that it deletes are deleted too.
+    /// Deletes the files of deleted disks.
     pub with_file: bool,
-    /// Disks that cannot be opened are kept as failed, and opened when they can be. Otherwise one of them
-    /// fails the change.
+    /// Keeps disks that cannot be opened as failed, and retries them. Otherwise a disk that cannot
+    /// be opened fails the change.
     pub keeps_faulty_disks: bool,
-    /// True for work on image files, which may replace the image of a disk by one of its parents.
+    /// True for jobs on image files, which may replace the image of a disk by one of its parents.
     pub replaces_images: bool,
 }
 
-/// A change of the power plan.
+/// Change of the power plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PowerEdit {
-    /// Want this.
+    /// Replaces the power plan.
     Put(PowerConfig),
-    /// Change its keys by this text of a JSON merge patch (RFC 7386).
+    /// Changes the plan by a JSON merge patch (RFC 7386).
     Patch(Vec<u8>),
-    /// Want none; CPUs are as they were before.
+    /// Removes the plan; the former settings of the CPUs are restored.
     Delete,
 }
 
-/// A change of the cluster that the host is a node of.
+/// Change of the cluster membership.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterEdit {
-    /// Be the first node of this one, which is not there yet.
+    /// Creates the cluster, with this host as its first node.
     Init(ClusterConfig),
-    /// Be a node of this one.
+    /// Joins the cluster, or changes the access to it.
     Put(ClusterConfig),
-    /// Change its keys by this text of a JSON merge patch (RFC 7386).
+    /// Changes the membership by a JSON merge patch (RFC 7386).
     Patch(Vec<u8>),
-    /// Be by itself.
+    /// Ends the membership: the host leaves the cluster.
     Delete,
 }
 
-/// A change of one resource.
+/// Change of one resource of the configuration.
 #[derive(Clone, Debug)]
 pub enum ResourceEdit<T> {
-    /// Add it; it must not exist.
+    /// Adds a resource, which must not exist.
     Add(T),
-    /// Put this in place of the one with that name; it must exist.
+    /// Replaces the existing resource of this name.
     Put(Name, T),
-    /// Change its keys by this text of a JSON merge patch (RFC 7386); it must
-    /// exist.
+    /// Changes the existing resource of this name by a JSON merge patch (RFC 7386).
     Patch(Name, Vec<u8>),
-    /// Delete it; it must exist, and nothing may refer to it.
+    /// Deletes the existing resource of this name. No other resource may refer to it.
     Delete(Name),
 }
 
 impl Edit {
-    /// What kind of operation this is: `apply`, `nic add`, `switch set`, …
+    /// Returns the kind of the operation: `apply`, `nic add`, `switch set`, …
     pub fn kind(&self) -> String {
         match self {
             Self::Apply(_) | Self::ApplyFile { .. } => "apply".to_owned(),
@@ -141,12 +140,13 @@ impl Edit {
         }
     }
 
-    /// Whether all of desired state is applied: files that it names are read again then.
+    /// Returns true if the complete desired state is applied, which also reloads the files that it
+    /// refers to.
     pub(crate) const fn is_apply(&self) -> bool {
         matches!(self, Self::Apply(_) | Self::ApplyFile { .. } | Self::Reload)
     }
 
-    /// Whom it is about: `host` or like `nic/web`.
+    /// Returns the object of the change: `host` or the resource, like `nic/web`.
     pub fn subject(&self) -> String {
         match self {
             Self::Apply(_) | Self::ApplyFile { .. } | Self::Reload => "host".to_owned(),
@@ -168,7 +168,11 @@ impl Edit {
         }
     }
 
-    /// Desired state after the change, not validated yet.
+    /// Returns the desired state after the change, not validated.
+    ///
+    /// # Errors
+    /// The change does not fit the current state: the resource exists or is missing, is in use, or
+    /// the patch is invalid.
     pub(crate) fn candidate(&self, current: &HostConfig) -> Result<HostConfig, Vec<ApiError>> {
         let mut config = current.clone();
         match self {
@@ -197,7 +201,7 @@ impl Edit {
     }
 }
 
-/// Adds a VM that comes and all that is its own; a policy that is there already is the same one.
+/// Adds an arriving VM with its NICs, disks and policies. A policy that exists must be identical.
 fn arrive(request: &ArrivalRequest, config: &mut HostConfig) -> Result<(), Vec<ApiError>> {
     let mut errors = Vec::new();
     for policy in &request.qos_policies {
@@ -224,7 +228,8 @@ fn arrive(request: &ArrivalRequest, config: &mut HostConfig) -> Result<(), Vec<A
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// A host's file does not take policies from the cluster that it does not name: they are all nodes'.
+/// Adds the cluster's policies that `to` does not contain. A host file cannot delete them, because
+/// they belong to all nodes.
 fn keep_shared_policies(current: &HostConfig, to: &mut HostConfig) {
     let cluster = |config: &HostConfig| config.cluster.as_ref().map(|of| of.name.clone());
     if cluster(current).is_none() || cluster(current) != cluster(to) {
@@ -237,7 +242,8 @@ fn keep_shared_policies(current: &HostConfig, to: &mut HostConfig) {
     }
 }
 
-/// Has policies as the cluster has them. One of the host's own of the same name stays.
+/// Updates and deletes policies to match the cluster. A policy of this host only (not `shared`)
+/// with the same name remains.
 fn adopt(policies: &[QosPolicyConfig], deleted: &BTreeSet<Name>, config: &mut HostConfig) {
     for policy in policies {
         match config.qos_policies.iter_mut().find(|of| of.name == policy.name) {
@@ -253,7 +259,7 @@ fn adopt(policies: &[QosPolicyConfig], deleted: &BTreeSet<Name>, config: &mut Ho
     config.qos_policies.retain(|of| !goes(of));
 }
 
-/// Takes a VM away and all that is its own.
+/// Removes a VM with its NICs and disks.
 fn depart(vm: &Name, config: &mut HostConfig) {
     let Some(place) = config.vms.iter().position(|of| of.name == *vm) else { return };
     let gone = config.vms.remove(place);
@@ -376,14 +382,14 @@ impl<T: Resource> ResourceEdit<T> {
     }
 }
 
-/// The error of a request about the cluster of a host that is in none.
+/// Returns the error of a cluster request on a host without a cluster.
 pub(crate) fn no_cluster() -> ApiError {
     let text = "this host is in no cluster; join one with `suimon cluster join`, or create one with \
                 `suimon cluster init`";
     ApiError::new(ErrorCode::NotFound, text).about("cluster")
 }
 
-/// The error for a resource that does not exist.
+/// Returns the error for a resource that does not exist.
 pub(crate) fn not_found(kind: Kind, name: impl std::fmt::Display) -> ApiError {
     let command = kind.command();
     let text = format!(
@@ -392,14 +398,14 @@ pub(crate) fn not_found(kind: Kind, name: impl std::fmt::Display) -> ApiError {
     ApiError::new(ErrorCode::NotFound, text).about(format!("{}/{name}", kind.word()))
 }
 
-/// Who refers to the resource of this kind and name.
+/// Returns the resources that refer to the given resource.
 fn users(config: &HostConfig, kind: Kind, name: &Name) -> Vec<String> {
     match kind {
         Kind::Switch => {
             let nics = config.nics.iter().filter(|nic| &nic.switch == name);
             nics.map(|nic| format!("nic/{}", nic.name)).collect()
         }
-        // A team and an uplink never have the same name, so a switch means one of them.
+        // Teams and uplinks share one namespace, so the name in a switch is unambiguous.
         Kind::Uplink | Kind::Team => {
             let teams = config.teams.iter().filter(|team| team.members.contains(name));
             let teams = teams.map(|team| format!("team/{}", team.name));

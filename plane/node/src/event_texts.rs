@@ -1,4 +1,4 @@
-//! The events of changes, failures and recoveries.
+//! Events of changes, failures and recoveries.
 
 use suimon_contract::{ApiError, EventKind, PlanAction, PlanStep};
 use suimon_ports::Placement;
@@ -10,7 +10,8 @@ use crate::queue_names::queue_name;
 use crate::shared::Shared;
 use crate::{Edit, PortKey};
 
-/// The events of a change that was made: one for each step, then the change.
+/// Returns the events of a committed change: one for each step of the plan, then one for the
+/// change.
 pub(crate) fn planned_events(to: &Candidate, edit: &Edit) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = to.plan.steps.iter().filter_map(step_event).collect();
     drafts.extend(to.forced.iter().map(|error| {
@@ -27,7 +28,7 @@ pub(crate) fn planned_events(to: &Candidate, edit: &Edit) -> Vec<Draft> {
     drafts
 }
 
-/// The event of a change that was not made.
+/// Returns the event of a change that was rolled back.
 pub(crate) fn change_failed(edit: &Edit, error: &ApiError) -> Draft {
     let text =
         format!("The change ({}) was not made, everything is as before: {error}", edit.kind());
@@ -76,7 +77,7 @@ fn step_event(step: &PlanStep) -> Option<Draft> {
         ("node", PlanAction::Create) => EventKind::NodeCreated,
         ("node", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::NodeChanged,
         ("node", PlanAction::Delete) => EventKind::NodeDeleted,
-        // Changes of the host itself are told by the change's own event.
+        // The event of the change covers changes of the host's own settings.
         _ => return None,
     };
     let what = match step.action {
@@ -94,7 +95,7 @@ fn step_event(step: &PlanStep) -> Option<Draft> {
     Some(draft)
 }
 
-/// A device does not work.
+/// Returns the event of a failed device.
 pub(crate) fn failed(key: &PortKey, reason: &str) -> Draft {
     let kind = match key {
         PortKey::Uplink(_) | PortKey::Team(_) => EventKind::UplinkFailed,
@@ -104,7 +105,7 @@ pub(crate) fn failed(key: &PortKey, reason: &str) -> Draft {
     Draft::new(kind, key, text).with("reason", reason)
 }
 
-/// A device works again.
+/// Returns the event of a device that works again.
 pub(crate) fn recovered(key: &PortKey) -> Draft {
     let kind = match key {
         PortKey::Uplink(_) | PortKey::Team(_) => EventKind::UplinkRecovered,
@@ -122,7 +123,7 @@ fn noun(key: &PortKey) -> &'static str {
     }
 }
 
-/// A queue has another owner.
+/// Returns the event of a queue moved by an operator; `None` if its port was removed.
 pub(crate) fn queue_moved(
     shared: &Shared,
     queue: QueueId,
@@ -137,7 +138,7 @@ pub(crate) fn queue_moved(
     Some(draft.with("queue", name).with("from", from).with("to", to).with("reason", "request"))
 }
 
-/// Processors came and went. Each is given by its number and where it runs.
+/// Returns the events of stopped and started workers, each given by its number and placement.
 pub(crate) fn processors_changed(was: &[(u16, Placement)], is: &[(u16, Placement)]) -> Vec<Draft> {
     let event = |kind, number: u16, placement: Placement, text: String| {
         let draft = Draft::new(kind, format!("processor/{number}"), text);

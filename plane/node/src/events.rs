@@ -1,8 +1,7 @@
-//! The event log: bounded, durable, with a sequence that survives restarts.
+//! Event log: bounded, durable, with sequence numbers that continue after a restart.
 //!
-//! Followers hold no queue of their own. They remember the sequence they have
-//! seen and read on from there; what fell out of the log meanwhile is counted
-//! and told.
+//! Readers have no queues. A reader keeps the last sequence that it has seen and continues from
+//! there. Events that were dropped from the log meanwhile are counted and reported as lost.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -20,19 +19,19 @@ mod repeats;
 use record::Record;
 use repeats::{Repeat, Repeats};
 
-/// Events kept.
+/// Maximum number of events in the log. Older events are dropped.
 pub const EVENTS_MAX: usize = 10_000;
 
-/// An event before it has a place in the log.
+/// Event without a sequence number.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(crate) kind: EventKind,
     pub(crate) subject: String,
     pub(crate) text: String,
     pub(crate) fields: BTreeMap<String, String>,
-    /// How it is joined with others like it, if others than the operator cause them at will.
+    /// Rate limiting of the event; `None` if only the operator can cause it.
     repeats: Option<Repeat>,
-    /// When it happened, if it is told later.
+    /// Time of occurrence, if it differs from the time of logging.
     time_unix_ms: Option<u64>,
 }
 
@@ -44,14 +43,14 @@ impl Draft {
         Self { kind, subject, text, fields, repeats: None, time_unix_ms: None }
     }
 
-    /// Others than the operator (a guest, a client, a neighbour) cause it as often as they like:
-    /// [`EventLog::append`] joins it with others of its kind, or that tell the same state, and its
-    /// subject.
+    /// Marks an event that parties other than the operator (a guest, a client, a neighbour) can
+    /// cause at any rate. [`EventLog::append`] merges such events of one subject and kind, or of
+    /// kinds that report the same state.
     pub(crate) fn repeated(self) -> Self {
         self.repeated_times(1)
     }
 
-    /// The same; it stands for `count` events like it.
+    /// Like [`repeated`](Self::repeated), for an event that represents `count` occurrences.
     pub(crate) fn repeated_times(self, count: u64) -> Self {
         let repeat = Repeat { count, ..Repeat::of(self.kind) };
         Self { repeats: Some(repeat), ..self }
@@ -64,25 +63,26 @@ impl Draft {
     }
 }
 
-/// A part of the log.
+/// Section of the log, as returned to a reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventPage {
-    /// Events that fell out of the log before they could be read here.
+    /// Number of events dropped from the log before this section was read.
     pub lost: u64,
-    /// Ascending by sequence.
+    /// Events of the section, ascending by sequence.
     pub events: Vec<Event>,
-    /// The last sequence looked at, filtered ones included: where to read on.
+    /// Last sequence examined, including events that the filter excluded. The next read continues
+    /// after it.
     pub seen: u64,
 }
 
-/// The log.
+/// Event log in memory, backed by the state store.
 pub(crate) struct EventLog {
     store: Arc<dyn StateStore>,
     clock: UnixClock,
     listener: Arc<dyn NodeListener>,
-    /// Held while the store is written, so that sequences are written in order.
+    /// Held during writes to the store, so that sequences are written in order.
     writer: Mutex<Writer>,
-    /// Not held while the store is written.
+    /// Not held during writes to the store.
     repeats: Mutex<Repeats>,
     recent: Mutex<VecDeque<Record>>,
     grown: Condvar,
@@ -90,8 +90,7 @@ pub(crate) struct EventLog {
 
 struct Writer {
     next: u64,
-    /// The events that are in memory but that the store did not take; they go
-    /// with the next commit.
+    /// Events in memory that the store did not accept. The next commit contains them.
     unsaved: Vec<Record>,
 }
 
@@ -122,16 +121,16 @@ impl EventLog {
         })
     }
 
-    /// Adds events and makes `changes` in one durable step.
+    /// Appends events and applies `changes` in one durable commit.
     ///
     /// # Errors
-    /// The store refused: neither the events nor the changes are there.
+    /// The store rejected the commit: neither the events nor the changes were written.
     pub(crate) fn commit(
         &self,
         drafts: Vec<Draft>,
         changes: Vec<StoreChange>,
     ) -> Result<(), StoreError> {
-        // What happened before the change is told before it.
+        // Earlier occurrences precede the change in the log.
         self.append_held();
         let mut writer = lock(&self.writer);
         let events = self.number(writer.next, drafts);
@@ -141,8 +140,8 @@ impl EventLog {
         Ok(())
     }
 
-    /// Adds events that tell of something that has happened, whether or not the
-    /// store takes them now; what it refuses is written with the next commit.
+    /// Appends events of past occurrences. Events that the store does not accept stay in memory and
+    /// are written with the next commit.
     pub(crate) fn append(&self, drafts: Vec<Draft>) {
         let now = Instant::now();
         let mut repeats = lock(&self.repeats);
@@ -160,13 +159,14 @@ impl EventLog {
         self.append_now(told);
     }
 
-    /// Adds the events that are held, as before a change of desired state; further ones are held again.
+    /// Appends the merged events that are held back. Later events are held back again.
     fn append_held(&self) {
         let held = lock(&self.repeats).take_held();
         self.append_now(held);
     }
 
-    /// Adds the events that are held, and holds none from now on: the daemon ends.
+    /// Appends the merged events that are held back and disables merging. Called at the end of the
+    /// daemon.
     pub(crate) fn append_all(&self) {
         let held = lock(&self.repeats).end();
         self.append_now(held);
@@ -234,7 +234,7 @@ impl EventLog {
         Ok(())
     }
 
-    /// Adds the records of events to the log in memory.
+    /// Adds records to the log in memory and wakes readers.
     fn publish(&self, writer: &mut Writer, events: &[Event], records: Vec<Record>) {
         let Some(last) = events.last().map(|event| event.sequence) else { return };
         writer.next = last.saturating_add(1);
@@ -249,13 +249,13 @@ impl EventLog {
         self.listener.handle_events(last);
     }
 
-    /// Up to `limit` events after sequence `after` that are wanted.
+    /// Returns up to `limit` events after sequence `after` that match `wanted`.
     pub(crate) fn page(&self, after: u64, limit: usize, wanted: &EventFilter) -> EventPage {
         let records = records(&lock(&self.recent), after, limit, wanted);
         records.page()
     }
 
-    /// The last `limit` events that are wanted.
+    /// Returns the last `limit` events that match `wanted`.
     pub(crate) fn tail(&self, limit: usize, wanted: &EventFilter) -> EventPage {
         let recent = lock(&self.recent);
         let mut records: Vec<Record> = recent
@@ -271,7 +271,7 @@ impl EventLog {
         Records { lost: 0, records, seen }.page()
     }
 
-    /// Like [`EventLog::page`], but waits up to `timeout` until there is one.
+    /// Like [`EventLog::page`], but blocks up to `timeout` until a matching event exists.
     pub(crate) fn wait(
         &self,
         after: u64,
@@ -292,7 +292,7 @@ impl EventLog {
     }
 }
 
-/// A part of the log whose events are not decoded yet, so that the log is not locked meanwhile.
+/// Section of the log with encoded events. Decoding happens after the log is unlocked.
 struct Records {
     lost: u64,
     records: Vec<Record>,

@@ -1,29 +1,30 @@
-//! What does not work, and when it is tried again.
+//! Failure state of a port or disk, and the time of its next retry.
 
 use std::time::{Duration, Instant};
 
-/// A failure after this long without one counts as the first again.
+/// Time without a failure after which the retry delay starts again from its first value. The
+/// longest retry delay is added.
 const CALM: Duration = Duration::from_secs(60);
 
-/// Why something is not as desired, and when to try again.
+/// Reason of a failure and time of the next retry.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) reason: String,
     pub(crate) retry_at: Instant,
 }
 
-/// The failures of one port or disk.
+/// Failures of one port or disk.
 #[derive(Debug, Default)]
 pub(crate) struct Failing {
-    /// The present one.
+    /// Current failure; `None` while the object works.
     pub(crate) now: Option<Failure>,
     count: u32,
     last: Option<Instant>,
 }
 
 impl Failing {
-    /// Notes a failure and when to try again: after `first`, then twice as long
-    /// each time, 30 times `first` at most.
+    /// Records a failure and schedules the retry: after `first`, then after twice the previous
+    /// delay, up to 30 times `first`.
     pub(crate) fn fail(&mut self, now: Instant, first: Duration, reason: String) {
         let calm = self.last.is_none_or(|at| now.duration_since(at) > CALM + first * 30);
         self.count = if calm { 1 } else { self.count.saturating_add(1) };
@@ -32,14 +33,14 @@ impl Failing {
         self.now = Some(Failure { reason, retry_at: now + first * factor });
     }
 
-    /// Sets the time of the next attempt of the present failure, if there is one.
+    /// Changes the retry time of the current failure, if any.
     pub(crate) fn reschedule(&mut self, retry_at: Instant) {
         if let Some(failure) = &mut self.now {
             failure.retry_at = retry_at;
         }
     }
 
-    /// Whether it is to be tried again.
+    /// Returns true if the retry time of the current failure has passed.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.now.as_ref().is_some_and(|failure| failure.retry_at <= now)
     }

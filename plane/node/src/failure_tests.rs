@@ -1,4 +1,4 @@
-//! Devices that fail while the node works, and what others can make it do.
+//! Tests of device failures at run time and of the bounds on actions of guests and clients.
 
 use proptest::prelude::*;
 use suimon_contract::{ErrorCode, EventFilter, Health, HostConfig, OperationState};
@@ -60,11 +60,11 @@ fn a_queue_that_faults_costs_its_port_only() {
     let web = *ports.values().find(|id| **id != vm).unwrap();
     let other: Vec<_> = ports.values().filter(|id| **id != web).copied().collect();
     let queue = |index| QueueId { port: web, direction: Direction::Ingress, index };
-    // A VM's NIC tells of this itself, and stays open: nothing happens here.
+    // vhost-user NICs report ring faults as device notices and stay open: the fault has no effect.
     let fault = PortFault { kind: FaultKind::Hostile, detail: "descriptor 9".to_owned() };
     let of_vm = QueueId { port: vm, direction: Direction::Ingress, index: 0 };
     harness.plane.tell(PlaneNotice::QueueFault { queue: of_vm, fault });
-    // Both queues of a device fault; that is one failure.
+    // Faults of both queues of a device are one failure.
     for index in 0..2 {
         let fault = PortFault { kind: FaultKind::Hostile, detail: "descriptor 7".to_owned() };
         harness.plane.tell(PlaneNotice::QueueFault { queue: queue(index), fault });
@@ -88,7 +88,7 @@ fn notices_become_events_and_a_flood_of_them_is_cut() {
         harness.devices.tell(vm, DeviceNotice::LinkUp);
         harness.devices.tell(vm, DeviceNotice::LinkDown { reason: "gone".to_owned() });
     }
-    // Another NIC's events still come through.
+    // Events of another NIC are still logged.
     let web = *harness.ports().values().find(|id| **id != vm).unwrap();
     harness.devices.tell(web, DeviceNotice::LinkUp);
     wait_until("the other's event", || {
@@ -113,8 +113,8 @@ fn a_device_that_is_lost_is_opened_again_and_the_reason_is_told() {
     harness.assert_consistent(&[]);
 }
 
-/// An uplink without its device takes the next device of that name at once, and one that failed for
-/// another reason waits for its retry.
+/// An uplink without a device opens a new device of the configured name at once. A failure for
+/// another reason waits for the retry.
 #[test]
 fn an_uplink_takes_the_next_device_of_its_name_without_waiting_for_a_retry() {
     let harness = Harness::with_rare_retries();
@@ -131,13 +131,13 @@ fn an_uplink_takes_the_next_device_of_its_name_without_waiting_for_a_retry() {
     ));
     let uplink = *harness.ports().values().next().unwrap();
     let health = || harness.node.uplink("up").unwrap().condition.health;
-    // Another device has the name already when the loss of the former is handled.
+    // A new device has the name before the loss of the former device is handled.
     harness.devices.set_index("eth0", 7);
     let reason = "device eth0 was renamed to old".to_owned();
     harness.devices.tell(uplink, DeviceNotice::Lost { reason });
     harness.wait_events(4007, 1);
     wait_until("taken over", || health() == Health::Up);
-    // The device is deleted, and another one appears later.
+    // The device is deleted; a new device appears later.
     harness.devices.set_missing("eth0", true);
     let reason = "device eth0 was deleted".to_owned();
     harness.devices.tell(uplink, DeviceNotice::Lost { reason });
@@ -145,7 +145,7 @@ fn an_uplink_takes_the_next_device_of_its_name_without_waiting_for_a_retry() {
     harness.devices.set_index("eth0", 8);
     harness.devices.set_missing("eth0", false);
     wait_until("recovered", || health() == Health::Up);
-    // The same device fails: it is tried again later.
+    // The same device fails: the retry happens later.
     let reason = "device eth0 refuses the socket".to_owned();
     harness.devices.tell(uplink, DeviceNotice::Lost { reason });
     wait_until("failed", || health() == Health::Failed);
@@ -153,8 +153,8 @@ fn an_uplink_takes_the_next_device_of_its_name_without_waiting_for_a_retry() {
     assert_eq!(health(), Health::Failed);
 }
 
-/// What a VM relies on is known to the next process, until the NIC is deleted or
-/// the VM gives it up. The NIC does not count as changed by it.
+/// The next process offers the features that a VM has negotiated, until the NIC is deleted or the
+/// VM resets them. They are not part of the desired state.
 #[test]
 fn what_a_vm_relies_on_survives_the_process() {
     let promise = VhostUserPromise { features: 0x1_3000_0000, queue_pairs: 2 };
@@ -170,13 +170,14 @@ fn what_a_vm_relies_on_survives_the_process() {
     let vm = harness.ports()[r#"Socket("/run/vm.sock")"#];
     assert_eq!(of_vm(&harness), VhostUserPromise::default());
     harness.devices.tell(vm, DeviceNotice::Promised(promise));
-    // Notices are heard in their order.
+    // Notices are handled in their order.
     harness.devices.tell(vm, DeviceNotice::LinkUp);
     wait_until("heard", || !harness.events(3004).is_empty());
     let (store, devices) = harness.kill();
     let harness = Harness::start(store, devices);
     assert_eq!(of_vm(&harness), promise);
-    // It is no part of what is desired: the same host is no change.
+    // The features are not part of the desired state: applying the same configuration changes
+    // nothing.
     harness.apply_well(&host(TWO));
     assert_eq!(of_vm(&harness), promise);
 
@@ -208,7 +209,7 @@ fn the_host_file_is_applied_when_its_text_is_new() {
     harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
     let (store, devices) = harness.kill();
     let harness = Harness::start(store, devices);
-    // The same file does not undo what was changed since.
+    // The same file does not revert later changes.
     assert!(wait(&harness, TWO).is_none());
     assert_eq!(harness.node.config().nics.len(), 1);
     let newer = format!("{TWO}\n# again\n");
@@ -237,7 +238,7 @@ fn one_capture_of_a_port_at_a_time() {
     assert_eq!(harness.node.operation(id).unwrap().state, OperationState::Cancelled);
     harness.wait_events(3011, 1);
     harness.wait_events(3012, 1);
-    // A capture does not keep its port from being deleted.
+    // A capture does not prevent the deletion of its port.
     let mut capture = harness.node.capture(&key, Default::default()).unwrap();
     harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
     assert_eq!(capture.read(none, 1, &mut |_| {}), None);
@@ -274,7 +275,7 @@ fn a_stopped_node_refuses_changes_and_keeps_the_taps() {
     harness.wait_events(1002, 1);
 }
 
-/// A small world in which NICs come, go, swap devices and change.
+/// Generates configurations in which NICs are added, removed and changed, and swap devices.
 fn any_config() -> impl Strategy<Value = HostConfig> {
     let nic = (0..4_u8, 0..4_u8, any::<bool>(), 1..3_u16, any::<bool>());
     (proptest::collection::vec(nic, 0..5), any::<bool>(), 0..3_u8).prop_map(
@@ -310,9 +311,8 @@ fn any_config() -> impl Strategy<Value = HostConfig> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever is applied in whatever order, some of it failing: desired state
-    /// is what was applied last with success, and the world agrees with it, also
-    /// after the process was killed.
+    /// After any sequence of changes, some of which fail, the desired state is that of the last
+    /// successful change and the host matches it, also after the process was killed.
     #[test]
     fn the_world_is_as_the_last_change_that_succeeded(
         changes in proptest::collection::vec((any_config(), proptest::option::of(0..6_usize)), 1..6),

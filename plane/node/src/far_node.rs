@@ -1,6 +1,6 @@
-//! Other nodes, as this one talks to them.
+//! Interface to the API of other nodes.
 //!
-//! A trait, since the node knows no HTTP: the daemon implements it with the API's client.
+//! A trait, because this crate contains no HTTP code: the daemon implements it with the API client.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -10,98 +10,100 @@ use suimon_contract::{
     Operation, Plan,
 };
 
-/// Why another node did not do what it was asked.
+/// Error of a request to another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FarError {
-    /// It answered, and refused.
+    /// The node answered with these errors.
     Refused(Vec<ApiError>),
-    /// It did not answer, or its answer makes no sense; whether it did anything is not known.
+    /// The node did not answer, or the answer is invalid. The outcome of the request is unknown.
     Unreachable(String),
 }
 
-/// What a connection to another node carries once it is upgraded.
+/// Content of an upgraded connection to another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FarLine {
-    /// The memory and devices of a VM, as QEMU sends them.
+    /// Migration stream of a VM (memory and device state) in QEMU's format.
     Memory,
-    /// NBD, to a disk; the far side is the server.
+    /// NBD connection to a disk; the remote node is the server.
     Disk(Name),
 }
 
-/// One other node. Each call waits for the answer, which takes some seconds at most.
+/// Client of one other node. Calls block until the answer arrives, some seconds at most.
 pub trait FarNode: Send + Sync {
-    /// What it is.
+    /// Returns the status of the node's host.
     ///
     /// # Errors
-    /// It refuses or cannot be reached.
+    /// The node rejects the request or cannot be reached.
     fn host(&self) -> Result<HostStatus, FarError>;
 
-    /// What the VM's coming would change there; changes nothing.
+    /// Returns the plan of a VM's arrival. Changes nothing on the node.
     ///
     /// # Errors
-    /// It cannot come, or the node cannot be reached.
+    /// The node rejects the arrival or cannot be reached.
     fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, FarError>;
 
-    /// Begins to make what the VM needs there.
+    /// Starts to create the VM's resources on the node. Returns the operation of the node.
     ///
     /// # Errors
-    /// It cannot come, or the node cannot be reached.
+    /// The node rejects the arrival or cannot be reached.
     fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, FarError>;
 
-    /// How that goes; waits some seconds for its end.
+    /// Returns the state of an operation of the node. The node delays the answer by some seconds if
+    /// the operation is in progress.
     ///
     /// # Errors
-    /// There is no such operation, or the node cannot be reached.
+    /// The operation does not exist, or the node cannot be reached.
     fn operation(&self, id: u64) -> Result<Operation, FarError>;
 
-    /// What became of it.
+    /// Returns the state of an arrival.
     ///
     /// # Errors
-    /// It refuses or cannot be reached.
+    /// The node rejects the request or cannot be reached.
     fn arrival(&self, id: &str) -> Result<Arrival, FarError>;
 
-    /// A connection for what is copied to an arrival that waits.
+    /// Opens a connection for data of an arrival that is ready to receive.
     ///
     /// # Errors
-    /// It does not wait, or the node cannot be reached.
+    /// The arrival is not ready, or the node cannot be reached.
     fn line(&self, id: &str, line: &FarLine) -> Result<OwnedFd, FarError>;
 
-    /// The VM is that node's from now on, unless it was abandoned; the answer tells.
+    /// Transfers ownership of the VM to the node, unless the arrival was abandoned. The returned
+    /// state contains the outcome.
     ///
     /// # Errors
-    /// It refuses or cannot be reached.
+    /// The node rejects the request or cannot be reached.
     fn activate_arrival(&self, id: &str) -> Result<Arrival, FarError>;
 
-    /// The VM does not come, unless it is active already; the answer tells.
+    /// Abandons an arrival, unless it is active. The returned state contains the outcome.
     ///
     /// # Errors
-    /// It refuses or cannot be reached.
+    /// The node rejects the request or cannot be reached.
     fn abandon_arrival(&self, id: &str) -> Result<Arrival, FarError>;
 
-    /// What would become of its VMs if it were drained.
+    /// Returns the destinations and obstacles of the node's VMs if it were drained.
     ///
     /// # Errors
-    /// It refuses or cannot be reached.
+    /// The node rejects the request or cannot be reached.
     fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, FarError>;
 
-    /// Begins to drain it.
+    /// Starts to drain the node.
     ///
     /// # Errors
-    /// It refuses or cannot be reached.
+    /// The node rejects the request or cannot be reached.
     fn drain(&self, request: &DrainRequest) -> Result<Operation, FarError>;
 
-    /// Has VMs come to it again.
+    /// Ends the drained state of the node.
     ///
     /// # Errors
-    /// It refuses or cannot be reached.
+    /// The node rejects the request or cannot be reached.
     fn undrain(&self) -> Result<(), FarError>;
 }
 
-/// Knows how to reach other nodes.
+/// Factory of clients of other nodes.
 pub trait FarNodes: Send + Sync {
-    /// The node as it is configured. Nothing is connected yet.
+    /// Returns a client for a configured node. Does not connect.
     ///
     /// # Errors
-    /// A file that it names cannot be used; the key is named.
+    /// A file in the configuration cannot be used; the error names the key.
     fn node(&self, config: &NodeConfig) -> Result<Arc<dyn FarNode>, ApiError>;
 }

@@ -1,8 +1,8 @@
-//! NICs of VMs that have virtual functions (VFs) of adapters with SR-IOV.
+//! Assignment of virtual functions (VFs) of SR-IOV adapters to NICs of VMs.
 //!
-//! The control thread drives `policy/failover` (`desk.rs`): it tells it what adapters, VFs and
-//! NICs there are and does what it answers. What a VM has to do with that its own driver does
-//! (`vms/vfs.rs`), which takes its time, and reports here.
+//! The control thread drives the policy in `policy/failover` (`desk.rs`): it passes events about
+//! adapters, VFs and NICs to the policy and carries out the returned actions. Actions on a VM are
+//! slow; the VM's driver thread performs them (`vms/vfs.rs`) and reports the results here.
 //!
 //! ```text
 //! adapters, desired state ─► desk ─► policy/failover
@@ -30,35 +30,35 @@ use crate::shared::Shared;
 pub(crate) use self::desk::IovDesk;
 pub(crate) use self::place::{StoredVf, VfPlace, for_nic, for_nobody};
 
-/// What a VM's driver tells of a NIC's VF.
+/// Report of a VM's driver about the VF of a NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum VfReport {
-    /// The VM has it.
+    /// The VF is attached to the VM.
     Ready { nic: Name, vf: VfPlace },
-    /// It could not be plugged in, or is not there any more, and why.
+    /// The VF could not be attached, or has disappeared.
     Failed { nic: Name, vf: VfPlace, reason: String },
-    /// Nobody has it any more.
+    /// The VF is detached from the VM.
     Released { nic: Name, vf: VfPlace },
-    /// The NIC's VM is being moved to another host, or is not any more.
+    /// A migration of the NIC's VM has started or ended.
     Migrating { nic: Name, is_moving: bool },
 }
 
-/// What everybody may know of NICs with VFs.
+/// Published state of NICs with VFs.
 #[derive(Debug, Default)]
 struct View {
-    /// NICs whose frames take a VF.
+    /// NICs that send and receive through a VF, with the VF.
     paths: BTreeMap<Name, VfPlace>,
-    /// Which NIC was given which VF, by the VF's address, until it is released.
+    /// NIC of each assigned VF, by the VF's address, until the VF is released.
     given: BTreeMap<PciAddress, Name>,
-    /// Why NICs are without.
+    /// Reasons why NICs have no VF.
     reasons: BTreeMap<Name, String>,
 }
 
 impl Shared {
-    /// Sets a VF up, from how it is.
+    /// Changes the settings of a VF. `change` computes the change from the current settings.
     ///
     /// # Errors
-    /// The adapter, the VF or a setting of it is not to be had; in words.
+    /// The adapter, the VF or one of the settings is not available; the text states the cause.
     pub(crate) fn set_vf(
         &self,
         vf: &VfPlace,
@@ -80,7 +80,7 @@ impl Shared {
     }
 }
 
-/// See the module.
+/// Reports of the VMs' drivers and published state.
 #[derive(Debug, Default)]
 pub(crate) struct Iov {
     reports: Mutex<VecDeque<VfReport>>,
@@ -88,7 +88,7 @@ pub(crate) struct Iov {
 }
 
 impl Iov {
-    /// Tells the control thread, which looks several times a second.
+    /// Queues a report for the control thread, which polls several times per second.
     pub(crate) fn report(&self, report: VfReport) {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).push_back(report);
     }
@@ -101,12 +101,12 @@ impl Iov {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The NIC that was given a VF, if one was.
+    /// Returns the NIC to which a VF is assigned.
     pub(crate) fn nic_of_vf(&self, vf: PciAddress) -> Option<Name> {
         self.view().given.get(&vf).cloned()
     }
 
-    /// NICs whose frames take a VF.
+    /// Returns the NICs that send and receive through a VF.
     pub(crate) fn nics_on_vfs(&self) -> BTreeSet<Name> {
         self.view().paths.keys().cloned().collect()
     }

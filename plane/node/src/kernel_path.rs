@@ -1,7 +1,7 @@
-//! Which frames the kernel may move between TAPs itself, and why others not.
+//! Kernel path: selection of the TAP NICs between which the kernel forwards frames directly.
 //!
-//! What the switch would do with a frame besides handing it on, the kernel does not do.
-//! So a NIC takes part only while nothing of that kind is asked for.
+//! The kernel only forwards frames. A NIC takes part while its configuration requires no other
+//! processing by the switch.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::PortKey;
 use crate::port_table::Port;
 use crate::shared::Shared;
 
-/// What was published last, and whether the kernel was told to move anything.
+/// Configuration published last, and state of the kernel path.
 #[derive(Default)]
 pub(crate) struct KernelPathPlan(Mutex<Plan>);
 
@@ -26,23 +26,23 @@ pub(crate) struct KernelPathPlan(Mutex<Plan>);
 struct Plan {
     config: HostConfig,
     is_in_use: bool,
-    /// Whether it could not take all of it the last time.
+    /// True if the kernel rejected part of the last table.
     has_failed: bool,
 }
 
-/// Ports reach each other on the kernel's path if switch, VLAN and MTU are alike: what
-/// one of them may send fits the others.
+/// Group of ports that the kernel path connects: same switch, VLAN and MTU. Equal MTUs ensure that
+/// the frames of each port fit the others.
 type Group = (SwitchId, Option<VlanId>, u16);
 
 impl Shared {
-    /// The kernel's path follows the tables that were published just now.
+    /// Updates the kernel path to the tables that were just published.
     pub(crate) fn publish_kernel_paths(&self, config: &HostConfig) {
         self.kernel_paths.0.lock().unwrap_or_else(PoisonError::into_inner).config = config.clone();
         self.refresh_kernel_paths();
     }
 
-    /// Tells the kernel what it may move now. What it may not move any more goes through
-    /// the switch when this returns.
+    /// Updates the forwarding table in the kernel. On return, frames of excluded ports pass through
+    /// the switch. Called after changes and with every poll of the plane.
     pub(crate) fn refresh_kernel_paths(&self) {
         let mut plan = self.kernel_paths.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !plan.is_in_use && !plan.config.nics.iter().any(|nic| nic.kernel_path) {
@@ -55,7 +55,7 @@ impl Shared {
         match told {
             Ok(heard) if heard.is_empty() => {}
             Ok(heard) => self.hear(&heard, &groups, &table),
-            // It is tried again all the time, and said once.
+            // The update is repeated with every poll; the error is logged once.
             Err(_) if failed_before => {}
             Err(error) => {
                 tracing::warn!(%error, "some frames take the switch instead of the kernel's path");
@@ -63,9 +63,10 @@ impl Shared {
         }
     }
 
-    /// Addresses whose frames pass by the switch do not age there.
+    /// Refreshes addresses seen on the kernel path in the switch, where they would age out
+    /// otherwise.
     fn hear(&self, heard: &[(u32, MacAddr)], groups: &[Group], table: &KernelPathTable) {
-        // They were heard of since then.
+        // The kernel reports addresses seen within this interval.
         let every = u64::try_from(KERNEL_PATH_HEARD_EVERY.as_nanos()).unwrap_or(u64::MAX);
         let seen = Time::from_ns(self.plane.now().as_ns().saturating_sub(every));
         let learned = heard.iter().filter_map(|address| {
@@ -85,7 +86,7 @@ impl Shared {
         self.plane.handle_heard(learned.collect());
     }
 
-    /// The groups, of which the first has number 1, and who is in them.
+    /// Returns the groups and the table for the kernel. Group numbers start with 1.
     fn kernel_path_table(&self, config: &HostConfig) -> (Vec<Group>, KernelPathTable) {
         let ids = self.ids();
         let mut groups = BTreeMap::<Group, Vec<(PortId, bool)>>::new();
@@ -119,7 +120,8 @@ impl Shared {
         (groups.into_keys().collect(), table)
     }
 
-    /// Why a NIC that asks for the kernel's path has to do without it now.
+    /// Returns the reason why a NIC with `kernel_path` does not use the kernel path now; `None` if
+    /// it does.
     fn kernel_path_obstacle(&self, nic: &NicConfig, port: &Port) -> Option<String> {
         if let Some(reason) = configured_obstacle(nic) {
             return Some(reason.to_owned());
@@ -134,7 +136,7 @@ impl Shared {
         }
     }
 
-    /// `None` for a NIC that does not ask for it.
+    /// Returns the status of a NIC's kernel path; `None` without `kernel_path`.
     pub(crate) fn kernel_path_status(
         &self,
         nic: &NicConfig,
@@ -160,7 +162,7 @@ impl Shared {
     }
 }
 
-/// What of a NIC's configuration asks the switch to look at each frame.
+/// Returns the key in a NIC's configuration that requires the switch to process each frame.
 fn configured_obstacle(nic: &NicConfig) -> Option<&'static str> {
     if nic.trunk.is_some() {
         return Some("`trunk`: frames with VLAN tags go through the switch");

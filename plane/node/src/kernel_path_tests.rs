@@ -9,7 +9,7 @@ use crate::testing::{Harness, host, name, wait_until};
 
 const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
 
-/// A NIC with a path in the kernel, and more keys.
+/// Returns the configuration of a NIC with `kernel_path` and further keys.
 fn nic(name: &str, more: &str) -> String {
     format!(
         "[[nic]]\nname = \"{name}\"\nswitch = \"lan\"\nbackend = \"tap\"\nnetns = \"{name}\"\n\
@@ -38,7 +38,8 @@ fn known(last: u8, vlan: Option<u16>, port: PortId, fixed: bool) -> AddressView 
     AddressView { mac: mac(last), vlan, port, fixed, age: None }
 }
 
-/// The NICs in the kernel's table, each with its group.
+/// Returns the group of each NIC in the kernel's table; `None` if the table does not contain the
+/// NIC.
 fn groups(harness: &Harness, nics: &[&str]) -> Vec<Option<u32>> {
     let table = harness.devices.kernel_paths();
     nics.iter().map(|nic| table.ports.get(&port(harness, nic)).map(|port| port.group)).collect()
@@ -75,7 +76,7 @@ fn nics_that_are_alike_reach_each_other() {
     let [a, b, c, ..] = ports;
     let expected = [((1, mac(1)), a, false), ((1, mac(0x0b)), b, true), ((2, mac(2)), c, false)];
     assert_eq!(at, expected);
-    // Whom the kernel hears of, the switch need not learn again.
+    // The switch refreshes addresses that the kernel path has seen.
     let heard = [(1, mac(1)), (1, mac(0x0b)), (2, mac(2)), (3, mac(1)), (0, mac(1))];
     heard.into_iter().for_each(|(group, mac)| harness.devices.hear_of(group, mac));
     wait_until("heard", || !harness.plane.heard().is_empty());

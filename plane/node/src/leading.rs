@@ -1,9 +1,9 @@
-//! NICs whose addresses are not found at their own ports: the switch looks for them by its way
-//! out.
+//! NICs whose addresses the switch reaches through its uplink or team.
 //!
-//! Such a NIC is on a virtual function, or its VM runs on another node: it comes from there and
-//! has not come yet, or was handed over. Whoever is on this switch reaches it there meanwhile, and
-//! it reaches them.
+//! A NIC is not behind its own port if its frames use a virtual function, or if another node runs
+//! its VM: before an arrival is complete, or after the VM was handed over. The switch forwards
+//! frames for its address to the uplink or team meanwhile, and accepts frames of this address from
+//! there.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::topology::Ids;
 use crate::vms::VmEntry;
 
 impl VmEntry {
-    /// Whether another node runs the VM, as far as is known here.
+    /// Returns true if another node runs the VM according to the state of its migration.
     fn is_away(&self) -> bool {
         let view = self.view();
         let is_theirs = |of: &VmMigration| !of.leaves || of.phase == MigrationPhase::HandedOver;
@@ -27,7 +27,7 @@ impl VmEntry {
 }
 
 impl Shared {
-    /// NICs of VMs that other nodes run.
+    /// Returns the NICs of VMs that other nodes run.
     pub(crate) fn nics_away(&self, config: &HostConfig) -> BTreeSet<Name> {
         let is_away =
             |name: &Name| self.vms.find(name).as_ref().is_some_and(|entry| entry.is_away());
@@ -35,8 +35,8 @@ impl Shared {
         vms.flat_map(|vm| vm.nics.iter().cloned()).collect()
     }
 
-    /// Has tables look for the addresses of these NICs, and of those on virtual functions, by the
-    /// way out of their switches.
+    /// Sets the uplink or team as the location of the addresses of the NICs in `away` and of NICs
+    /// on virtual functions.
     pub(crate) fn lead(
         &self,
         tables: &mut Topology,
@@ -58,7 +58,7 @@ impl Shared {
     }
 }
 
-/// The port of a switch's uplink or team, if it is in the tables.
+/// Returns the port of a switch's uplink or team; `None` if the tables do not contain it.
 fn way_out(switch: &SwitchConfig, tables: &Topology, ids: &Ids) -> Option<PortId> {
     let name = switch.uplink.as_ref()?;
     let keys = [PortKey::Uplink(name.clone()), PortKey::Team(name.clone())];
@@ -67,13 +67,15 @@ fn way_out(switch: &SwitchConfig, tables: &Topology, ids: &Ids) -> Option<PortId
 }
 
 impl Controller {
-    /// Has the switch look for VMs where they are, as soon as one has come or gone.
+    /// Publishes new tables if a VM has arrived or departed since the last call. Called in each
+    /// iteration of the control thread.
     pub(crate) fn follow_moves(&mut self) {
         let desired = self.shared.desired();
         self.follow_moves_in(&desired.config);
     }
 
-    /// The same while a change is made: `config` is what the switch has tables of.
+    /// Like [`Controller::follow_moves`], for a change in progress: `config` is the configuration
+    /// of the published tables.
     pub(crate) fn follow_moves_in(&mut self, config: &HostConfig) {
         let away = self.shared.nics_away(config);
         if away == self.away {

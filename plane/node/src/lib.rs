@@ -1,42 +1,43 @@
-//! One host: desired state, its reconciliation, events and operations.
+//! Control plane of one host: desired state, reconciliation with the host, events and operations.
 //!
-//! Desired state is changed by an [`Edit`]; every change is an operation, checked
-//! as a whole, carried out by one control thread, and made or not made as a
-//! whole. What devices and the switching plane report becomes health and events.
+//! A change of the desired state is an [`Edit`]. Every change is an operation: the node validates
+//! the change as a whole, a single control thread carries it out, and a failure rolls back all of
+//! its steps. Reports of devices and of the switching plane become health states and events.
 //!
-//! What it does not do: it opens no socket, knows no HTTP, and moves no frame. It
-//! talks to the host through the traits of `suimon-ports` only.
+//! Out of scope: the node opens no socket of the API, contains no HTTP code and forwards no frames.
+//! All access to the host goes through the traits of `suimon-ports`.
 //!
 //! Lifecycle
-//! - [`Node::open`] reads the store, makes the host so, and starts the control
-//!   thread. A device that cannot be opened is tried again after 1, 2, 4 … 30 s.
-//! - [`Node::submit`] checks a change and queues it; the control thread carries
-//!   changes out one after another (see `apply.rs` for the order of steps).
-//! - Each VM is driven by a thread of its own, which starts and stops it and finds it again
-//!   after a daemon's death (see `vms.rs`).
-//! - Teams are driven by a thread of their own, which hears of links and LACPDUs without
-//!   waiting for the control thread (see `teams.rs`).
-//! - Other nodes are asked how they are when somebody wants to know, by a thread for each
-//!   question (see `node_status.rs`).
-//! - What nodes of a cluster may ask of stores that they share is settled by threads of its own (see
-//!   `cluster.rs`).
-//! - Adapters with SR-IOV are looked at by the control thread, which makes them as desired
-//!   again (see `sriov.rs`).
-//! - [`Node::stop`], or dropping the node, closes the devices. TAPs stay, so that
-//!   guests in namespaces keep their addresses, and VMs go on.
+//! - [`Node::open`] reads the state store, brings the host to the stored desired state and starts
+//!   the control thread. Devices that cannot be opened are retried after 1, 2, 4 … 30 s (with
+//!   [`NodeParts::retry_first`] = 1 s).
+//! - [`Node::submit`] validates a change and queues it. The control thread carries out changes one
+//!   after another (order of steps: `apply.rs`).
+//! - One driver thread per VM starts and stops the VM and adopts it after a restart of the daemon
+//!   (`vms.rs`).
+//! - Separate threads drive teams: link changes and LACPDUs are processed independently of the
+//!   control thread (`teams.rs`).
+//! - The status of other nodes is queried on demand, one thread per query (`node_status.rs`).
+//! - Separate threads handle the division of shared stores between the nodes of a cluster
+//!   (`cluster.rs`).
+//! - The control thread polls adapters with SR-IOV and restores their desired settings
+//!   (`sriov.rs`).
+//! - [`Node::stop`], or dropping the node, closes the devices. TAPs remain, so that namespace
+//!   guests keep their addresses. VMs continue to run.
 //!
 //! Invariants
-//! - A change that was acknowledged (its operation succeeded) is durable.
-//! - Whenever the process dies, the next one starts with the desired state from
-//!   before or after the change under way, never with a part of it.
-//! - A change touches only the ports it is about; others are affected by nothing
-//!   but a new set of forwarding tables.
-//! - A TAP or a socket file that did not exist before is recorded before it is made,
-//!   and deleted when it is no longer wanted; one that existed before is never
-//!   deleted. If the state store cannot be written while a node starts, such records are
-//!   kept in memory until it can be (`deferring_store.rs`).
-//! - Everything that others can make grow is bounded: events kept, operations
-//!   remembered and under way, captures, events that a guest can cause.
+//! - An acknowledged change (its operation succeeded) is durable.
+//! - After a crash at any time, the next process starts with the desired state from before or after
+//!   the change in progress, never with a part of it.
+//! - A change interrupts only the ports it concerns. Other ports only receive a new set of
+//!   forwarding tables.
+//! - A TAP or socket file that did not exist before is recorded before it is created, and deleted
+//!   when no configuration needs it. A TAP or file that existed before is never deleted. If the
+//!   state store cannot be written while a node starts, such records are kept in memory until it
+//!   can be (`deferring_store.rs`).
+//! - Resources that clients or guests can allocate are bounded: stored events ([`EVENTS_MAX`]),
+//!   operations ([`OPERATIONS_MAX`], [`RUNNING_MAX`]), captures ([`CAPTURES_MAX`]) and events
+//!   caused by guests (`events/repeats.rs`).
 #![forbid(unsafe_code)]
 
 mod apply;

@@ -1,19 +1,19 @@
-//! VMs that move from one node to another while they run.
+//! Live migration of VMs between nodes.
 //!
-//! The node that the VM leaves drives (`vms/leaving.rs`); the other one answers
-//! (`vms/arriving.rs`). Whose the VM is, the latter decides, once and for good:
+//! The source node drives the migration (`vms/leaving.rs`); the destination node responds
+//! (`vms/arriving.rs`). The destination decides, once and durably, which node owns the VM:
 //!
 //! ```text
-//! leaves:  leaving ── all is there ──► handed over ── active ─────► left, and gone
-//!             │                            └───────── abandoned ──► runs on
-//!             └── anything fails ──► runs on
-//! comes:   arriving ── activate ──► active (recorded, then it runs)
-//!             └── abandon, or silence ──► abandoned, and gone
+//! source:       leaving ── all copied ──► handed over ── active ─────► left, deleted
+//!                  │                          └───────── abandoned ──► continues to run
+//!                  └── any failure ──► continues to run
+//! destination:  arriving ── activate ──► active (recorded, then started)
+//!                  └── abandon, or timeout ──► abandoned, deleted
 //! ```
 //!
-//! A VM that was handed over stands still until the other node has answered, however often it has
-//! to be asked. So at most one of both runs it, whoever dies when; if none of both does for a
-//! while, that is why.
+//! After the handover, the source keeps the VM paused and repeats its request until the destination
+//! has answered. Therefore at most one of the two nodes runs the VM, even if nodes crash. The VM
+//! may be paused on both until the answer arrives.
 
 mod arrival;
 mod control;

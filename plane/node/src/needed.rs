@@ -1,7 +1,7 @@
-//! What a change takes anew of the host, and who has to let go of it before.
+//! Host resources that a change acquires, and their present holders.
 //!
-//! Ports and disks share one host: a NIC may get the socket that a disk had, and the other
-//! way round. All that is in the way of something new is closed before anything is opened.
+//! Ports and disks use the same resources: a NIC may get the socket path of a former disk and vice
+//! versa. All holders of a required resource are closed before the first device is opened.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,17 +11,18 @@ use suimon_ports::PortSpec;
 use crate::disks::{WantedDisk, WantedDisks};
 use crate::wanted::{Claim, WantedPorts, claim};
 
-/// See the module.
+/// Host resources that a change acquires.
 #[derive(Debug, Default)]
 pub(crate) struct Needed {
-    /// What one port or disk is to have for itself.
+    /// Resources that one port or disk will hold exclusively.
     alone: BTreeSet<Claim>,
-    /// Sockets for NBD clients, which disks share.
+    /// Sockets of NBD exports, which several disks share.
     shared: BTreeSet<PathBuf>,
 }
 
 impl Needed {
-    /// What the way from these ports and disks to those takes.
+    /// Returns the resources that the transition from the first to the second set of ports and
+    /// disks acquires.
     pub(crate) fn of(
         ports: (&WantedPorts, &WantedPorts),
         disks: (&WantedDisks, &WantedDisks),
@@ -46,14 +47,14 @@ impl Needed {
         needed
     }
 
-    /// Whether a port that goes has something of it.
+    /// Returns true if a port that is removed holds one of the resources.
     pub(crate) fn is_held_by_port(&self, spec: &PortSpec) -> bool {
         let held = claim(spec);
         let is_shared = matches!(&held, Claim::Socket(path) if self.shared.contains(path));
         is_shared || self.alone.contains(&held)
     }
 
-    /// Whether a disk that goes has something of it.
+    /// Returns true if a disk that is removed holds one of the resources.
     pub(crate) fn is_held_by_disk(&self, disk: &WantedDisk) -> bool {
         let is_shared =
             |held: &Claim| matches!(held, Claim::Socket(path) if self.shared.contains(path));
@@ -61,8 +62,7 @@ impl Needed {
             || self.is_nbd_in_the_way(disk)
     }
 
-    /// Whether somebody is to have for himself the socket on which a disk is offered to NBD
-    /// clients.
+    /// Returns true if the NBD socket of `disk` will be held exclusively by another port or disk.
     pub(crate) fn is_nbd_in_the_way(&self, disk: &WantedDisk) -> bool {
         disk.nbd_socket().is_some_and(|path| self.alone.contains(&Claim::Socket(path)))
     }

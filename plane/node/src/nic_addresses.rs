@@ -1,7 +1,8 @@
-//! Addresses that the daemon chooses for NICs without `mac`.
+//! MAC addresses that the daemon assigns to NICs without `mac`.
 //!
-//! TAP NICs and NICs of VMs are given a random address when they are added. It is part of the desired
-//! configuration from then on, as if it had been configured. For other NICs see `bound_addresses`.
+//! TAP NICs and NICs of VMs get a random address when they are added. From then on, the address is
+//! part of the desired configuration, as if it were configured. For other NICs see
+//! `bound_addresses`.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +11,15 @@ use suimon_frame::MacAddr;
 
 use crate::disks::RandomSource;
 
-/// Returns true if the NIC has an address that the daemon chooses unless it is configured: the one that
-/// the kernel's side of a TAP has, or QEMU's device in a VM.
+/// Returns true if the daemon chooses the address of a NIC without `mac`: the device is a TAP, or
+/// QEMU emulates the device in a VM.
 fn has_chosen_address(config: &HostConfig, nic: &NicConfig) -> bool {
     nic.backend == NicBackend::Tap || config.vms.iter().any(|vm| vm.nics.contains(&nic.name))
 }
 
-/// Gives an address to each NIC of `config` that needs one and has none. A NIC keeps the address that it
-/// has in `current`. One that has none there although it needs one keeps none: its guest uses an address
-/// already that is not known.
+/// Assigns an address to each NIC of `config` that needs one and has none. A NIC keeps its address
+/// in `current`. A NIC that needs an address and has none in `current` keeps none, because its
+/// guest already uses an unknown address.
 pub(crate) fn assign_addresses(
     config: &mut HostConfig,
     current: &HostConfig,
@@ -41,7 +42,7 @@ pub(crate) fn assign_addresses(
     }
 }
 
-/// Returns a locally administered station address (IEEE 802-2014, 8.4) that is not in `taken`.
+/// Returns a locally administered individual address (IEEE 802-2014, 8.4) that is not in `taken`.
 fn random_address(taken: &BTreeSet<MacAddr>, random: &RandomSource) -> MacAddr {
     let [first, second, rest @ ..] = random();
     let low = u32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]);
@@ -49,7 +50,7 @@ fn random_address(taken: &BTreeSet<MacAddr>, random: &RandomSource) -> MacAddr {
         let [a, b, c, d] = low.wrapping_add(attempt).to_be_bytes();
         MacAddr::new([first & 0xfc | 2, second, a, b, c, d])
     };
-    // There are far fewer NICs than addresses.
+    // The number of NICs is far smaller than the number of addresses, so the search ends early.
     (0..u32::MAX).map(address).find(|mac| !taken.contains(mac)).unwrap_or(address(0))
 }
 

@@ -1,13 +1,13 @@
 use super::*;
 use crate::testing::{Harness, host};
 
-/// The port with this address in the tables of the switch.
+/// Returns the port with this address in the tables of the switch.
 fn port_of(harness: &Harness, mac: MacAddr) -> suimon_forwarding::PortSpec {
     let ports = harness.plane.topology().ports;
     ports.into_iter().find(|port| port.spec.mac == Some(mac)).unwrap().spec
 }
 
-/// The VM of `vm` and its NIC, which has no `mac`, and a TAP NIC with further keys.
+/// Returns a VM with a NIC without `mac`, and a TAP NIC with further keys.
 fn with_vm(tap: &str) -> HostConfig {
     host(&format!(
         r#"
@@ -46,14 +46,14 @@ fn taps_and_nics_of_vms_get_different_addresses_and_keep_them() {
     }
     let guarded = port_of(&harness, addresses[1]);
     assert!(!guarded.spoofing_allowed && !guarded.binds_source);
-    // The same file again, other keys, and another daemon.
+    // The addresses survive the same file, other keys and a restart.
     harness.apply_well(&with_vm("mac_spoofing = true"));
     assert!(port_of(&harness, addresses[1]).spoofing_allowed);
     let (store, devices) = harness.kill();
     let harness = Harness::start(store, devices);
     harness.apply_well(&with_vm(""));
     assert_eq!([mac(&harness, "of-vm"), mac(&harness, "tap")], addresses.map(Some));
-    // A NIC that is configured to have the address of another one has it.
+    // A configured address takes precedence over an assigned one.
     let taken = with_vm(&format!("mac = \"{}\"", addresses[0]));
     harness.apply_well(&taken);
     assert_eq!(mac(&harness, "tap"), Some(addresses[0]));
@@ -66,7 +66,7 @@ fn a_nic_whose_guest_uses_an_unknown_address_is_not_given_one() {
     let old = config.clone();
     assign_addresses(&mut config, &old, &(std::sync::Arc::new(|| [9u8; 16]) as _));
     assert_eq!(config, old, "as a former version left it");
-    // A VM that is added gets its NIC with an address.
+    // The NIC of an added VM gets an address.
     let mut before = old.clone();
     before.vms.clear();
     assign_addresses(&mut config, &before, &(std::sync::Arc::new(|| [9u8; 16]) as _));

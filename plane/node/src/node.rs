@@ -1,4 +1,4 @@
-//! The node as the daemon uses it: how it begins and ends, and what is done with it.
+//! The node: public interface of the control plane towards the daemon.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -36,22 +36,23 @@ use crate::{
 
 mod reading;
 
-/// Notices and changes that wait for the control thread.
+/// Capacity of the control thread's command queue. Senders block, or defer device notices, while
+/// the queue is full.
 const COMMANDS_WAITING: usize = 4096;
 
-/// Hears of what is new, to wake those who wait for it. Called from several
-/// threads; must not block and must not call the node.
+/// Callback interface for new events and operation changes, to wake waiting API requests. Called
+/// from several threads. Implementations must not block and must not call the node.
 pub trait NodeListener: Send + Sync {
-    /// The event log has grown up to this sequence.
+    /// Called after the event log has grown. `sequence` is that of the newest event.
     fn handle_events(&self, sequence: u64);
-    /// An operation has changed.
+    /// Called after operation `id` was added or has changed.
     fn handle_operation(&self, id: u64);
-    /// The control thread has ended, on request or because of a defect, or one that
-    /// drives teams has because of a defect. Nothing can be changed any more.
+    /// Called when the control thread has ended, by request or because of a panic, or when a team
+    /// thread has panicked. Changes are rejected from then on.
     fn handle_end(&self);
 }
 
-/// Nobody listens.
+/// Listener that ignores all calls.
 pub struct NoListener;
 
 impl NodeListener for NoListener {
@@ -60,61 +61,61 @@ impl NodeListener for NoListener {
     fn handle_end(&self) {}
 }
 
-/// What a node is made of.
+/// Dependencies and parameters of a [`Node`].
 pub struct NodeParts {
-    /// Where desired state, events and the record of what we made are kept.
+    /// State store: desired state, events, and records of the objects that the daemon created.
     pub store: Arc<dyn StateStore>,
-    /// Opens devices.
+    /// Factory of the devices under ports.
     pub devices: Arc<dyn DeviceFactory>,
-    /// What a team needs of its members' devices.
+    /// Access to LACPDUs and announcements on the devices of team members.
     pub members: Arc<dyn MemberDevices>,
-    /// What disks need.
+    /// Dependencies of the disk subsystem.
     pub disks: DiskParts,
-    /// What VMs need.
+    /// Dependencies of the VM subsystem.
     pub vms: VmParts,
-    /// The host's power settings.
+    /// Power settings of the host's CPUs.
     pub power: Arc<dyn PowerHost>,
-    /// Adapters with SR-IOV.
+    /// Access to network adapters with SR-IOV.
     pub sriov: Arc<dyn SriovHost>,
-    /// Knows how to reach other nodes.
+    /// Connector to the API of other nodes.
     pub far_nodes: Arc<dyn FarNodes>,
-    /// Knows how to reach clusters' stores.
+    /// Connector to the stores (etcd) of clusters.
     pub clusters: Arc<dyn ClusterStores>,
-    /// Removes what sockets a killed process left behind.
+    /// Identification and removal of stale socket files.
     pub socket_files: Arc<dyn SocketFiles>,
-    /// Switches frames.
+    /// Switching plane, which forwards frames.
     pub plane: Arc<dyn SwitchPlane>,
-    /// Tells the time for people: milliseconds since 1970-01-01 UTC.
+    /// Wall clock for time stamps, in milliseconds since 1970-01-01 UTC.
     pub clock: UnixClock,
-    /// Hears of what is new.
+    /// Receiver of notifications about new events and operation changes.
     pub listener: Arc<dyn NodeListener>,
-    /// Where what policies are told and decide is recorded, if it is.
+    /// Sink for recordings of policy inputs and decisions; `None` if recording is off.
     pub recording: Option<Arc<dyn Sink>>,
-    /// Logical CPUs that processors may run on, ascending, at least one.
+    /// Logical CPUs permitted for workers, ascending, not empty.
     pub cpus: Vec<u16>,
-    /// Where these are in the machine, for VMQ.
+    /// Topology (core, NUMA node) of the CPUs in `cpus`, for VMQ.
     pub cpu_places: Vec<CpuPlace>,
-    /// Name of the host unless configured.
+    /// Host name used if the configuration names none.
     pub host_name: String,
-    /// Tells what the daemon's threads have given up.
+    /// Reader of the confinement (seccomp, Landlock, capabilities) of the daemon's threads.
     pub confinement: ConfinementReader,
-    /// Version of the daemon.
+    /// Version of the daemon, for status and events.
     pub version: String,
-    /// The pause before a failed device is tried again for the first time; later
-    /// pauses are up to 30 times as long.
+    /// Delay before the first retry of a failed device. The delay doubles with each failure, up to
+    /// 30 times this value.
     pub retry_first: Duration,
-    /// Time after the start in which guests of the former daemon reconnect. Addresses stay bound to
-    /// their NICs that long although they are not connected.
+    /// Time after the start in which guests of the previous daemon process reconnect. Addresses
+    /// remain bound to NICs without a connected guest during this time.
     pub reconnect_max: Duration,
 }
 
-/// How long a change of a node of a cluster waits for those before it.
+/// Maximum time for which a change on a cluster node waits for earlier changes.
 const CHANGES_END: Duration = Duration::from_secs(10);
 
-/// One host: its desired state, what was made of it, its events and operations.
+/// Control plane of one host: desired and observed state, events and operations.
 ///
-/// All methods may be called from any thread; those that ask the host block for
-/// as long as it takes.
+/// All methods may be called from any thread. Methods that access the host, a guest or another node
+/// block for the duration of that access.
 pub struct Node {
     shared: Arc<Shared>,
     commands: SyncSender<Command>,
@@ -122,10 +123,11 @@ pub struct Node {
 }
 
 impl Node {
-    /// Makes the host as it was desired last, and takes changes from then on.
+    /// Brings the host to the stored desired state and starts the control thread.
     ///
     /// # Errors
-    /// The store is damaged, or no thread could be made.
+    /// The state store is damaged, the plane rejects the stored configuration, or a thread cannot
+    /// be created.
     pub fn open(parts: NodeParts) -> Result<Self, NodeError> {
         let store = Arc::new(DeferringStore::new(parts.store));
         store.begin_start_up();
@@ -174,33 +176,40 @@ impl Node {
         Ok(Self { shared, commands, thread: Mutex::new(Some(thread)) })
     }
 
-    /// What a change would do.
+    /// Validates a change and returns its plan. Changes nothing.
     ///
     /// # Errors
-    /// All that is wrong with it, never empty.
+    /// Validation errors of the change (those of the first check that fails); never empty.
     pub fn preview(&self, edit: &Edit, options: ChangeOptions) -> Result<Plan, Vec<ApiError>> {
         self.shared.check(edit, options).map(|candidate| candidate.plan)
     }
 
-    /// Makes a change. What is wrong with it is told at once, unless a change
-    /// before it is still under way; then its operation tells.
+    /// Queues a change. Validation errors are returned at once, unless an earlier change is in
+    /// progress: the operation reports them in that case.
     ///
     /// # Errors
-    /// All that is wrong with it, never empty; nothing was changed.
+    /// Validation errors of the change (those of the first check that fails); never empty. Nothing
+    /// was changed.
     pub fn submit(&self, edit: Edit) -> Result<Operation, Vec<ApiError>> {
         self.submit_with(edit, ChangeOptions::default())
     }
 
-    /// The same, made as these say.
+    /// Queues a change with options; otherwise like [`Node::submit`].
+    ///
+    /// On a node of a cluster, the call blocks up to 10 s until earlier changes have ended. It then
+    /// writes changed policies to the cluster's store and waits up to 5 s per shared store for the
+    /// leader's reservation of raised minimums.
     ///
     /// # Errors
-    /// As [`Node::submit`].
+    /// As [`Node::submit`]; on a cluster node also a conflict if an earlier change is still in
+    /// progress, and errors of the cluster's store.
     pub fn submit_with(
         &self,
         edit: Edit,
         options: ChangeOptions,
     ) -> Result<Operation, Vec<ApiError>> {
-        // What the cluster has to say comes before the change, and it is asked about what is so then.
+        // The cluster is consulted before the change, based on the desired state. Earlier changes
+        // must have ended, otherwise this state would be outdated.
         let is_node = self.shared.desired().config.cluster.is_some();
         let is_busy = match is_node {
             true => !self.shared.operations.wait_idle(CHANGES_END),
@@ -210,7 +219,7 @@ impl Node {
             let text = "another change is under way; wait until it has ended";
             return Err(vec![ApiError::new(ErrorCode::Conflict, text)]);
         }
-        // Until the change is queued.
+        // Suspends the adoption of policies from the cluster until the change is queued.
         let _changing = self.shared.cluster.begin_change();
         let mut pending = Vec::new();
         let plan = if is_busy {
@@ -236,11 +245,11 @@ impl Node {
         self.operation(id).ok_or_else(|| vec![lost()])
     }
 
-    /// Applies the daemon's host file if its text is not the one applied last; otherwise
-    /// the stored state, with what was changed since, holds.
+    /// Applies the daemon's host file if its text differs from the text applied last. Returns
+    /// `None` otherwise: the stored state, with later changes, remains in effect.
     ///
     /// # Errors
-    /// All that is wrong with the file, with its lines; never empty.
+    /// All errors of the file with their lines; never empty.
     pub fn submit_file(
         &self,
         text: &str,
@@ -254,12 +263,12 @@ impl Node {
         self.submit_with(Edit::ApplyFile { config, text: text.to_owned() }, options).map(Some)
     }
 
-    /// Hands a queue over to another processor. Dynamic VMQ takes it as being there, and
-    /// moves it on when load or its configuration asks for that; in static mode it stays
-    /// until the configuration changes.
+    /// Moves a queue to worker `to`. With dynamic VMQ, later decisions start from the new placement
+    /// and may move the queue again. With static VMQ, the queue stays until the configuration
+    /// changes.
     ///
     /// # Errors
-    /// There is no such queue or processor.
+    /// The queue or the worker does not exist.
     pub fn move_queue(
         &self,
         port: &str,
@@ -279,17 +288,17 @@ impl Node {
         self.operation(id).ok_or_else(lost)
     }
 
-    /// Goes on with work on disks that daemons before this one have not ended. Until then those disks
-    /// are not opened: desired state is to be what the host file says first.
+    /// Resumes disk jobs that earlier daemon processes left unfinished. Their disks stay closed
+    /// until this call, which the daemon makes after it has applied the host file.
     pub fn go_on(&self) {
-        // Who does not take it ends.
+        // A send error means that the control thread has ended.
         let _ = self.send(Command::GoOn);
     }
 
-    /// Begins work on a disk's file. What stands against it is told at once.
+    /// Starts a job on a disk's image file. Conflicts are reported at once.
     ///
     /// # Errors
-    /// There is no such disk, something else is being done to it, or it is used.
+    /// The disk does not exist, another job on it is in progress, or a client uses it.
     pub fn work_on_disk(&self, disk: &Name, work: DiskWork) -> Result<Operation, ApiError> {
         self.shared.check_disk_work(disk, &work)?;
         let kind = format!("disk {}", work.verb());
@@ -300,31 +309,30 @@ impl Node {
         self.operation(id).ok_or_else(lost)
     }
 
-    /// Begins to copy a disk, with what is written to it meanwhile, to the one of the same name
-    /// that the other end of this connection serves over NBD: as long, and reading as zeros.
-    /// Waits some seconds for the other end.
+    /// Starts to copy a disk, including concurrent writes, to the NBD export of the same name at
+    /// the other end of `stream`. The export must have the same size and read as zeros. Blocks for
+    /// some seconds until the server has answered.
     ///
     /// # Errors
-    /// There is no such disk, it does not work, something else is being done to it, or the
-    /// other end does not serve such a disk.
+    /// The disk does not exist, is not in service or has another job in progress, or the server has
+    /// no matching export.
     pub fn mirror_disk(&self, disk: &Name, stream: OwnedFd) -> Result<DiskMirror, ApiError> {
         DiskMirror::start(&self.shared, disk, stream)
     }
 
-    /// Serves a disk over NBD to the other end of this connection, which copies to it. Returns
-    /// at once.
+    /// Serves a disk over NBD on `stream`, as the destination of a copy. Returns at once.
     ///
     /// # Errors
-    /// There is no such disk, it does not work, something else is being done to it, or
-    /// descriptors are short.
+    /// The disk does not exist, is not in service or has another job in progress, or the process
+    /// has no free file descriptors.
     pub fn serve_disk(&self, disk: &Name, stream: OwnedFd) -> Result<ServedDisk, ApiError> {
         ServedDisk::start(&self.shared, disk, stream)
     }
 
-    /// Begins to measure what a store can do. What stands against it is told at once.
+    /// Starts to measure the capacity of a store. Conflicts are reported at once.
     ///
     /// # Errors
-    /// There is no such store, it is being measured, or its disks are used.
+    /// The store does not exist, a measurement of it is in progress, or its disks are in use.
     pub fn measure_store(
         &self,
         store: &Name,
@@ -339,18 +347,18 @@ impl Node {
         self.operation(id).ok_or_else(lost)
     }
 
-    /// Describes an image file of a store.
+    /// Returns the properties of an image file in a store.
     ///
     /// # Errors
-    /// There is no such store or file, it is in use, or cannot be opened.
+    /// The store or the file does not exist, or the file is in use or cannot be opened.
     pub fn image_info(&self, store: &Name, request: &ImageRequest) -> Result<ImageInfo, ApiError> {
         self.shared.image_info(store, request)
     }
 
-    /// Checks the metadata of an image file of a store.
+    /// Checks the metadata of an image file in a store.
     ///
     /// # Errors
-    /// There is no such store or file, or it is in use.
+    /// The store or the file does not exist, or the file is in use.
     pub fn image_check(
         &self,
         store: &Name,
@@ -359,10 +367,11 @@ impl Node {
         self.shared.image_check(store, request)
     }
 
-    /// Repairs the metadata of an image file of a store, or takes a repair back.
+    /// Repairs the metadata of an image file in a store, or reverts a repair.
     ///
     /// # Errors
-    /// There is no such store or file, it is in use, or cannot be repaired or written.
+    /// The store or the file does not exist, or the file is in use, cannot be repaired or cannot be
+    /// written.
     pub fn image_repair(
         &self,
         store: &Name,
@@ -371,10 +380,11 @@ impl Node {
         self.shared.image_repair(store, request)
     }
 
-    /// Records where the parent of an image file of a store is.
+    /// Writes a new location of the parent into an image file in a store.
     ///
     /// # Errors
-    /// There is no such store or file, it is in use, or is no child of the parent.
+    /// The store or the file does not exist, the file is in use, or the given parent is not its
+    /// parent.
     pub fn image_relink(
         &self,
         store: &Name,
@@ -395,10 +405,11 @@ impl Node {
         exists.then_some(id).ok_or_else(missing)
     }
 
-    /// Begins to copy what passes a port.
+    /// Starts a capture of the frames that pass a port.
     ///
     /// # Errors
-    /// There is no such port, or it is being captured already.
+    /// The port does not exist, a capture of it is in progress, or
+    /// [`CAPTURES_MAX`](crate::CAPTURES_MAX) captures are in progress.
     pub fn capture(&self, key: &PortKey, options: CaptureOptions) -> Result<Capture, ApiError> {
         Capture::begin(&self.shared, key, options)
     }
@@ -407,7 +418,7 @@ impl Node {
         &self.shared
     }
 
-    /// An operation that was just begun.
+    /// Returns an operation that the caller has just added.
     pub(crate) fn known_operation(&self, id: u64) -> Result<Operation, ApiError> {
         self.operation(id).ok_or_else(lost)
     }
@@ -419,18 +430,18 @@ impl Node {
         })
     }
 
-    /// Takes a node out of the cluster that is gone for good.
+    /// Removes a node that has failed permanently from the cluster.
     ///
     /// # Errors
-    /// There is none of that name, it lives, or the cluster does not answer.
+    /// The cluster has no such node, the node is alive, or the cluster's store does not answer.
     pub fn remove_cluster_node(&self, node: &str) -> Result<(), ApiError> {
         self.shared.remove_cluster_node(node)
     }
 
-    /// Begins to do something with a VM. What stands against it is told at once.
+    /// Starts an action on a VM. Conflicts are reported at once.
     ///
     /// # Errors
-    /// There is no such VM, or it does not fit what the VM does.
+    /// The VM does not exist, or its state does not permit the action.
     pub fn work_on_vm(&self, vm: &Name, work: VmWork) -> Result<Operation, ApiError> {
         self.shared.check_vm_work(vm, work)?;
         let kind = format!("vm {}", work.verb());
@@ -440,18 +451,18 @@ impl Node {
         self.operation(id).ok_or_else(lost)
     }
 
-    /// A connection to a VM's serial console. One at a time.
+    /// Opens a connection to a VM's serial console. A console has one client at a time.
     ///
     /// # Errors
-    /// There is no such VM, it does not run, or somebody has its console.
+    /// The VM does not exist or does not run, or another client is connected to its console.
     pub fn vm_console(&self, vm: &Name) -> Result<OwnedFd, ApiError> {
         self.shared.vm_console(vm)
     }
 
-    /// What the agent in a VM's guest tells, asked now: it may take some seconds.
+    /// Queries the guest agent of a VM. Blocks for up to some seconds.
     ///
     /// # Errors
-    /// There is no such VM, it does not run, or no agent answers in its guest.
+    /// The VM does not exist or does not run, or no guest agent answers.
     pub fn vm_guest(&self, vm: &Name) -> Result<VmGuest, ApiError> {
         self.shared.vm_guest(vm)
     }
@@ -461,23 +472,24 @@ impl Node {
         self.shared.report_host_file_not_applied(file, errors);
     }
 
-    /// Writes an event of a system call that a thread of the daemon was refused.
+    /// Appends an event about a system call that seccomp denied to a thread of the daemon.
     pub fn tell_refused_call(&self, refused: &RefusedCall) {
         self.shared.events.append(vec![confinement::refused(refused)]);
     }
 
-    /// Asks an operation to stop; returns it as it is now.
+    /// Requests cancellation of an operation and returns its current state; `None` if the operation
+    /// is unknown.
     pub fn cancel_operation(&self, id: u64) -> Option<Operation> {
         self.shared.operations.cancel(id)
     }
 
-    /// Ends the change under way, closes all devices and returns. TAPs stay.
-    /// Status can still be read; changes are refused from now on.
+    /// Completes the change in progress, closes all devices and joins the threads. TAPs remain.
+    /// Status can still be read afterwards; changes are rejected.
     pub fn stop(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
         self.shared.stop_draining();
-        // Fails only if the thread has ended already.
+        // A send error means that the control thread has ended.
         let _ = self.commands.send(Command::Stop);
         if thread.join().is_err() {
             tracing::error!("the control thread had died of a defect");
@@ -492,11 +504,11 @@ impl Drop for Node {
     }
 }
 
-/// The host as stored desired state has it, so that the plane can be started with its
-/// processors; `None` if nothing is stored.
+/// Returns the `[host]` section of the stored desired state, so that the plane can be started with
+/// its workers; `None` if the store is new.
 ///
 /// # Errors
-/// The store is damaged.
+/// The state store is damaged.
 pub fn stored_host(store: &dyn StateStore) -> Result<Option<HostSection>, StoreError> {
     Ok(load_state(store)?.map(|state| state.config.host))
 }

@@ -1,5 +1,5 @@
-//! Other nodes as they are shown: each is asked then, and nothing waits for one that does not
-//! answer but who wants to know.
+//! Status of other nodes, queried on demand. A node that does not answer delays only the requests
+//! for its status.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,14 +13,14 @@ use crate::edit::not_found;
 use crate::shared::Shared;
 use crate::{FarError, FarNodes};
 
-/// How long somebody waits for what other nodes answer, however many there are. Longer than
-/// one node has to answer, so that what stands in its way is told.
+/// Maximum time for which a request waits for all queried nodes together. Longer than the timeout
+/// of one node, so that the result contains the node's error.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
-/// Nodes that are asked at a time; each question has a thread.
+/// Maximum number of concurrent queries; each query has a thread.
 const ASKED_MAX: usize = 64;
 
-/// Questions to other nodes that have no answer yet. Whoever wants to know the same waits for the
-/// same answer, so that there are never more threads than nodes.
+/// Queries in progress. Concurrent requests for one node share one query, so that there is at most
+/// one thread per node.
 #[derive(Default)]
 pub(crate) struct Questions(Arc<Inner>);
 
@@ -38,15 +38,16 @@ struct Question {
 type Answer = Result<HostStatus, Condition>;
 
 impl Shared {
-    /// All other nodes, in the order in which they are configured.
+    /// Returns the status of all other nodes in the order of the configuration. Blocks up to
+    /// [`ANSWER_TIME`].
     pub(crate) fn nodes(&self) -> Vec<NodeStatus> {
         self.ask_nodes(&self.desired().config.nodes)
     }
 
-    /// One of them.
+    /// Returns the status of one node. Blocks up to [`ANSWER_TIME`].
     ///
     /// # Errors
-    /// There is none of that name.
+    /// The configuration contains no node of this name.
     pub(crate) fn node(&self, name: &str) -> Result<NodeStatus, ApiError> {
         let desired = self.desired();
         let config = desired.config.nodes.iter().find(|node| node.name.as_str() == name);
@@ -81,8 +82,8 @@ impl Shared {
 }
 
 impl Questions {
-    /// Asks a node how it is, or finds the question that was asked already; `None` if until the
-    /// deadline too many others had not answered.
+    /// Starts a query, or returns the query in progress for the same configuration. Blocks while
+    /// [`ASKED_MAX`] queries are in progress; returns `None` if this lasts until `deadline`.
     fn ask(
         &self,
         nodes: &Arc<dyn FarNodes>,
@@ -105,7 +106,7 @@ impl Questions {
         let (inner, nodes, asked) = (self.0.clone(), nodes.clone(), question.clone());
         let thread = std::thread::Builder::new().name("suimon-far-node".to_owned());
         let started = thread.spawn(move || {
-            // Told even if the question panics.
+            // Dropping the guard ends the query even if the call panics.
             let telling = Telling { inner, asked };
             telling.tell(answer_of(nodes.as_ref(), &telling.asked.config));
         });
@@ -138,7 +139,7 @@ impl Inner {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for an answer; `None` at the deadline.
+    /// Waits for the end of any query; `None` at the deadline.
     fn wait<'g>(
         &self,
         locked: MutexGuard<'g, BTreeMap<Name, Arc<Question>>>,
@@ -150,7 +151,7 @@ impl Inner {
     }
 }
 
-/// Ends a question.
+/// Guard of a query's thread. Dropping it removes the query and wakes the waiting requests.
 struct Telling {
     inner: Arc<Inner>,
     asked: Arc<Question>,
@@ -158,7 +159,7 @@ struct Telling {
 
 impl Telling {
     fn tell(&self, answer: Answer) {
-        // Who panics after an answer changes nothing of it.
+        // Fails if the result is already set; the first result remains.
         let _ = self.asked.answer.set(answer);
     }
 }

@@ -37,7 +37,7 @@ fn nodes_are_desired_state_and_touch_no_device() {
     for (id, count) in [(1101, 2), (1102, 1), (1103, 1)] {
         harness.wait_events(id, count);
     }
-    // The next process knows it too.
+    // The node is still configured after a restart.
     let (store, devices) = harness.kill();
     let harness = Harness::start(store, devices);
     let nodes = harness.node.config().nodes;
@@ -58,7 +58,7 @@ fn a_node_is_asked_when_it_is_shown() {
     assert_eq!(left.condition.health, Health::Up, "{left:?}");
     assert_eq!(left.host.as_deref(), Some("test"));
     assert_eq!(left.version.as_deref(), Some("0"));
-    // A file that cannot be used is named.
+    // The reason names a file that cannot be used.
     assert_eq!(right.condition.health, Health::Failed, "{right:?}");
     assert!(right.condition.reason.unwrap().contains("node/right"));
     here.far_nodes.obstruct(|_, call| {
@@ -71,10 +71,11 @@ fn a_node_is_asked_when_it_is_shown() {
     assert_eq!(here.node.far_node("up").unwrap_err().code, ErrorCode::NotFound);
 }
 
-/// Whether it is open.
+/// True once the gate is open.
 type Gate = (Mutex<bool>, Condvar);
 
-/// A host with so many nodes that are all at addresses where nobody answers before `gate` opens.
+/// Starts a host with the given number of nodes, none of which answers before the gate opens. The
+/// counter contains the number of queries.
 fn silent(nodes: usize) -> (Harness, Arc<Gate>, Arc<AtomicUsize>) {
     let harness = Harness::start(MemoryStore::default(), crate::testing::FakeDevices::default());
     let text: String = (0..nodes)
@@ -109,14 +110,14 @@ fn nodes_that_do_not_answer_hold_nobody_up_for_longer_than_one() {
     let began = Instant::now();
     let nodes = harness.node.nodes();
     let took = began.elapsed();
-    // One after the other they would take `ASKED_MAX` times as long, and who is not asked at once
-    // twice as long at least; a busy machine delays this by much less than a minute.
+    // Sequential queries would take `ASKED_MAX` times as long. The bound leaves a margin for a
+    // loaded machine.
     assert!(took >= ANSWER_TIME && took < ANSWER_TIME * ASKED_MAX as u32 / 4, "{took:?}");
     assert!(nodes.iter().all(|node| node.condition.health == Health::Down), "{nodes:?}");
     assert!(nodes[0].condition.reason.as_ref().unwrap().contains("within 5 s"), "{nodes:?}");
-    // Each has been asked once, and no more at a time than threads may be.
+    // Each node was queried once, and the number of threads was bounded.
     assert_eq!(asked.load(Ordering::SeqCst), ASKED_MAX);
-    // Changes go on meanwhile.
+    // Changes succeed while queries are in progress.
     let name = name("n0");
     let deleted = harness.change(Edit::Node(ResourceEdit::<NodeConfig>::Delete(name)));
     assert_eq!(deleted.state, OperationState::Succeeded);
@@ -132,7 +133,7 @@ fn requests_for_the_status_of_one_node_share_one_question() {
         let both = [(); 2].map(|()| scope.spawn(|| harness.node.far_node("n0").unwrap()));
         crate::testing::wait_until("both to wait for one answer", || {
             let questions = harness.node.shared().questions.0.under_way();
-            // The map, the thread that asks, and those that wait hold the question.
+            // The map, the query's thread and both waiting requests hold references.
             questions.get(&name("n0")).is_some_and(|question| Arc::strong_count(question) == 2 + 2)
         });
         open(&gate);

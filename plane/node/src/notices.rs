@@ -1,4 +1,4 @@
-//! What devices and the plane report, as health and events.
+//! Handling of reports from devices and the switching plane: health states and events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::events::Draft;
 use crate::port_table::Port;
 
 impl Controller {
-    /// Handles a notice of a device. One of a device that was closed does nothing.
+    /// Handles a notice of a device. Notices of a closed device have no effect.
     pub(crate) fn handle_notice_of(&mut self, of: &DeviceNotices, notice: DeviceNotice) {
         match of.owner {
             DeviceOwner::Port(port) => self.handle_device_notice(port, of.generation, notice),
@@ -48,7 +48,7 @@ impl Controller {
             return;
         }
         if let DeviceNotice::Lost { reason } = notice {
-            // A fault of one of its queues may have been reported first.
+            // A fault of one of the device's queues may have closed the device already.
             if is_open {
                 self.fail_port(&port, reason);
             }
@@ -63,7 +63,7 @@ impl Controller {
         if let Some(draft) = device_event(&port.key, notice) {
             self.drafts.push(draft.repeated());
         }
-        // The device may have come back with another MTU.
+        // The device may have another MTU after a reconnection.
         if is_new_link && matches!(port.key, PortKey::Uplink(_)) {
             self.publish_desired();
         }
@@ -148,15 +148,15 @@ impl Controller {
         self.drafts.push(draft.with("mac", mac).with("from", from).with("moves", moves));
     }
 
-    /// A queue of the port is lost, and with it the device: it is closed and
-    /// opened again, after a pause that a hostile guest cannot shorten.
+    /// Handles the loss of a queue: the device is closed and reopened after the retry delay, which
+    /// a hostile guest cannot shorten.
     fn handle_fault(&mut self, port: PortId, fault: &PortFault) {
         let Some(port) = self.shared.ports.find_id(port) else { return };
         {
             let state = port.lock();
-            // A VM's NIC tells of its rings' faults itself, and stays open for the
-            // guest to start anew. One on a stream tells of every end of a connection, and
-            // stays open for the next.
+            // vhost-user NICs report faults of their rings as device notices, and stay open for a
+            // restart of the guest's driver. Stream NICs report the end of each connection as a
+            // fault, and stay open for the next connection.
             let tells_itself = match state.spec {
                 PortSpec::VhostUser(_) => fault.kind == FaultKind::Hostile,
                 PortSpec::Stream(_) => true,
@@ -174,14 +174,14 @@ impl Controller {
         self.fail_port(&port, fault.detail.clone());
     }
 
-    /// Closes a port's device, notes the reason and tells of it.
+    /// Closes the device of a port, records the reason and emits an event.
     pub(crate) fn fail_port(&mut self, port: &Arc<Port>, reason: String) {
         self.note_disconnected(&port.key);
         let draft = failed(&port.key, &reason);
         self.devices.fail(port, reason);
         self.drafts.push(draft.repeated());
         if matches!(port.key, PortKey::Uplink(_)) {
-            // A team says why its member is not used, and the tables have no MTU of it.
+            // The team's status names the reason, and the tables must not contain the device's MTU.
             let config = self.shared.desired().config.clone();
             if let Err(error) = self.publish(&config) {
                 tracing::error!(%error, "the tables still have a device that failed");
@@ -190,7 +190,7 @@ impl Controller {
     }
 }
 
-/// The event for a notice. Nobody waits for the carrier of a host NIC.
+/// Returns the event of a device notice. The carrier of a host NIC or a team causes no event.
 fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
     let draft = match (key, notice) {
         (PortKey::Nic(_), DeviceNotice::LinkUp) => {

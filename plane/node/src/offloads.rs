@@ -1,5 +1,5 @@
-//! The offloads of a NIC, a host NIC or an uplink: what could be, what is switched on,
-//! what is, who does it, and why.
+//! Offload status of NICs, host NICs and uplinks: supported, enabled and effective state of each
+//! offload, the component that performs it, and the reason.
 
 use suimon_contract::{
     DeviceFeatureStatus, DeviceFeaturesStatus, NicBackend, NicConfig, OffloadConfig, OffloadDoer,
@@ -16,17 +16,17 @@ use suimon_ports::{
 
 use crate::wanted::offload_switches;
 
-/// What the kernel says that an uplink's device does; `None` in it if there is no
-/// device behind the uplink.
+/// Features of an uplink's device as reported by the kernel; `None` in it for a TAP, which has no
+/// physical device.
 pub(crate) type Asked = Result<Option<DeviceFeatures>, DeviceError>;
 
-/// All offloads of a NIC, those of what the guest sends first.
+/// Returns the offloads of a NIC, those of frames that the guest sends first.
 pub(crate) fn nic_offloads(device: &DeviceStatus, nic: &NicConfig) -> Vec<OffloadStatus> {
     guest_offloads(device, nic.backend, &nic.offload)
 }
 
-/// All offloads of the host NIC of an internal switch, which is a TAP that the host uses
-/// as a light guest uses its own.
+/// Returns the offloads of the host NIC of an internal switch. This NIC is a TAP of the host, with
+/// the same properties as the TAP of a namespace guest.
 pub(crate) fn host_nic_offloads(
     device: &DeviceStatus,
     switch: &SwitchConfig,
@@ -34,7 +34,7 @@ pub(crate) fn host_nic_offloads(
     guest_offloads(device, NicBackend::Tap, &switch.host_offload)
 }
 
-/// All offloads of a port that somebody uses as a NIC.
+/// Returns the offloads of a port with a guest or the host at its other end.
 fn guest_offloads(
     device: &DeviceStatus,
     backend: NicBackend,
@@ -46,7 +46,7 @@ fn guest_offloads(
         for finding in effective(supported, &switches, PortKind::Nic, side).findings {
             let can = other_side_can(finding.capability, supported);
             let (effective, by, reason) = nic_finding(side, &finding, can, device, backend);
-            // A driver is not asked for what is switched off.
+            // Drivers are not offered disabled features, so their support is unknown.
             let is_unknown = finding.capability != Capability::IpChecksum
                 && match finding.reason {
                     Reason::SwitchedOff { .. } | Reason::Needs { .. } => {
@@ -71,7 +71,7 @@ fn is_connected(device: &DeviceStatus) -> bool {
     device.link_up || device.features.is_some()
 }
 
-/// Whether a NIC uses it, who does it, and why.
+/// Returns whether the offload is in effect, which component performs it, and the reason.
 fn nic_finding(
     side: Side,
     finding: &Finding,
@@ -86,8 +86,8 @@ fn nic_finding(
     if finding.reason == Reason::NotNegotiated && !is_connected(device) {
         return (false, OffloadDoer::Nobody, "nothing is connected".to_owned());
     }
-    // What we hand out changes at once. What a driver has negotiated it may send as long
-    // as it runs.
+    // Offloads of frames to the guest change at once. A driver may use a negotiated offload of
+    // frames from the guest until its next negotiation.
     let lingers =
         side == Side::Ingress && backend == NicBackend::VhostUser && can && !finding.is_on();
     if lingers {
@@ -98,8 +98,8 @@ fn nic_finding(
     (finding.is_on(), by, finding.reason.to_string())
 }
 
-/// All offloads of an uplink, those of what we send first. `device` is `None` while it
-/// is not open.
+/// Returns the offloads of an uplink, those of sent frames first. `device` is `None` while the
+/// device is not open.
 pub(crate) fn uplink_offloads(
     device: Option<&DeviceStatus>,
     uplink: &UplinkConfig,
@@ -124,7 +124,7 @@ pub(crate) fn uplink_offloads(
                 supported: match asked {
                     Ok(Some(features)) => Some(is_supported(side, capability, features)),
                     Ok(None) => device.map(|_| other_side_can(capability, carried)),
-                    // Some are no matter of the device.
+                    // IP checksums and coalescing are independent of the device.
                     Err(_) if capability == Capability::IpChecksum => Some(false),
                     Err(_) if capability == Capability::ReceiveCoalescing => Some(true),
                     Err(_) => None,
@@ -139,14 +139,14 @@ pub(crate) fn uplink_offloads(
     all
 }
 
-/// Why segments that an uplink received go on joined, or not. The switch joins those that
-/// arrive as they were sent, so what an uplink carries does not matter, only its switches.
+/// Returns the state of receive coalescing at an uplink. The switch coalesces segments in software,
+/// so only the uplink's settings matter, not the frames that the device can carry.
 pub(crate) fn uplink_coalescing(switches: &OffloadSwitches) -> Reason {
     let received = effective(Offloads::TCP, switches, PortKind::Uplink, Side::Ingress);
     received.reason(Capability::ReceiveCoalescing).unwrap_or(Reason::NotNegotiated)
 }
 
-/// What the kernel says of an uplink's device.
+/// Converts the features of an uplink's device to the API's types.
 pub(crate) fn device_features(asked: &Asked) -> DeviceFeaturesStatus {
     let in_words = |(feature, state): (DeviceFeature, FeatureState)| DeviceFeatureStatus {
         name: feature.name().to_owned(),
@@ -163,7 +163,7 @@ pub(crate) fn device_features(asked: &Asked) -> DeviceFeaturesStatus {
     }
 }
 
-/// Who does it at an open uplink, and why.
+/// Returns the component that performs an offload at an open uplink, and the reason.
 fn judged(
     side: Side,
     finding: &Finding,
@@ -203,7 +203,8 @@ const fn in_words(doer: Doer) -> OffloadDoer {
     }
 }
 
-/// `tx_checksum`, `rx_tcp4_segmentation`, …, seen from who uses the port.
+/// Returns the API name of an offload: `tx_checksum`, `rx_tcp4_segmentation`, …, with the direction
+/// as seen by the guest or host at the port.
 fn name(kind: PortKind, side: Side, capability: Capability) -> String {
     let name = match capability {
         Capability::Checksum => "checksum",

@@ -31,7 +31,8 @@ fn features(active: &[DeviceFeature]) -> DeviceFeatures {
     features
 }
 
-/// One line each: name, supported, enabled, effective, by and why.
+/// Returns one line per offload: name, supported, enabled, effective, performing component and
+/// reason.
 fn lines(offloads: &[OffloadStatus]) -> Vec<String> {
     let mark = |yes: bool| if yes { '+' } else { '-' };
     let line = |offload: &OffloadStatus| {
@@ -68,7 +69,7 @@ fn an_uplinks_work_is_divided_between_device_kernel_and_software() {
     );
 }
 
-/// Over AF_XDP no large frame comes or goes; the segments that come are joined all the same.
+/// With AF_XDP, the uplink carries no large frames; received segments are coalesced nevertheless.
 #[test]
 fn segments_are_joined_whether_or_not_the_uplink_carries_large_frames() {
     let asked = Ok(Some(features(&[])));
@@ -278,7 +279,7 @@ fn the_switches_of_an_uplink_change_live_in_the_device_and_the_tables() {
             false,
             suimon_ports::OffloadSwitches { receive_coalescing: false, ..all },
         ),
-        // Joined frames are large, and lack their checksum.
+        // Coalesced frames are large and have a partial checksum.
         ("rx_checksum = false", false, suimon_ports::OffloadSwitches { rx_checksum: false, ..all }),
         ("tx_checksum = false", true, suimon_ports::OffloadSwitches { tx_checksum: false, ..all }),
     ] {

@@ -1,4 +1,4 @@
-//! Operations: every change under way, and the last that ended.
+//! Operations: changes and jobs in progress, and the most recent completed ones.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,16 +9,16 @@ use suimon_contract::{ApiError, ErrorCode, Operation, OperationState, Plan};
 
 use crate::{NodeListener, UnixClock};
 
-/// Operations remembered, those under way included.
+/// Maximum number of operations in the table, including those in progress.
 pub const OPERATIONS_MAX: usize = 1000;
 
-/// Operations under way at a time; more are refused.
+/// Maximum number of concurrent operations; further ones are rejected.
 pub const RUNNING_MAX: usize = 128;
 
-/// What a waiting operation shows as its step.
+/// Step shown for a queued operation.
 const WAITING: &str = "waiting for the change before it";
 
-/// The table of operations.
+/// Table of current and past operations.
 pub(crate) struct Operations {
     inner: Mutex<Inner>,
     changed: Condvar,
@@ -35,9 +35,9 @@ struct Inner {
 struct Entry {
     operation: Operation,
     cancelled: Arc<AtomicBool>,
-    /// Whether somebody works on it; until then it ends at once when cancelled.
+    /// True once the operation has started; before that, cancellation ends it at once.
     begun: bool,
-    /// Whether it takes its turn among the changes.
+    /// True if the operation is executed in sequence with other changes.
     serialised: bool,
 }
 
@@ -46,11 +46,11 @@ impl Operations {
         Self { inner: Mutex::default(), changed: Condvar::new(), clock, listener }
     }
 
-    /// Adds an operation that waits for its turn (`serialised`) or is about to
-    /// begin.
+    /// Adds an operation. A `serialised` operation is queued behind earlier changes; others start
+    /// at once.
     ///
     /// # Errors
-    /// Too many are under way.
+    /// [`RUNNING_MAX`] operations are in progress.
     pub(crate) fn add(
         self: &Arc<Self>,
         kind: &str,
@@ -89,7 +89,7 @@ impl Operations {
         Ok(OperationHandle { id, cancelled, table: self.clone() })
     }
 
-    /// All operations known, ascending by id.
+    /// Returns all operations in the table, ascending by id.
     pub(crate) fn list(&self) -> Vec<Operation> {
         self.lock().entries.values().map(|entry| entry.operation.clone()).collect()
     }
@@ -98,8 +98,8 @@ impl Operations {
         self.lock().entries.get(&id).map(|entry| entry.operation.clone())
     }
 
-    /// Waits until the operation has ended, `timeout` at most, and returns it as
-    /// it is then.
+    /// Blocks until the operation has ended, at most `timeout`, and returns its state; `None` if it
+    /// is unknown.
     pub(crate) fn wait(&self, id: u64, timeout: Duration) -> Option<Operation> {
         let (inner, _) = self
             .changed
@@ -110,7 +110,8 @@ impl Operations {
         inner.entries.get(&id).map(|entry| entry.operation.clone())
     }
 
-    /// Waits until no change is waiting or under way, `timeout` at most. Whether it is so.
+    /// Blocks until no serialised operation is queued or in progress, at most `timeout`. Returns
+    /// false on timeout.
     pub(crate) fn wait_idle(&self, timeout: Duration) -> bool {
         let (held, waited) = self
             .changed
@@ -122,9 +123,9 @@ impl Operations {
         !waited.timed_out()
     }
 
-    /// Asks an operation to stop. One that waits ends at once, one under way
-    /// before its next step, unless it ends by itself first. Returns it as it is
-    /// now; `None` if it is unknown.
+    /// Requests cancellation of an operation and returns its state; `None` if it is unknown. A
+    /// queued operation ends at once. An operation in progress ends before its next step, unless it
+    /// completes first.
     pub(crate) fn cancel(&self, id: u64) -> Option<Operation> {
         let mut inner = self.lock();
         let entry = inner.entries.get_mut(&id)?;
@@ -138,7 +139,7 @@ impl Operations {
         Some(operation)
     }
 
-    /// Whether a change is waiting or under way.
+    /// Returns true if a serialised operation is queued or in progress.
     pub(crate) fn is_busy(&self) -> bool {
         self.lock().entries.values().any(|entry| entry.serialised && is_running(entry))
     }
@@ -160,8 +161,8 @@ impl Operations {
     }
 }
 
-/// The side of an operation that works on it. Dropped without an end (its
-/// worker died), the operation has failed.
+/// Handle of the executing thread. Dropping it before the end, for example because of a panic,
+/// fails the operation.
 pub(crate) struct OperationHandle {
     id: u64,
     cancelled: Arc<AtomicBool>,
@@ -173,17 +174,18 @@ impl OperationHandle {
         self.id
     }
 
-    /// The operation as others see it.
+    /// Returns the operation as the API shows it.
     pub(crate) fn view(&self) -> Option<Operation> {
         self.table.find(self.id)
     }
 
-    /// It takes its time from now on, and changes go on beside it.
+    /// Takes the operation out of the sequence of changes, because it lasts long; later changes
+    /// proceed concurrently.
     pub(crate) fn step_aside(&self) {
         self.table.update(self.id, |entry| entry.serialised = false);
     }
 
-    /// Its turn has come. `false` if it was cancelled meanwhile.
+    /// Marks the operation as started. Returns false if it was cancelled while it was queued.
     pub(crate) fn begin(&self) -> bool {
         let mut go = false;
         self.table.update(self.id, |entry| {
@@ -194,7 +196,7 @@ impl OperationHandle {
         go
     }
 
-    /// What it will do, as found out when its turn came.
+    /// Sets the plan and the number of steps, known once the operation starts.
     pub(crate) fn set_plan(&self, plan: &Plan, steps: usize) {
         self.table.update(self.id, |entry| {
             entry.operation.plan = Some(plan.clone());
@@ -202,7 +204,7 @@ impl OperationHandle {
         });
     }
 
-    /// The next step begins, `done` are behind it.
+    /// Reports the start of a step after `done` completed ones.
     pub(crate) fn step(&self, done: usize, step: &str) {
         self.table.update(self.id, |entry| {
             entry.operation.steps_done = done;
@@ -210,7 +212,8 @@ impl OperationHandle {
         });
     }
 
-    /// Where it stands, if it has no steps that are known before.
+    /// Reports progress and the current total, for operations with a number of steps that is not
+    /// known in advance.
     pub(crate) fn progress(&self, done: usize, of: usize, step: &str) {
         self.table.update(self.id, |entry| {
             entry.operation.steps_done = done;
@@ -219,13 +222,15 @@ impl OperationHandle {
         });
     }
 
-    /// What it has found.
+    /// Replaces the operation's report, a list of text lines.
     pub(crate) fn report(&self, lines: Vec<String>) {
         self.table.update(self.id, |entry| entry.operation.report = lines);
     }
 
+    /// Checks for a cancellation request.
+    ///
     /// # Errors
-    /// Somebody asked for it to stop.
+    /// Cancellation was requested.
     pub(crate) fn check_cancelled(&self) -> Result<(), ApiError> {
         if self.is_cancelled() { Err(cancelled_error()) } else { Ok(()) }
     }
@@ -234,7 +239,7 @@ impl OperationHandle {
         self.cancelled.load(Ordering::Acquire)
     }
 
-    /// It has ended. Only the first end counts.
+    /// Ends the operation. Later calls have no effect.
     pub(crate) fn end(&self, result: &Result<(), ApiError>) {
         let now = (self.table.clock)();
         self.table.update(self.id, |entry| end(entry, result, now));
@@ -277,8 +282,8 @@ fn cancelled_error() -> ApiError {
     ApiError::new(ErrorCode::Cancelled, "the operation was cancelled; everything is as before")
 }
 
-/// Forgets ended operations, oldest first, down to [`OPERATIONS_MAX`]. Those
-/// under way are fewer than that.
+/// Removes completed operations, oldest first, until at most [`OPERATIONS_MAX`] remain. Operations
+/// in progress never reach this number (see [`RUNNING_MAX`]).
 fn forget_oldest(inner: &mut Inner) {
     while inner.entries.len() > OPERATIONS_MAX {
         let ended = inner.entries.iter().find(|(_, entry)| !is_running(entry));

@@ -48,7 +48,7 @@ fn what_waits_is_cancelled_at_once_and_what_runs_at_its_next_step() {
     let result = running.check_cancelled();
     running.end(&result);
     assert_eq!(table.find(running.id()).unwrap().state, OperationState::Cancelled);
-    // An end is an end.
+    // Only the first end has an effect.
     running.end(&Ok(()));
     assert_eq!(table.find(running.id()).unwrap().state, OperationState::Cancelled);
     assert!(table.cancel(99).is_none());

@@ -1,7 +1,6 @@
-//! The switching plane, as the node sees it.
+//! Interface of the node to the switching plane.
 //!
-//! A trait, so that failures of the plane can be tested; [`DataPlane`] is the
-//! implementation.
+//! A trait, so that tests can inject failures of the plane. [`DataPlane`] is the implementation.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,79 +17,79 @@ use suimon_switch::{
 };
 use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
-/// What the node asks of the switching plane. See [`DataPlane`] for the meaning
-/// of each.
+/// Operations of the switching plane that the node uses. [`DataPlane`] documents each of them in
+/// detail.
 pub trait SwitchPlane: Send + Sync {
-    /// The plane as a taker of queues.
+    /// Returns the handle through which devices attach their queues to workers.
     fn queue_host(&self) -> Arc<dyn QueueHost>;
 
-    /// Replaces the tables on all processors.
+    /// Replaces the forwarding tables on all workers.
     ///
     /// # Errors
-    /// The tables contradict themselves; nothing was changed.
+    /// The tables are inconsistent; nothing was changed.
     fn publish(&self, topology: Topology) -> Result<(), TopologyError>;
 
-    /// Gives a team another distribution.
+    /// Replaces the distribution of a team.
     ///
     /// # Errors
-    /// The port is no team, or a processor does not answer.
+    /// The port is not a team, or a worker does not respond.
     fn set_distribution(
         &self,
         team: PortId,
         distribution: &Arc<Distribution>,
     ) -> Result<(), TopologyError>;
 
-    /// What each bucket of a team's flows carried since this was last asked; `None` if
-    /// the port is no team.
+    /// Returns the load of each flow bucket of a team since the previous call; `None` if the port
+    /// is not a team.
     fn take_bucket_loads(&self, team: PortId) -> Option<Box<[BucketLoad; BUCKETS]>>;
 
-    /// Has one processor at each of these.
+    /// Starts and stops workers so that one runs at each of `placements`.
     ///
     /// # Errors
-    /// A CPU may not be used; the processors are as before.
+    /// A CPU cannot be used; the workers are unchanged.
     fn set_processors(&self, placements: &[Placement]) -> io::Result<()>;
 
-    /// Hands a queue over.
+    /// Moves a queue to another worker.
     ///
     /// # Errors
-    /// No such queue or processor.
+    /// The queue or the worker does not exist, or a worker does not respond.
     fn move_queue(&self, id: QueueId, to: ProcessorId) -> Result<(), MoveError>;
 
-    /// Says where new queues of these ports start.
+    /// Sets the worker on which new queues of each port start.
     fn set_homes(&self, homes: BTreeMap<PortId, ProcessorId>);
 
-    /// Says how long processors poll before they sleep.
+    /// Sets the poll budget: the time for which workers poll before they sleep.
     fn set_patience(&self, patience: Duration);
 
-    /// All queues.
+    /// Returns all queues.
     fn queues(&self) -> Vec<QueueView>;
 
-    /// All processors.
+    /// Returns all workers.
     fn processors(&self) -> Vec<ProcessorView>;
 
-    /// Counters of one port.
+    /// Returns the counters of a port.
     fn port_counters(&self, port: PortId) -> PortCountersView;
 
-    /// The forwarding table of one switch.
+    /// Returns the forwarding table (MAC address table) of a switch.
     fn addresses(&self, switch: SwitchId) -> Vec<AddressView>;
 
-    /// Takes in who was heard of elsewhere than in the plane.
+    /// Refreshes addresses of frames that bypassed the plane (kernel path).
     fn handle_heard(&self, heard: Vec<Learned>);
 
-    /// Copies what passes one port.
+    /// Starts to copy the frames that pass a port.
     fn capture(&self, port: PortId, options: CaptureOptions) -> Box<dyn FrameCapture>;
 
-    /// Now, on the clock that stamps captured frames.
+    /// Returns the current time of the clock that stamps captured frames.
     fn now(&self) -> Time;
 
-    /// The next of what the plane has to report.
+    /// Removes and returns the next pending notice of the plane.
     fn poll_notice(&self) -> Option<PlaneNotice>;
 }
 
-/// Copies of frames. Dropping it ends the capture.
+/// Reader of captured frames. Dropping the reader ends the capture.
 pub trait FrameCapture: Send {
-    /// Waits up to `timeout` for the first frame, then hands over those there
-    /// are, `frames_max` at most. Returns how many.
+    /// Waits up to `timeout` for a frame, then passes up to `frames_max` available frames to
+    /// `take`. Returns their number.
     fn read(
         &self,
         timeout: Duration,
@@ -98,7 +97,7 @@ pub trait FrameCapture: Send {
         take: &mut dyn FnMut(&CapturedFrame),
     ) -> usize;
 
-    /// Frames that passed while there was no room to copy them.
+    /// Returns the number of frames that were not copied because the buffer was full.
     fn dropped(&self) -> u64;
 }
 
@@ -187,8 +186,8 @@ impl SwitchPlane for DataPlane {
     }
 }
 
-/// Where the processors of a host run: pinned to the CPUs that its configuration gives
-/// them, or as many that are not pinned as it asks for.
+/// Returns the placements of a host's workers: pinned to the configured CPUs, or the configured
+/// number of unpinned workers.
 pub fn placements(host: &HostSection) -> Vec<Placement> {
     match &host.processors {
         Some(cpus) => cpus.iter().copied().map(Placement::Pinned).collect(),

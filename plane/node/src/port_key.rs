@@ -1,33 +1,32 @@
-//! What a port belongs to, by its name in the configuration.
+//! Identity of a port in the configuration.
 
 use core::fmt;
 
 use suimon_contract::{Kind, Name};
 
-/// A port as the user knows it. Its `Display` is the subject of events and
-/// errors: `nic/web`, `uplink/wan`, `team/both`, `switch/lab` for the host NIC of a
-/// switch.
+/// Port as the configuration names it. `Display` writes the subject of events and errors:
+/// `nic/web`, `uplink/wan`, `team/both`, `switch/lab` for the host NIC of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PortKey {
-    /// A NIC.
+    /// NIC, by name.
     Nic(Name),
-    /// An uplink that a switch uses, itself or in a team.
+    /// Uplink that a switch uses, directly or in a team.
     Uplink(Name),
-    /// The host NIC of an internal switch, by the switch's name.
+    /// Host NIC of an internal switch, by the switch's name.
     HostNic(Name),
-    /// A team that a switch uses. It has no device of its own, but those of its members.
+    /// Team that a switch uses. A team has no device of its own; its members have.
     Team(Name),
 }
 
 impl PortKey {
-    /// The name of the NIC, uplink, team or switch.
+    /// Returns the name of the NIC, uplink, team or switch.
     pub fn name(&self) -> &Name {
         match self {
             Self::Nic(name) | Self::Uplink(name) | Self::HostNic(name) | Self::Team(name) => name,
         }
     }
 
-    /// The kind of resource it belongs to: `nic`, `uplink`, `team` or `switch`.
+    /// Returns the kind of resource: `nic`, `uplink`, `team` or `switch`.
     pub fn kind(&self) -> &'static str {
         self.resource_kind().word()
     }
@@ -41,8 +40,8 @@ impl PortKey {
         }
     }
 
-    /// The key at fault when a device complains about `field`: a host NIC's
-    /// device is named by its switch's `host_device`.
+    /// Returns the configuration key for a device error about `field`. The device of a host NIC is
+    /// configured by `host_device` of its switch.
     pub(crate) fn config_field(&self, field: &'static str) -> &'static str {
         match (self, field) {
             (Self::HostNic(_), "device") => "host_device",

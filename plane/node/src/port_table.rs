@@ -1,6 +1,6 @@
-//! The ports that exist and the devices open under them: observed state.
+//! Existing ports and their open devices: observed state.
 //!
-//! Written by the control thread only; read by whoever asks for status.
+//! The control thread writes the table; any thread reads it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -13,7 +13,7 @@ use crate::PortKey;
 use crate::device_notices::DeviceNotices;
 use crate::failing::Failing;
 
-/// All ports, by what they belong to.
+/// Table of the existing ports, by key.
 #[derive(Default)]
 pub(crate) struct PortTable {
     ports: RwLock<BTreeMap<PortKey, Arc<Port>>>,
@@ -46,30 +46,30 @@ impl PortTable {
     }
 }
 
-/// One port.
+/// One port of a switch, with its device.
 pub(crate) struct Port {
     pub(crate) key: PortKey,
     pub(crate) id: PortId,
     state: Mutex<PortState>,
 }
 
-/// What is known of a port's device.
+/// State of a port and its device.
 pub(crate) struct PortState {
-    /// What it stands on, or is to stand on.
+    /// Required specification of the device.
     pub(crate) spec: PortSpec,
-    /// The device, if it could be opened.
+    /// Open device; `None` if it could not be opened or was closed.
     pub(crate) device: Option<Box<dyn PortDevice>>,
-    /// Counts the devices that were opened, so that a notice of one that was
-    /// closed is not taken for one of its successor.
+    /// Number of openings and closings of the device. Distinguishes notices of a closed device from
+    /// those of its successor.
     pub(crate) generation: u64,
-    /// Notices of the device that was opened last.
+    /// Notice queue of the device opened last.
     pub(crate) notices: Option<Arc<DeviceNotices>>,
-    /// Why there is no device.
+    /// Failure of the device and time of the next retry.
     pub(crate) failing: Failing,
-    /// Index of the network device that had the name when the port was opened last, or could not be;
-    /// `None` if there was none.
+    /// Interface index of the network device that had the configured name at the last attempt to
+    /// open it; `None` if no device had this name.
     pub(crate) tried_index: Option<u32>,
-    /// Why the other side is not there, in the device's words.
+    /// Reason for which the link is down, as reported by the device.
     pub(crate) down_reason: Option<String>,
 }
 
@@ -91,12 +91,12 @@ impl Port {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How the device looks now, if it is open.
+    /// Returns the status of the device; `None` if it is not open.
     pub(crate) fn device_status(&self) -> Option<DeviceStatus> {
         self.lock().device.as_ref().map(|device| device.status())
     }
 
-    /// Health, and why.
+    /// Returns the health of the port and the reason.
     pub(crate) fn condition(&self) -> Condition {
         let state = self.lock();
         if let Some(failure) = &state.failing.now {
@@ -116,7 +116,7 @@ impl Port {
     }
 }
 
-/// What the absence of the other side is called.
+/// Returns the default reason for a link that is down.
 fn absent(spec: &PortSpec) -> &'static str {
     match spec {
         PortSpec::VhostUser(_) | PortSpec::Stream(_) => "no VM is connected to the socket",

@@ -1,17 +1,17 @@
-//! Power: the host's CPUs follow the plan, and are put back.
+//! Power management: applies the power plan to the host's CPUs and restores the former settings.
 //!
-//! What a plan asks for, and in which order it is written, is `suimon-power`'s. Here it is
-//! carried out and remembered: before a setting is written, its value before is in the state
-//! store; it leaves the store when that value is back. So it comes back when the plan ends,
-//! when the daemon ends, when the next one starts without a plan, and by [`restore_power`]
-//! where none does.
+//! `suimon-power` determines the settings of a plan and the order of writes. This module carries
+//! out the writes. Before a setting is written, its former value is recorded in the state store;
+//! the record is deleted when the former value is restored. Settings are restored when the plan
+//! ends, when the daemon ends, when the next daemon starts without a plan, and by [`restore_power`]
+//! if no daemon runs.
 //!
-//! - [`spec`]: what a configuration asks for. [`records`]: what is remembered.
-//! - [`keeper`]: carries out. [`table`]: the node's, and who calls it when.
-//! - [`status`]: how it stands. [`told`]: the events.
+//! - [`spec`]: settings that a configuration requires. [`records`]: entries of the state store.
+//! - [`keeper`]: writes and restores settings. [`table`]: power state of the node and its callers.
+//! - [`status`]: status in the API's types. [`told`]: events.
 //!
-//! A change of the plan never fails because of what a host does not have: it is desired
-//! state, and status says what of it is not so.
+//! A change of the plan never fails because of unsupported settings. They remain desired, and the
+//! status reports the deviation.
 
 mod keeper;
 mod records;

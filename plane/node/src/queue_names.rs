@@ -1,4 +1,4 @@
-//! Queues by the names that users know.
+//! Names of queues in the API and CLI.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,18 @@ use suimon_quantity::{Direction, PortId, QueueId};
 
 use crate::PortKey;
 
-/// Which way a queue carries frames, seen from whom the port stands for: `rx`
-/// of a NIC carries frames to the guest, `rx` of an uplink carries what came
-/// from the wire.
+/// Direction of a queue as seen by the guest or the host: `rx` of a NIC carries frames to the
+/// guest, `rx` of an uplink carries frames from the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueSide {
-    /// Received by the guest, or from the wire.
+    /// Receive queue: frames to the guest, or from the network.
     Rx,
-    /// Sent by the guest, or to the wire.
+    /// Transmit queue: frames from the guest, or to the network.
     Tx,
 }
 
 impl QueueSide {
-    /// `rx` or `tx`; anything else is `None`.
+    /// Parses `rx` or `tx`; returns `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "rx" => Some(Self::Rx),
@@ -27,7 +26,7 @@ impl QueueSide {
         }
     }
 
-    /// The direction seen from the switch.
+    /// Returns the direction as seen by the switch.
     pub(crate) fn direction(self, key: &PortKey) -> Direction {
         match (self, key) {
             (Self::Rx, PortKey::Uplink(_)) => Direction::Ingress,
@@ -38,7 +37,7 @@ impl QueueSide {
     }
 }
 
-/// `web/rx/0`.
+/// Returns the name of a queue, like `web/rx/0`.
 pub(crate) fn queue_name(labels: &BTreeMap<PortId, String>, key: &PortKey, id: QueueId) -> String {
     let label = labels.get(&id.port).map_or_else(|| key.name().to_string(), String::clone);
     let rx = QueueSide::Rx.direction(key) == id.direction;

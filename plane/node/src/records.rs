@@ -1,23 +1,25 @@
-//! What is kept in the state store, and how it is written.
+//! Entries of the state store and their encoding.
 //!
 //! | table | key | value |
 //! |---|---|---|
 //! | `desired` | `current` | [`StoredState`] |
-//! | `desired` | `intent` | [`Intent`] of a change under way |
-//! | `events` | sequence, 20 digits | the event |
-//! | `owned` | `netns/device` | [`OwnedTap`] that may be deleted by us |
-//! | `sockets` | the path | [`OwnedSocket`] that may be deleted by us |
-//! | `disk_work` | the disk's name | work on it that is under way (`disks/unfinished.rs`) |
-//! | `measured` | the store's name | [`MeasuredStore`]: what it could do when it was measured |
-//! | `vms` | the VM's name | `StoredVm`: its identity, its user, and what runs (`vms/records.rs`) |
-//! | `host` | `boot` | which start of the host it was when a daemon was last there |
-//! | `host` | `drain` | that the host is drained (`drain.rs`) |
-//! | `power` | the setting's file below sysfs | what it was before it was changed (`power/records.rs`) |
-//! | `cluster` | … | what is kept of the cluster (`cluster/records.rs`) |
-//! | `nic_addresses` | the NIC's name | the address bound to the NIC (`bound_addresses.rs`) |
-//! | `doomed` | the path | [`DoomedFile`] of a store, which no disk has, to be deleted |
+//! | `desired` | `intent` | [`Intent`] of a change in progress |
+//! | `events` | sequence, 20 digits | event |
+//! | `owned` | `netns/device` | [`OwnedTap`] that the daemon may delete |
+//! | `sockets` | path | [`OwnedSocket`] that the daemon may delete |
+//! | `disk_work` | disk name | disk job in progress (`disks/unfinished.rs`) |
+//! | `measured` | store name | [`MeasuredStore`]: measured capacity |
+//! | `vms` | VM name | `StoredVm`: identity, user and running process (`vms/records.rs`) |
+//! | `arrivals` | migration id | time at which the VM became active here (`vms/records.rs`) |
+//! | `host` | `boot` | boot identifier of the host at the last start of a daemon |
+//! | `host` | `drain` | drained state (`drain.rs`) |
+//! | `power` | path of the setting below sysfs | value before the change (`power/records.rs`) |
+//! | `cluster` | … | cluster membership (`cluster/records.rs`) |
+//! | `nic_addresses` | NIC name | address bound to the NIC (`bound_addresses.rs`) |
+//! | `promises` | NIC name, or like `disk/boot` | negotiated features (`devices/promises.rs`) |
+//! | `doomed` | path | [`DoomedFile`] without a disk, to be deleted |
 //!
-//! Values are JSON, so that a store can be read by people and by later versions.
+//! Values are JSON, readable for people and for later versions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,36 +48,36 @@ pub(crate) const MEASURED: &str = "measured";
 const CURRENT: &str = "current";
 const INTENT: &str = "intent";
 
-/// Entries read from the store at a time.
+/// Number of entries per read of the store.
 const SCAN_ENTRIES: usize = 1024;
 
-/// One change of the store.
+/// Change of one entry: table, key, and new value or `None` to delete the entry.
 pub(crate) type StoreChange = (&'static str, String, Option<Vec<u8>>);
 
-/// Desired state, as acknowledged.
+/// Desired state as of the last acknowledged change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredState {
-    /// Counts up with every change.
+    /// Number of changes made so far.
     pub(crate) revision: u64,
-    /// What is desired.
+    /// Configuration of the host.
     pub(crate) config: HostConfig,
-    /// The host file's text when it was last applied. A start-up with the same
-    /// text does not undo what was changed since.
+    /// Text of the host file when it was last applied. A start with the same text does not revert
+    /// later changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file_text: Option<String>,
 }
 
-/// A change that was begun. Found at start-up, it was never acknowledged and
-/// the current state holds.
+/// Change in progress. If a record exists at the start of the daemon, the change was not
+/// acknowledged and the current state is valid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Intent {
-    /// The revision it would have made.
+    /// Revision that the change would have created.
     pub(crate) revision: u64,
-    /// What kind of change, for the event's text.
+    /// Kind of the operation, for the event.
     pub(crate) kind: String,
 }
 
-/// A TAP that did not exist before we made it.
+/// TAP that the daemon created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OwnedTap {
     pub(crate) device: String,
@@ -83,7 +85,7 @@ pub(crate) struct OwnedTap {
     pub(crate) netns: Option<String>,
 }
 
-/// The file of a socket that was not there before we made it.
+/// Socket file that the daemon created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OwnedSocket {
     pub(crate) absent_unix_ms: u64,
@@ -91,7 +93,7 @@ pub(crate) struct OwnedSocket {
     pub(crate) file: Option<OwnedFile>,
 }
 
-/// Which file it is.
+/// Identity of a socket file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OwnedFile {
     pub(crate) device: u64,
@@ -100,12 +102,12 @@ pub(crate) struct OwnedFile {
     pub(crate) made_unix_ns: Option<u64>,
 }
 
-/// A file that is being made for a disk, or that a disk does not need any more.
+/// File that is being created for a disk, or that no disk uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DoomedFile {
-    /// The store's path.
+    /// Path of the store's folder.
     pub(crate) store: PathBuf,
-    /// Its name there.
+    /// Name of the file in the store.
     pub(crate) file: StoreFile,
 }
 
@@ -115,12 +117,12 @@ impl DoomedFile {
     }
 }
 
-/// The desired state in the store; `None` if the store is new.
+/// Reads the desired state; `None` if the store is new.
 pub(crate) fn load_state(store: &dyn StateStore) -> Result<Option<StoredState>, StoreError> {
     load(store, DESIRED, CURRENT)
 }
 
-/// The change that was under way when the daemon was last stopped.
+/// Reads the change that was in progress when the last daemon process ended.
 pub(crate) fn load_intent(store: &dyn StateStore) -> Result<Option<Intent>, StoreError> {
     load(store, DESIRED, INTENT)
 }
@@ -137,7 +139,7 @@ pub(crate) fn clear_intent() -> StoreChange {
     (DESIRED, INTENT.to_owned(), None)
 }
 
-/// All TAPs recorded as ours.
+/// Reads the records of TAPs that the daemon created.
 pub(crate) fn load_owned(store: &dyn StateStore) -> Result<Vec<Tap>, StoreError> {
     let mut taps = Vec::new();
     scan_all(store, OWNED, &mut |key, value| {
@@ -157,7 +159,7 @@ pub(crate) fn clear_owned(tap: &Tap) -> StoreChange {
     (OWNED, owned_key(tap), None)
 }
 
-/// All socket files recorded as ours.
+/// Reads the records of socket files that the daemon created.
 pub(crate) fn load_sockets(store: &dyn StateStore) -> Result<Vec<LeftSocket>, StoreError> {
     let mut sockets = Vec::new();
     scan_all(store, SOCKETS, &mut |key, value| {
@@ -188,7 +190,7 @@ pub(crate) fn clear_socket(path: &Path) -> StoreChange {
     (SOCKETS, path_key(path), None)
 }
 
-/// All files that are to be deleted.
+/// Reads all files that are to be deleted.
 pub(crate) fn load_doomed(store: &dyn StateStore) -> Result<Vec<DoomedFile>, StoreError> {
     let mut files = Vec::new();
     scan_all(store, DOOMED, &mut |key, value| {
@@ -206,7 +208,7 @@ pub(crate) fn clear_doomed(doomed: &DoomedFile) -> StoreChange {
     (DOOMED, path_key(&doomed.path()), None)
 }
 
-/// What stores could do when they were measured.
+/// Reads the measured capacities of stores.
 pub(crate) fn load_measured(
     store: &dyn StateStore,
 ) -> Result<BTreeMap<Name, MeasuredStore>, StoreError> {
@@ -231,25 +233,25 @@ pub(crate) fn clear_measured(name: &Name) -> StoreChange {
     (MEASURED, name.to_string(), None)
 }
 
-/// Validation lets no path through that is not UTF-8.
+/// Returns the key of a path. Validation rejects paths that are not UTF-8.
 fn path_key(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Neither part can hold a `/`.
+/// Returns the key of a TAP. Neither part can contain a `/`.
 fn owned_key(tap: &Tap) -> String {
     format!("{}/{}", tap.netns.as_deref().unwrap_or_default(), tap.device)
 }
 
-/// The key of an event; keys sort as the sequences do.
+/// Returns the key of an event. Keys sort in the order of the sequences.
 pub(crate) fn event_key(sequence: u64) -> String {
     format!("{sequence:020}")
 }
 
-/// What is done with an entry's key and value.
+/// Function that receives the key and the value of an entry.
 type EachEntry<'f> = dyn FnMut(&str, &[u8]) -> Result<(), StoreError> + 'f;
 
-/// Calls `each` with every entry of a table, in the order of the keys.
+/// Calls `each` for every entry of a table, in the order of the keys.
 pub(crate) fn scan_all(
     store: &dyn StateStore,
     table: &str,

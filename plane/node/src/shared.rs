@@ -1,4 +1,4 @@
-//! What the control thread writes and everybody else reads.
+//! State shared between the control thread (writer) and all other threads (readers).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -30,10 +30,10 @@ use crate::vmq::VmqTable;
 use crate::vms::{VmParts, Vms};
 use crate::{ClusterStores, FarNodes, NodeListener, PortKey, SwitchPlane};
 
-/// Milliseconds since 1970-01-01 UTC.
+/// Function that returns the wall-clock time in milliseconds since 1970-01-01 UTC.
 pub type UnixClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// The parts of a node that outlive single changes.
+/// Parts of a node that exist for its whole lifetime.
 pub(crate) struct Shared {
     pub(crate) plane: Arc<dyn SwitchPlane>,
     pub(crate) devices: Arc<dyn DeviceFactory>,
@@ -60,12 +60,12 @@ pub(crate) struct Shared {
     pub(crate) power: PowerTable,
     pub(crate) teams: Arc<Teams>,
     pub(crate) listener: Arc<dyn NodeListener>,
-    /// Where what policies decide is recorded, if it is.
+    /// Sink for recordings of policy decisions; `None` if recording is off.
     pub(crate) recording: Option<Arc<dyn Sink>>,
     pub(crate) clock: UnixClock,
-    /// Logical CPUs that processors may run on, ascending.
+    /// Logical CPUs permitted for workers, ascending.
     pub(crate) cpus: Vec<u16>,
-    /// Where these are in the machine.
+    /// Topology (core, NUMA node) of the CPUs in `cpus`.
     pub(crate) cpu_places: Vec<CpuPlace>,
     pub(crate) host_name: String,
     pub(crate) confinement: ConfinementReader,
@@ -75,7 +75,7 @@ pub(crate) struct Shared {
     ids: RwLock<Ids>,
 }
 
-/// How to make a [`Shared`].
+/// Constructor arguments of [`Shared`].
 pub(crate) struct SharedParts {
     pub(crate) reconnect_max: Duration,
     pub(crate) plane: Arc<dyn SwitchPlane>,
@@ -143,7 +143,7 @@ impl Shared {
         }
     }
 
-    /// Desired state as acknowledged last.
+    /// Returns the desired state that was committed last.
     pub(crate) fn desired(&self) -> Arc<StoredState> {
         self.desired.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -152,12 +152,12 @@ impl Shared {
         *self.desired.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
     }
 
-    /// The identifiers in use.
+    /// Returns a copy of the identifiers in use.
     pub(crate) fn ids(&self) -> Ids {
         self.ids.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has a recording know what is called how.
+    /// Writes the names of disks, stores and ports into the recording, if one is active.
     pub(crate) fn record_names(&self) {
         let Some(sink) = &self.recording else { return };
         let (disks, stores) = self.disks.names();
@@ -169,7 +169,7 @@ impl Shared {
         change(&mut self.ids.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the key of a port or team, `None` if it is gone.
+    /// Returns the key of a port or team; `None` if the port was removed.
     pub(crate) fn port_key(&self, id: suimon_quantity::PortId) -> Option<PortKey> {
         let of_device = self.ports.find_id(id).map(|port| port.key.clone());
         of_device.or_else(|| {
@@ -178,8 +178,8 @@ impl Shared {
         })
     }
 
-    /// What ports are called where only a name is shown: the name alone, or
-    /// like `uplink:wan` if a port of another kind has the same name.
+    /// Returns the display names of ports: the plain name, or `KIND:NAME` like `uplink:wan` if
+    /// ports of several kinds have this name.
     pub(crate) fn port_labels(&self) -> BTreeMap<suimon_quantity::PortId, String> {
         let (ports, ids) = (self.ports.all(), self.ids());
         let keys = || ports.iter().map(|port| (&port.key, port.id)).chain(ids.teams());
@@ -195,7 +195,7 @@ impl Shared {
             .collect()
     }
 
-    /// The identifier of a port that exists, or of a team that is used.
+    /// Returns the identifier of an existing port, or of a team that a switch uses.
     pub(crate) fn port_id(&self, key: &PortKey) -> Option<suimon_quantity::PortId> {
         match key {
             PortKey::Team(_) => self.ids().port(key),
@@ -203,13 +203,14 @@ impl Shared {
         }
     }
 
-    /// The MTU of the device that a port stands on, if it is open and says.
+    /// Returns the MTU of the device under a port; `None` if the device is not open or reports
+    /// none.
     pub(crate) fn device_mtu(&self, key: &PortKey) -> Option<u16> {
         let status = self.ports.find(key)?.device_status()?;
         (status.mtu > 0).then_some(status.mtu)
     }
 
-    /// The port with that label, or with that label in its long form.
+    /// Returns the port with this display name, in its plain or its `KIND:NAME` form.
     pub(crate) fn port_by_label(&self, label: &str) -> Option<Arc<crate::port_table::Port>> {
         let labels = self.port_labels();
         self.ports.all().into_iter().find(|port| {

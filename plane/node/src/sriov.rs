@@ -1,13 +1,13 @@
-//! Adapters with SR-IOV: how many virtual functions they have, and how each is set up.
+//! Adapters with SR-IOV: number of virtual functions (VFs) and settings of each.
 //!
-//! What is desired of an adapter is made so by a change, by the daemon's start, and again
-//! whenever it is found otherwise, which the control thread looks for every few seconds: a
-//! reset of the adapter, its driver, or somebody's `ip link` may have changed it. It counts
-//! as made only when it was read back. What is not written of a virtual function is left
-//! alone.
+//! Desired settings of an adapter are applied by a change, at the start of the daemon, and whenever
+//! the control thread finds a deviation. It checks every few seconds, because a reset of the
+//! adapter, its driver or an operator's `ip link` may change settings. A setting counts as applied
+//! after it was read back. Settings of a VF that the configuration does not contain are left
+//! unchanged.
 //!
-//! Virtual functions are taken away, which a change of their number always does, only while
-//! nobody uses one.
+//! A change of the number of VFs removes all existing ones first. VFs are removed only while none
+//! of them is in use.
 
 mod checks;
 mod setting;
@@ -25,10 +25,10 @@ use suimon_ports::{DeviceError, DeviceErrorKind, PfFacts, SriovHost};
 pub(crate) use self::steps::{PfStep, PfUndo, pf_steps};
 pub(crate) use self::users::user_of;
 
-/// The SR-IOV of the host, and what of it is not as desired.
+/// Access to the adapters, and failures to apply their desired settings.
 pub(crate) struct Sriov {
     pub(crate) host: Arc<dyn SriovHost>,
-    /// Why the adapters are not as desired that are not.
+    /// Reasons why adapters differ from their desired settings.
     failures: Mutex<BTreeMap<Name, String>>,
 }
 
@@ -37,7 +37,8 @@ impl Sriov {
         Self { host, failures: Mutex::default() }
     }
 
-    /// Remembers how it went; returns what was remembered before.
+    /// Records the outcome of applying an adapter's settings, `None` for success. Returns the
+    /// previous failure.
     fn note(&self, pf: &Name, failure: Option<String>) -> Option<String> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         match failure {
@@ -50,17 +51,17 @@ impl Sriov {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).get(pf).cloned()
     }
 
-    /// Forgets the adapters of which nothing is desired any more.
+    /// Removes the failures of adapters that are not configured.
     pub(crate) fn keep_only(&self, config: &HostConfig) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.retain(|name, _| config.pfs.iter().any(|pf| pf.name == *name));
     }
 }
 
-/// The adapter that is meant by its network device or its PCI address.
+/// Returns the adapter with the configured network device or PCI address.
 ///
 /// # Errors
-/// There is none.
+/// No adapter matches.
 fn find(adapters: Vec<PfFacts>, pf: &PfConfig) -> Result<PfFacts, DeviceError> {
     let known: Vec<String> = adapters.iter().map(label).collect();
     adapters.into_iter().find(|facts| is_meant(facts, &pf.device)).ok_or_else(|| {
@@ -76,14 +77,14 @@ fn find(adapters: Vec<PfFacts>, pf: &PfConfig) -> Result<PfFacts, DeviceError> {
     })
 }
 
-/// Whether a text is the device or the address of an adapter. A device in another namespace
-/// is meant by nobody's name here.
+/// Returns true if `device` is the adapter's PCI address or network device. Devices in other
+/// network namespaces match by address only.
 pub(crate) fn is_meant(facts: &PfFacts, device: &str) -> bool {
     facts.address.to_string() == device
         || (facts.netns.is_none() && facts.device.as_deref() == Some(device))
 }
 
-/// An adapter in words.
+/// Returns the display name of an adapter.
 fn label(facts: &PfFacts) -> String {
     match (&facts.device, &facts.netns) {
         (Some(device), None) => format!("{device} ({})", facts.address),

@@ -1,4 +1,4 @@
-//! From what the store says to a node at work.
+//! Start of a node from the stored state.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,22 +24,25 @@ use crate::teams::TeamThreads;
 use crate::vms::disks_away;
 use crate::wanted::wanted_ports;
 
-/// Why a node could not start.
+/// Error at the start of a node.
 #[derive(Debug, Error)]
 pub enum NodeError {
-    /// The state store.
+    /// The state store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The switching plane refuses what was desired.
+    /// The switching plane rejected the stored desired state.
     #[error("the stored desired state cannot be switched: {0}")]
     Tables(String),
-    /// The threads of control could not be started.
+    /// Threads could not be created.
     #[error("the threads of control could not be started: {0}")]
     Thread(std::io::Error),
 }
 
-/// Makes the host as the store says. A device that cannot be opened does not
-/// keep the others from working: it is tried again.
+/// Brings the host to the stored desired state. Devices that cannot be opened are retried later and
+/// do not prevent the start of others.
+///
+/// # Errors
+/// The store fails, the plane rejects the tables, or threads cannot be created.
 pub(crate) fn start_up(
     shared: &Arc<Shared>,
     store: Arc<dyn StateStore>,
@@ -84,12 +87,12 @@ pub(crate) fn start_up(
     controller.devices.belongings.sweep(&wanted, &taken_over_sockets(&disks));
     controller.devices.belongings.record(wanted.values())?;
     controller.devices.belongings.record_sockets(sockets)?;
-    // Before uplinks, which may stand on the device of a virtual function.
+    // Before uplinks are opened, because their device may be a virtual function.
     controller.look_at_pfs();
     let vms = controller.prepare_stored_vms(&state.config)?;
     controller.hold_stored_vfs(&state.config, &vms);
-    // With what is recorded of VMs: their frames may come as soon as devices are open, and it may
-    // be long until a VM answers.
+    // Includes recorded migrations of VMs: frames may arrive as soon as devices are open, while VMs
+    // may respond much later.
     controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
     controller.start_power(&state.config)?;
     let ids = shared.ids();
@@ -107,7 +110,7 @@ pub(crate) fn start_up(
     controller.open_stored(&state.config, disks, &disks_away(&vms))?;
     controller.remove_doomed(&state.config)?;
     controller.drive_stored_vms(&state.config, vms)?;
-    // Again, with the MTU of uplinks that keep their own.
+    // Second time, with the MTU of uplinks without a configured MTU.
     controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
     shared.record_names();
     let text = format!("The daemon was started, version {}.", shared.version);

@@ -1,4 +1,4 @@
-//! Observed state in the API's types: the host, its switches, uplinks and NICs.
+//! Observed state of the host, its switches, uplinks and NICs, in the API's types.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::shared::Shared;
 use crate::wanted::{switch_of, uplink_spec};
 
 impl Shared {
-    /// What the host is called: as configured, or as its system calls it.
+    /// Returns the configured host name, or the system's host name.
     pub(crate) fn host_name(&self) -> String {
         let desired = self.desired();
         desired.config.host.name.clone().unwrap_or_else(|| self.host_name.clone())
@@ -224,7 +224,7 @@ impl Shared {
         let switch = switch_of(config, &uplink.name);
         let port = self.ports.find(&PortKey::Uplink(uplink.name.clone()));
         let device = port.as_ref().and_then(|port| port.device_status());
-        // Asked without the port's lock: the kernel may let us wait.
+        // Queried without the port's lock, because the kernel may block the call.
         let asked = self.devices.features(&uplink_spec(uplink));
         let condition = match (&port, switch) {
             (Some(port), _) => port.condition(),
@@ -286,7 +286,7 @@ impl Shared {
         }
     }
 
-    /// A switch is as well as its uplink, its team or its host NIC is.
+    /// Returns the condition of a switch: that of its uplink, team or host NIC.
     fn way_out_condition(&self, key: &PortKey) -> Condition {
         let condition = match key {
             PortKey::Team(name) => self.team_condition(name),
@@ -311,7 +311,7 @@ impl Shared {
         counters
     }
 
-    /// How many addresses were learned on each port. Asks every switch once.
+    /// Returns the number of learned addresses per port. Queries each switch once.
     fn learned_by_port(&self, config: &HostConfig) -> BTreeMap<PortId, u32> {
         let ids = self.ids();
         let switches = config.switches.iter().filter_map(|switch| ids.switch(&switch.name));

@@ -1,9 +1,9 @@
-//! Which NIC's frames arrive on a receive queue of their own, where an uplink's device can
-//! choose it by the destination of a frame, and why others do not.
+//! Receive steering: assignment of NICs to receive queues of an uplink's device by destination
+//! address.
 //!
-//! A device can where each of its receive queues is a queue of the uplink: over AF_XDP. A
-//! NIC takes part if VMQ gives it queues of its own and its address is known beforehand: if
-//! a rule followed what is learned, guests would write the device's table.
+//! A device can steer if each of its receive queues is a queue of the uplink, that is, with AF_XDP.
+//! A NIC takes part if VMQ assigns queues to it and its address is configured. Learned addresses
+//! are excluded, because guests could then write the device's rule table.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,8 +22,8 @@ use crate::shared::Shared;
 use crate::topology::Ids;
 use crate::wanted::switch_of;
 
-/// The queue that each NIC has of each uplink, by their ports. Written by the control
-/// thread only.
+/// Receive queue of each NIC on each uplink, by their ports. Only the control thread writes the
+/// plan.
 #[derive(Default)]
 pub(crate) struct SteeringPlan(Mutex<BTreeMap<PortId, BTreeMap<PortId, u16>>>);
 
@@ -34,7 +34,7 @@ impl SteeringPlan {
 }
 
 impl Shared {
-    /// Rules follow the tables that were published just now, on devices that are open.
+    /// Updates the steering rules of open devices to the tables that were just published.
     pub(crate) fn publish_steering(&self, config: &HostConfig) {
         let ids = self.ids();
         let mut plan = self.steering.lock();
@@ -56,7 +56,7 @@ impl Shared {
         }
     }
 
-    /// `None` while its device is not open.
+    /// Returns the steering status of an uplink; `None` while its device is not open.
     pub(crate) fn steering_status(
         &self,
         uplink: &UplinkConfig,
@@ -89,8 +89,8 @@ impl Shared {
     }
 }
 
-/// The NICs behind an uplink that are to have a queue of their own, in the order in which
-/// they are configured.
+/// Returns the NICs behind an uplink that should have their own receive queue, in the order of the
+/// configuration.
 fn steered<'c>(
     config: &'c HostConfig,
     uplink: &UplinkConfig,
@@ -103,14 +103,14 @@ fn steered<'c>(
         .collect()
 }
 
-/// VMQ of an uplink is that of its team, if it is in one.
+/// Returns the VMQ settings of an uplink: those of its team if it is a member of one.
 fn vmq_of<'c>(config: &'c HostConfig, uplink: &'c UplinkConfig) -> &'c VmqConfig {
     let team = config.teams.iter().find(|team| team.members.contains(&uplink.name));
     team.map_or(&uplink.vmq, |team| &team.vmq)
 }
 
-/// Of a trunk the frames of all VLANs, and of a NIC without a VLAN those with any tag, for
-/// the switch will not have others.
+/// Returns the steering rule of a NIC. The rule has no VLAN for a trunk or a NIC without `vlan`: it
+/// matches frames with any tag, and the switch drops those not permitted.
 fn rule(
     port: PortId,
     nic: &NicConfig,

@@ -1,4 +1,4 @@
-//! Rules as a device is given them, through all that may happen to a NIC.
+//! Tests of the steering rules that a device gets after changes of NICs, uplinks and teams.
 
 use suimon_contract::{SteeringMode, SteeringStatus};
 use suimon_frame::VlanId;
@@ -24,7 +24,7 @@ mac = "52:54:00:00:00:01"
 vlan = 10
 "#;
 
-/// A NIC with this address.
+/// Returns the configuration of a NIC with this address.
 fn nic(name: &str, address: u8, more: &str) -> String {
     format!(
         "[[nic]]\nname = \"{name}\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\n\
@@ -32,7 +32,7 @@ fn nic(name: &str, address: u8, more: &str) -> String {
     )
 }
 
-/// Last byte of the address, VLAN and queue of each rule.
+/// Returns the last byte of the address, the VLAN and the queue of each rule.
 fn rules_of(harness: &Harness, device: &str) -> Vec<(u8, Option<u16>, u16)> {
     let rules = harness.devices.steering(device).unwrap().into_iter();
     let last = |mac: suimon_frame::MacAddr| mac.octets()[5];
@@ -57,7 +57,7 @@ fn rules_follow_nics_that_come_go_and_change() {
     harness.apply_well(&host(HOST));
     assert_eq!(rules(&harness), [(1, Some(10), 1)]);
     let with = |more: &str| host(&format!("{HOST}{more}"));
-    // The third has no queue left; one that a rule cannot name needs none.
+    // No queue is left for the third NIC. A NIC without a configured address needs none.
     let db = nic("db", 2, "trunk = [20, 30]");
     let unknown = nic("unknown", 9, "").replace("mac = \"52:54:00:00:00:09\"\n", "");
     let all = format!("{unknown}{db}{}", nic("log", 3, ""));
@@ -68,12 +68,12 @@ fn rules_follow_nics_that_come_go_and_change() {
     assert_eq!(named(&status), [("web", 1), ("db", 2)]);
     let reason = "frames of 1 NIC are classified in software: no receive queue is left";
     assert_eq!(status.reason.as_deref(), Some(reason));
-    // The first goes, and the third gets its queue; the second keeps its own.
+    // Without the first NIC, the third one gets its queue; the second NIC keeps its own.
     let without_web = HOST.split_once("[[nic]]").unwrap().0;
     harness.apply_well(&host(&format!("{without_web}{all}")));
     assert_eq!(rules(&harness), [(2, None, 2), (3, None, 1)]);
     assert_eq!(steering(&harness).reason, None);
-    // Another address and VLAN; no queue of its own.
+    // Another address and VLAN; then a NIC without a queue of its own.
     harness.apply_well(&host(&format!("{without_web}{}", nic("log", 4, "vlan = 7"))));
     assert_eq!(rules(&harness), [(4, Some(7), 1)]);
     let unweighted = nic("log", 4, "vmq_weight = 0");
@@ -105,7 +105,7 @@ fn a_device_that_is_opened_again_gets_its_rules_again() {
         let events = harness.events(suimon_contract::EventKind::UplinkRecovered.id());
         !events.is_empty() && harness.devices.steering("eth0").is_some_and(|of| of.len() == 1)
     });
-    // More queues need other sockets.
+    // Another number of queues requires new sockets.
     harness.apply_well(&host(&HOST.replace("queues = 3", "queues = 1")));
     assert_eq!(rules(&harness), []);
     let reason = steering(&harness).reason.unwrap();

@@ -1,4 +1,4 @@
-//! Teams: what drives them, and how they stand.
+//! NIC teams: driving threads and status.
 //!
 //! ```text
 //!  desired state ──publish──┐
@@ -9,12 +9,12 @@
 //!           LACPDUs, announcements, events
 //! ```
 //!
-//! The control thread makes the table follow desired state and publishes the tables with
-//! the teams' distributions while it holds the table, so that an older distribution never
-//! overtakes a newer one. One thread, `suimon-team`, does all the rest: it hears of links
-//! and LACPDUs, and does nothing that waits for the disk or for the kernel's lock of
-//! network devices. What does so, events and opening and closing sockets, is left to
-//! another, `suimon-team-wrk`.
+//! The control thread updates the table to the desired state. It holds the table's lock while it
+//! publishes the forwarding tables with the distributions of the teams, so that an outdated
+//! distribution never replaces a newer one. The thread `suimon-team` processes link changes,
+//! LACPDUs, deadlines and loads. It performs no operation that waits for the disk or for the
+//! kernel's lock of network devices (RTNL). The thread `suimon-team-wrk` performs those: writing
+//! events, opening and closing sockets.
 
 mod announcing;
 mod driver;
@@ -48,17 +48,19 @@ pub(crate) use self::wake::Wake;
 use crate::shared::Shared;
 use crate::topology::topology;
 
-/// The teams of a host.
+/// NIC teams of a host and the means to wake their thread.
 pub(crate) struct Teams {
     table: Mutex<TeamTable>,
-    /// What others have told the thread, which must not wait for the table.
+    /// Messages of other threads, which must not block on the table.
     inbox: Mutex<Inbox>,
     wake: Wake,
 }
 
 impl Teams {
+    /// Creates an empty table.
+    ///
     /// # Errors
-    /// The process is out of descriptors.
+    /// The process has no free file descriptors.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self { table: Mutex::default(), inbox: Mutex::default(), wake: Wake::new()? })
     }
@@ -71,8 +73,8 @@ impl Teams {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hears of the link of the device that is open under `port` for the `generation`th
-    /// time. Waits for nobody.
+    /// Reports the link state of the device that was opened under `port` with this generation. Does
+    /// not block.
     pub(crate) fn hear_link(&self, port: PortId, generation: u64, link: LinkFacts) {
         self.inbox().hear_link(port, generation, link);
         self.wake.wake();
@@ -80,8 +82,10 @@ impl Teams {
 }
 
 impl Shared {
-    /// Makes the teams be as configured, and publishes the tables with them. If that is
-    /// refused, both are as before.
+    /// Updates the teams to `config` and publishes the forwarding tables with them.
+    ///
+    /// # Errors
+    /// A team or the plane rejects the configuration; both are unchanged.
     pub(crate) fn publish_tables(&self, config: &HostConfig) -> Result<(), ApiError> {
         let internal = |text: String| ApiError::new(ErrorCode::Internal, text);
         let away = self.nics_away(config);

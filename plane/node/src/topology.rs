@@ -1,4 +1,4 @@
-//! Desired state as the switching plane's tables.
+//! Conversion of the desired state to the forwarding tables of the switching plane.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::bound_addresses::{Binding, binds_source};
 use crate::offloads::uplink_coalescing;
 use crate::wanted::{WantedPorts, host_nic_mtu, offload_switches, wanted_teams};
 
-/// The identifiers in use. An identifier is never given out twice while the
-/// daemon runs, not even after a change that was rolled back.
+/// Identifiers in use. No identifier is assigned twice while the daemon runs, not even after a
+/// change that was rolled back.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ids {
     switches: BTreeMap<Name, SwitchId>,
@@ -30,29 +30,28 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// The identifier of a port, if it has one.
+    /// Returns the identifier of a port.
     pub(crate) fn port(&self, key: &PortKey) -> Option<PortId> {
         self.ports.get(key).copied()
     }
 
-    /// The teams that have identifiers. They have no device, so that they are not in the
-    /// table of ports.
+    /// Returns the teams that have identifiers. Teams have no device and are not in the port table.
     pub(crate) fn teams(&self) -> impl Iterator<Item = (&PortKey, PortId)> {
         let teams = self.ports.iter().filter(|(key, _)| matches!(key, PortKey::Team(_)));
         teams.map(|(key, id)| (key, *id))
     }
 
-    /// What ports are called: that of their NIC, uplink or team.
+    /// Returns the names of ports: that of their NIC, uplink, team or switch.
     pub(crate) fn port_names(&self) -> BTreeMap<u32, String> {
         self.ports.iter().map(|(key, id)| (id.0, key.name().to_string())).collect()
     }
 
-    /// The identifier of a switch, if it has one.
+    /// Returns the identifier of a switch.
     pub(crate) fn switch(&self, name: &Name) -> Option<SwitchId> {
         self.switches.get(name).copied()
     }
 
-    /// Gives an identifier to everything that has none yet.
+    /// Assigns identifiers to switches, ports and teams without one.
     pub(crate) fn assign(&mut self, config: &HostConfig, wanted: &WantedPorts) {
         for switch in &config.switches {
             if !self.switches.contains_key(&switch.name) {
@@ -69,7 +68,7 @@ impl Ids {
         }
     }
 
-    /// Forgets what is no longer there.
+    /// Removes the identifiers of objects that the configuration does not contain.
     pub(crate) fn release(&mut self, config: &HostConfig, wanted: &WantedPorts) {
         let switches: BTreeSet<&Name> = config.switches.iter().map(|s| &s.name).collect();
         self.switches.retain(|name, _| switches.contains(name));
@@ -81,10 +80,13 @@ impl Ids {
     }
 }
 
-/// The tables for `config`. `device_mtu` says what MTU an open device has, for
-/// uplinks that keep their own; `distributions` where the frames of teams go; `bound` which
-/// addresses are bound to NICs without `mac`. Ports without an identifier are left out, and teams
-/// without a distribution.
+/// Returns the tables for `config`.
+///
+/// - `device_mtu`: MTU of open devices, for uplinks without a configured MTU
+/// - `distributions`: frame distributions of teams
+/// - `bound`: addresses bound to NICs without `mac`
+///
+/// Ports without an identifier and teams without a distribution are omitted.
 pub(crate) fn topology(
     config: &HostConfig,
     ids: &Ids,
@@ -143,8 +145,8 @@ fn nic_port(nic: &NicConfig, ids: &Ids, bound: Option<Binding>) -> Option<PortTo
     })
 }
 
-/// `vlan` and `trunk` of a NIC. A trunk without a native VLAN carries the
-/// switch's untagged network untagged.
+/// Returns the VLAN mode from `vlan` and `trunk` of a NIC. A trunk without a native VLAN carries
+/// the switch's untagged network untagged.
 fn vlan_mode(nic: &NicConfig) -> VlanMode {
     let Some(trunk) = &nic.trunk else { return VlanMode::Access(nic.vlan) };
     let mut allowed: VlanSet = trunk
@@ -170,7 +172,7 @@ fn host_nic_port(config: &HostConfig, switch: &SwitchConfig, ids: &Ids) -> Optio
     Some(PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing })
 }
 
-/// The uplink of an external switch, unless that is a team.
+/// Returns the uplink port of an external switch; `None` if the switch uses a team.
 fn uplink_port(
     config: &HostConfig,
     switch: &SwitchConfig,
@@ -183,7 +185,7 @@ fn uplink_port(
     Some(way_out(ids.port(&key)?, ids.switch(&switch.name)?, &[uplink], device_mtu))
 }
 
-/// The port that a team is: it takes what all its members take.
+/// Returns the port of a team. Its MTU fits all members.
 fn team_port(
     config: &HostConfig,
     team: &TeamConfig,
@@ -199,19 +201,20 @@ fn team_port(
     Some(way_out(id, ids.switch(&switch.name)?, &members, device_mtu))
 }
 
-/// The devices of a team's members, which are known in it by the number of their port.
+/// Returns the members of a team, identified by their ports.
 fn team_members(team: &TeamConfig, ids: &Ids) -> Vec<TeamMember> {
     let ports = team.members.iter().filter_map(|name| ids.port(&PortKey::Uplink(name.clone())));
     ports.map(|port| TeamMember { id: member_id(port), port }).collect()
 }
 
-/// Who the device under `port` is in its team.
+/// Returns the member identifier of the device under `port`.
 pub(crate) fn member_id(port: PortId) -> MemberId {
     MemberId(port.0)
 }
 
-/// The way out of an external switch: its uplink, or the uplinks of its team. It carries every VLAN, the untagged network
-/// untagged, and may learn as many addresses as the switch can hold.
+/// Returns the port of an external switch's uplink, or of the uplinks of its team. The port carries
+/// all VLANs, the untagged network untagged. Its limit of learned addresses is that of a large
+/// layer-2 domain.
 fn way_out(
     id: PortId,
     switch: SwitchId,
@@ -228,7 +231,7 @@ fn way_out(
     PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing }
 }
 
-/// The largest packet that all of these uplinks take; `None` while no device says.
+/// Returns the smallest MTU of the uplinks; `None` if none is configured or reported by a device.
 pub(crate) fn smallest_mtu(
     uplinks: &[&UplinkConfig],
     device_mtu: &dyn Fn(&PortKey) -> Option<u16>,
@@ -237,9 +240,9 @@ pub(crate) fn smallest_mtu(
         uplink.mtu.or_else(|| device_mtu(&PortKey::Uplink(uplink.name.clone())))
     };
     let smallest = uplinks.iter().filter_map(mtu).min()?;
-    // A device may have an MTU beyond the switch's own range (65 535 on some).
+    // The MTU of a device may exceed the switch's range (65 535 on some).
     Some(smallest.clamp(forwarding::MTU_MIN, forwarding::MTU_MAX))
 }
 
-/// Addresses learned behind one uplink at most: a large layer-2 domain.
+/// Maximum number of addresses learned behind one uplink; sized for a large layer-2 domain.
 const UPLINK_LEARNED_MAX: u32 = 65_536;

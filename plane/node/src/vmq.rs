@@ -1,21 +1,20 @@
-//! VMQ: what drives it, and how it stands.
+//! VMQ: drives the placement policy and reports its status.
 //!
-//! Each uplink or team that a switch uses has its queues placed by a
-//! [`Vmq`](suimon_vmq::Vmq) of its own: those of the NICs on that switch, and its own,
-//! which are work like any other. The control thread publishes to it what is configured
-//! and lets it measure and move four times a second.
+//! A separate [`Vmq`](suimon_vmq::Vmq) policy places the queues of each uplink or team that a
+//! switch uses: the queues of the NICs on the switch and those of the uplink or team itself. The
+//! control thread passes configuration changes to the policy, and measures loads and moves queues
+//! four times per second.
 //!
-//! - [`plan`]: what a configuration asks of it.
-//! - [`numbering`]: the numbers of processors. A configuration counts them in the order in
-//!   which it names CPUs; the plane keeps the number of a processor as long as that runs.
-//! - [`placing`]: one uplink's or team's queues, as the policy has them and as the plane
-//!   has them.
-//! - [`table`]: all of them; measures, and carries moves out.
-//! - [`told`]: the events. [`status`]: how it stands.
+//! - [`plan`]: parameters that a configuration gives the policy.
+//! - [`numbering`]: numbers of workers. A configuration numbers workers in the order of its CPU
+//!   list; the plane keeps the number of a worker while the worker runs.
+//! - [`placing`]: queues of one uplink or team, in the policy and in the plane.
+//! - [`table`]: all uplinks and teams; measures loads and carries out moves.
+//! - [`told`]: events. [`status`]: status in the API's types.
 //!
-//! A queue that somebody moved by hand counts as being there and is treated as any other:
-//! dynamic placement moves it on when its processor is too busy or can be emptied, static
-//! placement lets it be until the configuration changes.
+//! A queue that an operator moved is treated as any other queue at its new worker. Dynamic
+//! placement moves it again if the worker is overloaded or can be emptied. Static placement leaves
+//! it there until the configuration changes.
 
 mod numbering;
 mod placing;

@@ -1,11 +1,9 @@
-//! VMs: started, stopped, found again after a daemon's death, and told what changes while
-//! they run.
+//! VMs: start, stop, adoption after a restart of the daemon, and changes while they run.
 //!
-//! Each VM that is desired has a thread of its own (`driver.rs`), which alone talks to it:
-//! what a VM takes its time for holds up neither another VM nor the control thread. The
-//! thread is told what to do through an inbox, writes what is known of the VM where
-//! everybody can read it, and keeps in the state store what the next daemon needs to find
-//! the VM again.
+//! Each desired VM has a driver thread (`driver.rs`), the only thread that accesses the VM. Slow
+//! operations on one VM delay neither other VMs nor the control thread. The driver receives
+//! messages through its inbox, publishes the observed state in a view that any thread can read, and
+//! records in the state store the data that the next daemon process needs to adopt the VM.
 //!
 //! ```text
 //! API ── VmWork, Migrate ─┐
@@ -53,22 +51,21 @@ pub(crate) use self::steps::{LeftVm, disks_away, no_user_left};
 pub(crate) use self::vfs::VfOrder;
 pub use self::work::VmWork;
 
-/// VMs run as users of their own, which no account and no subordinate range of Debian has
-/// (Debian policy, section 9.2.2; `login.defs(5)`, `SUB_UID_MIN`).
+/// Range of user IDs for VM processes, one user per VM. Debian assigns the range neither to
+/// accounts nor to subordinate IDs (Debian policy, section 9.2.2; `login.defs(5)`, `SUB_UID_MIN`).
 const USER_FIRST: u32 = 70_000;
 const USER_LAST: u32 = 99_999;
 
-/// What VMs need of the world.
+/// Dependencies of the VM subsystem.
 #[derive(Clone)]
 pub struct VmParts {
-    /// Starts VMs.
+    /// Launcher and adopter of VM processes.
     pub host: Arc<dyn VmHost>,
-    /// What tells one start of the host from another
-    /// (`/proc/sys/kernel/random/boot_id`, `random(4)`).
+    /// Identifier of the current boot of the host (`/proc/sys/kernel/random/boot_id`, `random(4)`).
     pub boot_id: String,
 }
 
-/// All VMs that are desired.
+/// Table of the desired VMs.
 pub(crate) struct Vms {
     pub(crate) parts: VmParts,
     entries: RwLock<BTreeMap<Name, Arc<VmEntry>>>,
@@ -87,7 +84,7 @@ impl Vms {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// The user that a new VM's process runs as; `None` if there is none left.
+    /// Returns an unused user ID for the process of a new VM; `None` if all are in use.
     pub(crate) fn free_user(&self) -> Option<u32> {
         let used: BTreeSet<u32> = self.all().iter().map(|entry| entry.user).collect();
         (USER_FIRST..=USER_LAST).find(|user| !used.contains(user))

@@ -1,4 +1,4 @@
-//! The devices that a configuration asks for.
+//! Devices required by a configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use suimon_ports::{
 
 use crate::PortKey;
 
-/// The MTU of a host NIC unless a NIC on its switch is larger.
+/// Smallest MTU of a host NIC, in bytes; larger if a NIC on its switch has a larger MTU.
 const HOST_NIC_MTU_MIN: u16 = 1500;
 
-/// Ports by what they belong to, with what each stands on.
+/// Required ports with the specification of the device of each.
 pub(crate) type WantedPorts = BTreeMap<PortKey, PortSpec>;
 
-/// The device of every NIC that is connected, of every uplink that a switch uses, itself or in a team, and
-/// of every internal switch. An uplink that no switch uses is not opened: nothing could
-/// come in or go out there.
+/// Returns the devices that `config` requires: one for each connected NIC, each uplink that a
+/// switch uses directly or in a team, and the host NIC of each internal switch. Unused uplinks are
+/// not opened.
 pub(crate) fn wanted_ports(config: &HostConfig) -> WantedPorts {
     let config = &config.with_sockets_of_vms();
     let mut wanted = WantedPorts::new();
-    // A NIC that no VM has and that names no socket is connected to nothing.
+    // A NIC without a VM and without a socket has no device.
     for nic in config.nics.iter().filter(|nic| config.is_connected(nic)) {
         wanted.insert(PortKey::Nic(nic.name.clone()), nic_spec(nic));
     }
@@ -41,23 +41,22 @@ pub(crate) fn wanted_ports(config: &HostConfig) -> WantedPorts {
     wanted
 }
 
-/// The switch that uses an uplink, itself or in a team, or that uses the team of that
-/// name; teams and uplinks share their names.
+/// Returns the switch that uses an uplink (directly or in a team) or a team. Uplinks and teams
+/// share one namespace, so `name` is unambiguous.
 pub(crate) fn switch_of<'c>(config: &'c HostConfig, name: &Name) -> Option<&'c SwitchConfig> {
     let team = config.teams.iter().find(|team| team.members.contains(name));
     let way_out = team.map_or(name, |team| &team.name);
     config.switches.iter().find(|switch| switch.uplink.as_ref() == Some(way_out))
 }
 
-/// The teams that switches use. Those that none uses are not there: nothing could come
-/// in or go out.
+/// Returns the teams that a switch uses, with their switches. Unused teams get no port.
 pub(crate) fn wanted_teams(
     config: &HostConfig,
 ) -> impl Iterator<Item = (&TeamConfig, &SwitchConfig)> {
     config.teams.iter().filter_map(|team| Some((team, switch_of(config, &team.name)?)))
 }
 
-/// What a NIC stands on.
+/// Returns the device specification of a NIC.
 pub(crate) fn nic_spec(nic: &NicConfig) -> PortSpec {
     match nic.backend {
         NicBackend::VhostUser => PortSpec::VhostUser(VhostUserSpec {
@@ -90,7 +89,7 @@ pub(crate) fn nic_spec(nic: &NicConfig) -> PortSpec {
     }
 }
 
-/// What an uplink stands on.
+/// Returns the device specification of an uplink.
 pub(crate) fn uplink_spec(uplink: &UplinkConfig) -> PortSpec {
     PortSpec::Uplink(UplinkSpec {
         device: uplink.device.clone(),
@@ -106,8 +105,7 @@ pub(crate) fn uplink_spec(uplink: &UplinkConfig) -> PortSpec {
     })
 }
 
-/// What the host NIC of an internal switch stands on. It takes the largest
-/// packets that any NIC on its switch may send.
+/// Returns the device specification of an internal switch's host NIC.
 fn host_nic_spec(config: &HostConfig, switch: &SwitchConfig) -> PortSpec {
     PortSpec::Tap(TapSpec {
         device: switch.host_device_name().unwrap_or_default().to_owned(),
@@ -121,7 +119,8 @@ fn host_nic_spec(config: &HostConfig, switch: &SwitchConfig) -> PortSpec {
     })
 }
 
-/// The MTU of the host NIC of `switch`.
+/// Returns the MTU of the host NIC of `switch`: the largest MTU of the NICs on the switch, at least
+/// [`HOST_NIC_MTU_MIN`].
 pub(crate) fn host_nic_mtu(config: &HostConfig, switch: &SwitchConfig) -> u16 {
     config
         .nics
@@ -142,25 +141,25 @@ pub(crate) fn offload_switches(offload: &OffloadConfig) -> OffloadSwitches {
     }
 }
 
-/// What of the host only one port or disk can hold at a time.
+/// Host resource that only one port or disk can hold at a time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Claim {
-    /// A Unix socket.
+    /// Unix socket, by its path.
     Socket(PathBuf),
-    /// A network device in a namespace.
+    /// Network device in a network namespace.
     Device(Tap),
-    /// A disk's file, or the block device that it is.
+    /// File of a disk, or a block device.
     File(PathBuf),
 }
 
-/// A network device by namespace and name.
+/// Network device, by network namespace (`None`: the daemon's) and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tap {
     pub(crate) netns: Option<String>,
     pub(crate) device: String,
 }
 
-/// What an open device of this kind holds.
+/// Returns the host resource that an open device with this specification holds.
 pub(crate) fn claim(spec: &PortSpec) -> Claim {
     match spec {
         PortSpec::VhostUser(spec) => Claim::Socket(clean(&spec.socket)),
@@ -172,7 +171,7 @@ pub(crate) fn claim(spec: &PortSpec) -> Claim {
     }
 }
 
-/// The TAP that opening this makes if it does not exist.
+/// Returns the TAP that opening a device with this specification creates if the TAP does not exist.
 pub(crate) fn tap_of(spec: &PortSpec) -> Option<Tap> {
     match spec {
         PortSpec::Tap(spec) => Some(Tap { netns: spec.netns.clone(), device: spec.device.clone() }),
@@ -183,7 +182,7 @@ pub(crate) fn tap_of(spec: &PortSpec) -> Option<Tap> {
     }
 }
 
-/// The socket file that opening this makes.
+/// Returns the path of the socket file that opening a device with this specification creates.
 pub(crate) fn socket_of(spec: &PortSpec) -> Option<PathBuf> {
     match spec {
         PortSpec::VhostUser(spec) if spec.mode == VhostUserMode::Server => {
@@ -194,12 +193,13 @@ pub(crate) fn socket_of(spec: &PortSpec) -> Option<PathBuf> {
     }
 }
 
-/// The TAPs that a configuration needs.
+/// Returns the TAPs that the ports require.
 pub(crate) fn wanted_taps(wanted: &WantedPorts) -> BTreeSet<Tap> {
     wanted.values().filter_map(tap_of).collect()
 }
 
-/// The path without `.` and doubled separators, so that one socket has one claim.
+/// Returns the path without `.` components and repeated separators, so that paths of the same
+/// socket compare equal.
 pub(crate) fn clean(path: &Path) -> PathBuf {
     path.components().collect()
 }
