@@ -1,11 +1,9 @@
-//! VMs: started, stopped, found again after a daemon's death, and told what changes while
-//! they run.
+//! VM lifecycle: start, stop, adoption after a restart of the daemon, hot-plug, migration.
 //!
-//! Each VM that is desired has a thread of its own (`driver.rs`), which alone talks to it:
-//! what a VM takes its time for holds up neither another VM nor the control thread. The
-//! thread is told what to do through an inbox, writes what is known of the VM where
-//! everybody can read it, and keeps in the state store what the next daemon needs to find
-//! the VM again.
+//! Each configured VM has one driver thread (`driver.rs`), the only thread that sends commands to
+//! the VM. A slow VM therefore delays neither other VMs nor the control thread. The driver receives
+//! messages through an inbox, publishes the observed state in a view that any thread can read, and
+//! records in the state store what the next daemon needs to adopt the VM.
 //!
 //! ```text
 //! API ── VmWork, Migrate ─┐
@@ -53,22 +51,22 @@ pub(crate) use self::steps::{LeftVm, disks_away, no_user_left};
 pub(crate) use self::vfs::VfOrder;
 pub use self::work::VmWork;
 
-/// VMs run as users of their own, which no account and no subordinate range of Debian has
-/// (Debian policy, section 9.2.2; `login.defs(5)`, `SUB_UID_MIN`).
+/// First and last user id of VM processes. Debian assigns no account and no subordinate user id in
+/// this range (Debian policy, section 9.2.2; `login.defs(5)`, `SUB_UID_MIN`).
 const USER_FIRST: u32 = 70_000;
 const USER_LAST: u32 = 99_999;
 
-/// What VMs need of the world.
+/// External dependencies of the VM drivers.
 #[derive(Clone)]
 pub struct VmParts {
-    /// Starts VMs.
+    /// VM host: starts and adopts VMs.
     pub host: Arc<dyn VmHost>,
-    /// What tells one start of the host from another
+    /// Boot id, which distinguishes one start of the host from the next
     /// (`/proc/sys/kernel/random/boot_id`, `random(4)`).
     pub boot_id: String,
 }
 
-/// All VMs that are desired.
+/// Registry of all configured VMs, by name.
 pub(crate) struct Vms {
     pub(crate) parts: VmParts,
     entries: RwLock<BTreeMap<Name, Arc<VmEntry>>>,
@@ -87,7 +85,7 @@ impl Vms {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// The user that a new VM's process runs as; `None` if there is none left.
+    /// Returns the lowest user id that no VM uses; `None` if all 30 000 are in use.
     pub(crate) fn free_user(&self) -> Option<u32> {
         let used: BTreeSet<u32> = self.all().iter().map(|entry| entry.user).collect();
         (USER_FIRST..=USER_LAST).find(|user| !used.contains(user))
