@@ -1,8 +1,9 @@
-//! Nodes that are drained: their VMs go to others, and none comes.
+//! Drained nodes: their VMs are migrated to other nodes, and no VM arrives.
 //!
-//! Being drained is what is done to a host and not how it is configured, so it is kept beside desired state,
-//! and no host file undoes it. It begins when it is kept: from then on no VM comes. Then a thread
-//! has one VM after another go ([`emptying`]); a daemon that was ended meanwhile goes on with it.
+//! The drained state is an operation on a host, not part of its configuration. It is therefore
+//! recorded beside desired state, and applying a host file does not end it. Arrivals are rejected
+//! from the time of the record. A thread then migrates the VMs one after another ([`emptying`]);
+//! the next daemon resumes an interrupted drain.
 
 mod emptying;
 
@@ -28,7 +29,7 @@ use crate::{FarNode, Node};
 const HOST: &str = "host";
 const DRAIN: &str = "drain";
 
-/// That the host is drained, as it is kept.
+/// Record of a drained host in the state store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredDrain {
     request: DrainRequest,
@@ -36,11 +37,11 @@ struct StoredDrain {
     is_empty: bool,
 }
 
-/// Whether the host is drained, and who has its VMs go.
+/// Drain state of the host, and the thread that migrates its VMs.
 #[derive(Default)]
 pub(crate) struct Drain {
     state: Mutex<State>,
-    /// The daemon ends.
+    /// True when the daemon is ending.
     stops: AtomicBool,
 }
 
@@ -66,14 +67,14 @@ fn load(store: &dyn StateStore) -> Result<Option<StoredDrain>, StoreError> {
     value.map(|value| decode(HOST, DRAIN, &value)).transpose()
 }
 
-/// Which node is meant.
+/// Node that a request refers to.
 enum Meant {
     This,
     Other(Name, Arc<dyn FarNode>),
 }
 
 impl Shared {
-    /// That the host is drained, if it is.
+    /// Returns the drain state; `None` if the host is not drained.
     pub(crate) fn drain_status(&self) -> Option<DrainStatus> {
         let state = self.drain.state();
         let stored = state.stored.as_ref()?;
@@ -84,8 +85,10 @@ impl Shared {
         })
     }
 
+    /// Checks that the host is not drained.
+    ///
     /// # Errors
-    /// The host is drained, so that no VM comes.
+    /// [`ErrorCode::Conflict`] if it is.
     pub(crate) fn check_not_drained(&self) -> Result<(), ApiError> {
         if self.drain.state().stored.is_none() {
             return Ok(());
@@ -128,7 +131,10 @@ impl Shared {
         }
     }
 
-    /// Goes on with what a daemon before this one was doing.
+    /// Resumes a drain that the previous daemon has left.
+    ///
+    /// # Errors
+    /// The state store cannot be read.
     pub(crate) fn go_on_draining(self: &Arc<Self>) -> Result<(), StoreError> {
         let Some(stored) = load(self.store.as_ref())? else { return Ok(()) };
         let is_empty = stored.is_empty;
@@ -189,7 +195,7 @@ impl Shared {
         kept.map_err(|error| crate::apply::store_error(&error))
     }
 
-    /// Starts the thread that has VMs go. The operation's number.
+    /// Starts the thread that migrates the VMs, and returns the id of its operation.
     fn begin_emptying(self: &Arc<Self>) -> Result<u64, ApiError> {
         let operation = self.operations.add("node drain", "host", false)?;
         let id = operation.id();
@@ -214,7 +220,8 @@ impl Shared {
         }
     }
 
-    /// Has no more VMs go. Those that are on their way are their drivers'.
+    /// Stops migrating VMs and blocks until the thread has ended. Migrations in progress are left
+    /// to the VM drivers.
     pub(crate) fn stop_draining(&self) {
         self.drain.stops.store(true, Ordering::Release);
         let thread = self.drain.state().thread.take();
@@ -223,7 +230,8 @@ impl Shared {
         }
     }
 
-    /// Follows what another node does, until it has ended.
+    /// Mirrors the progress of another node's drain to a local operation until the drain has ended.
+    /// [`FarNode::operation`] paces the loop: it blocks for some seconds.
     fn follow_far(
         &self,
         (name, far): (&Name, &dyn FarNode),
@@ -250,10 +258,10 @@ impl Shared {
 }
 
 impl Node {
-    /// What would become of the VMs of a node that is drained: this one or another.
+    /// Returns what a drain of this or another node would do with each VM.
     ///
     /// # Errors
-    /// There is no such node, it does not answer, or the request cannot be met.
+    /// The node does not exist or does not respond, or the request is invalid.
     pub fn check_drain(&self, node: &str, request: &DrainRequest) -> Result<DrainPlan, ApiError> {
         let shared = self.shared();
         match shared.meant(node)? {
@@ -267,11 +275,11 @@ impl Node {
         }
     }
 
-    /// Has no VM come to a node any more, this one or another, and those that run there go to others.
+    /// Drains this or another node: VMs are rejected from now on, and running VMs are migrated.
     ///
     /// # Errors
-    /// There is no such node, it does not answer, it is being drained already, or the request cannot
-    /// be met.
+    /// The node does not exist, does not respond or is already being drained, or the request is
+    /// invalid.
     pub fn drain(&self, node: &str, request: DrainRequest) -> Result<Operation, ApiError> {
         let shared = self.shared();
         let (name, far) = match shared.meant(node)? {
@@ -296,10 +304,10 @@ impl Node {
         self.known_operation(id)
     }
 
-    /// Has VMs come to a node again. Those that left it stay where they are.
+    /// Ends the drained state of this or another node. Migrated VMs stay on their new nodes.
     ///
     /// # Errors
-    /// There is no such node, it does not answer, or it cannot be kept.
+    /// The node does not exist or does not respond, or the change cannot be recorded.
     pub fn undrain(&self, node: &str) -> Result<(), ApiError> {
         let shared = self.shared();
         match shared.meant(node)? {

@@ -1,19 +1,20 @@
-//! VMs that move from one node to another while they run.
+//! Live migration of VMs between nodes.
 //!
-//! The node that the VM leaves drives (`vms/leaving.rs`); the other one answers
-//! (`vms/arriving.rs`). Whose the VM is, the latter decides, once and for good:
+//! The source node drives the migration (`vms/leaving.rs`); the destination responds
+//! (`vms/arriving.rs`). The destination alone decides which node owns the VM, and its decision is
+//! final:
 //!
 //! ```text
-//! leaves:  leaving ── all is there ──► handed over ── active ─────► left, and gone
-//!             │                            └───────── abandoned ──► runs on
-//!             └── anything fails ──► runs on
-//! comes:   arriving ── activate ──► active (recorded, then it runs)
-//!             └── abandon, or silence ──► abandoned, and gone
+//! source:       leaving ── state complete ──► handed over ── active ─────► left, deleted
+//!                  │                               └───────── abandoned ──► continues
+//!                  └── any failure ──► continues
+//! destination:  arriving ── activate ──► active (recorded, then running)
+//!                  └── abandon, or silence ──► abandoned, deleted
 //! ```
 //!
-//! A VM that was handed over stands still until the other node has answered, however often it has
-//! to be asked. So at most one of both runs it, whoever dies when; if none of both does for a
-//! while, that is why.
+//! A handed-over VM stays stopped on the source until the destination has responded; the source
+//! repeats its request without limit. Therefore at most one node runs the VM, whichever process
+//! fails. The VM can be stopped on both nodes while the destination is unreachable.
 
 mod arrival;
 mod control;

@@ -1,17 +1,18 @@
-//! Power: the host's CPUs follow the plan, and are put back.
+//! Power plans: applies the configured plan to the host's CPUs and restores previous settings.
 //!
-//! What a plan asks for, and in which order it is written, is `suimon-power`'s. Here it is
-//! carried out and remembered: before a setting is written, its value before is in the state
-//! store; it leaves the store when that value is back. So it comes back when the plan ends,
-//! when the daemon ends, when the next one starts without a plan, and by [`restore_power`]
-//! where none does.
+//! The policy `suimon-power` decides the settings of a plan and the order of writes. This module
+//! writes them. Before a setting is written, its previous value is recorded in the state store; the
+//! record is deleted when that value is restored. Settings are restored when the plan is removed,
+//! when the daemon ends, when the next daemon starts without a plan, and by [`restore_power`] if no
+//! daemon starts.
 //!
-//! - [`spec`]: what a configuration asks for. [`records`]: what is remembered.
-//! - [`keeper`]: carries out. [`table`]: the node's, and who calls it when.
-//! - [`status`]: how it stands. [`told`]: the events.
+//! - [`spec`]: conversion of the configuration. [`records`]: recorded settings.
+//! - [`keeper`]: writes and restores settings. [`table`]: the node's state and its use by the
+//!   control thread.
+//! - [`status`]: observed state. [`told`]: events.
 //!
-//! A change of the plan never fails because of what a host does not have: it is desired
-//! state, and status says what of it is not so.
+//! A plan is desired state: a change of it succeeds on any host. The status reports settings that
+//! the host does not support.
 
 mod keeper;
 mod records;
