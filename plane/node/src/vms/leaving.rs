@@ -1,8 +1,8 @@
 //! Outgoing live migration: the source node, which drives the migration.
 //!
-//! Each step is short, so that the end of the guest, a cancellation and the end of the daemon are
-//! handled between steps. [`DiskMirror::finish`] is the exception: it blocks for up to 60 s while
-//! the VM is stopped.
+//! A step blocks for some seconds at most, on requests to the destination. The end of the guest, a
+//! cancellation and the end of the daemon are handled between steps. [`DiskMirror::finish`] is the
+//! exception: it blocks for up to 60 s while the VM is stopped.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
