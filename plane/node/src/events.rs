@@ -1,8 +1,7 @@
-//! The event log: bounded, durable, with a sequence that survives restarts.
+//! Event log: bounded, durable, with sequence numbers that continue after a restart.
 //!
-//! Followers hold no queue of their own. They remember the sequence they have
-//! seen and read on from there; what fell out of the log meanwhile is counted
-//! and told.
+//! Followers have no queue in the log. A follower keeps the last sequence that it has read and
+//! continues from there; a page reports how many events were dropped before they were read.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -20,19 +19,20 @@ mod repeats;
 use record::Record;
 use repeats::{Repeat, Repeats};
 
-/// Events kept.
+/// Maximum number of events kept; the oldest are dropped.
 pub const EVENTS_MAX: usize = 10_000;
 
-/// An event before it has a place in the log.
+/// Event without a sequence number.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(crate) kind: EventKind,
     pub(crate) subject: String,
     pub(crate) text: String,
     pub(crate) fields: BTreeMap<String, String>,
-    /// How it is joined with others like it, if others than the operator cause them at will.
+    /// Grouping with similar events, if parties other than the operator can cause the event at
+    /// will.
     repeats: Option<Repeat>,
-    /// When it happened, if it is told later.
+    /// Time at which it occurred in Unix milliseconds; `None`: when it is appended.
     time_unix_ms: Option<u64>,
 }
 
@@ -44,14 +44,13 @@ impl Draft {
         Self { kind, subject, text, fields, repeats: None, time_unix_ms: None }
     }
 
-    /// Others than the operator (a guest, a client, a neighbour) cause it as often as they like:
-    /// [`EventLog::append`] joins it with others of its kind, or that tell the same state, and its
-    /// subject.
+    /// Marks an event that a guest, a client or a neighbour can cause at will. [`EventLog::append`]
+    /// then limits the rate of events of the same group and subject.
     pub(crate) fn repeated(self) -> Self {
         self.repeated_times(1)
     }
 
-    /// The same; it stands for `count` events like it.
+    /// As [`Draft::repeated`], for an event that represents `count` events.
     pub(crate) fn repeated_times(self, count: u64) -> Self {
         let repeat = Repeat { count, ..Repeat::of(self.kind) };
         Self { repeats: Some(repeat), ..self }
@@ -64,25 +63,25 @@ impl Draft {
     }
 }
 
-/// A part of the log.
+/// Page of events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventPage {
-    /// Events that fell out of the log before they could be read here.
+    /// Number of events that were dropped from the log before this reader has read them.
     pub lost: u64,
-    /// Ascending by sequence.
+    /// Events in ascending order of sequence.
     pub events: Vec<Event>,
-    /// The last sequence looked at, filtered ones included: where to read on.
+    /// Last sequence examined, including filtered events: `after` of the next read.
     pub seen: u64,
 }
 
-/// The log.
+/// Event log of a node. Callable from any thread.
 pub(crate) struct EventLog {
     store: Arc<dyn StateStore>,
     clock: UnixClock,
     listener: Arc<dyn NodeListener>,
-    /// Held while the store is written, so that sequences are written in order.
+    /// Locked while the store is written, so that sequences are written in order.
     writer: Mutex<Writer>,
-    /// Not held while the store is written.
+    /// Not locked while the store is written.
     repeats: Mutex<Repeats>,
     recent: Mutex<VecDeque<Record>>,
     grown: Condvar,
@@ -90,13 +89,15 @@ pub(crate) struct EventLog {
 
 struct Writer {
     next: u64,
-    /// The events that are in memory but that the store did not take; they go
-    /// with the next commit.
+    /// Events in memory that the store has rejected. The next commit includes them.
     unsaved: Vec<Record>,
 }
 
 impl EventLog {
     /// Reads the log from the store.
+    ///
+    /// # Errors
+    /// The store cannot be read or contains an invalid event.
     pub(crate) fn open(
         store: Arc<dyn StateStore>,
         clock: UnixClock,
@@ -122,16 +123,16 @@ impl EventLog {
         })
     }
 
-    /// Adds events and makes `changes` in one durable step.
+    /// Appends events and commits `changes` in one durable transaction.
     ///
     /// # Errors
-    /// The store refused: neither the events nor the changes are there.
+    /// The store rejected the transaction; neither the events nor the changes exist.
     pub(crate) fn commit(
         &self,
         drafts: Vec<Draft>,
         changes: Vec<StoreChange>,
     ) -> Result<(), StoreError> {
-        // What happened before the change is told before it.
+        // Events withheld before the change precede it in the log.
         self.append_held();
         let mut writer = lock(&self.writer);
         let events = self.number(writer.next, drafts);
@@ -141,8 +142,9 @@ impl EventLog {
         Ok(())
     }
 
-    /// Adds events that tell of something that has happened, whether or not the
-    /// store takes them now; what it refuses is written with the next commit.
+    /// Appends events of the past, also if the store rejects them now; the next commit then
+    /// includes them. Also ends the windows of withheld events that are due, so callers append
+    /// regularly, if only an empty list.
     pub(crate) fn append(&self, drafts: Vec<Draft>) {
         let now = Instant::now();
         let mut repeats = lock(&self.repeats);
@@ -160,13 +162,14 @@ impl EventLog {
         self.append_now(told);
     }
 
-    /// Adds the events that are held, as before a change of desired state; further ones are held again.
+    /// Appends the withheld events before a change of desired state. Further ones are withheld
+    /// again.
     fn append_held(&self) {
         let held = lock(&self.repeats).take_held();
         self.append_now(held);
     }
 
-    /// Adds the events that are held, and holds none from now on: the daemon ends.
+    /// Appends the withheld events and disables withholding, at the end of the daemon.
     pub(crate) fn append_all(&self) {
         let held = lock(&self.repeats).end();
         self.append_now(held);
@@ -225,7 +228,7 @@ impl EventLog {
         Ok(())
     }
 
-    /// Adds the records of events to the log in memory.
+    /// Appends records to the log in memory and notifies followers.
     fn publish(&self, writer: &mut Writer, events: &[Event], records: Vec<Record>) {
         let Some(last) = events.last().map(|event| event.sequence) else { return };
         writer.next = last.saturating_add(1);
@@ -240,13 +243,13 @@ impl EventLog {
         self.listener.handle_events(last);
     }
 
-    /// Up to `limit` events after sequence `after` that are wanted.
+    /// Returns up to `limit` events after sequence `after` that match the filter.
     pub(crate) fn page(&self, after: u64, limit: usize, wanted: &EventFilter) -> EventPage {
         let records = records(&lock(&self.recent), after, limit, wanted);
         records.page()
     }
 
-    /// The last `limit` events that are wanted.
+    /// Returns the last `limit` events that match the filter.
     pub(crate) fn tail(&self, limit: usize, wanted: &EventFilter) -> EventPage {
         let recent = lock(&self.recent);
         let mut records: Vec<Record> = recent
@@ -262,7 +265,7 @@ impl EventLog {
         Records { lost: 0, records, seen }.page()
     }
 
-    /// Like [`EventLog::page`], but waits up to `timeout` until there is one.
+    /// As [`EventLog::page`], but blocks up to `timeout` until an event matches.
     pub(crate) fn wait(
         &self,
         after: u64,
@@ -283,7 +286,7 @@ impl EventLog {
     }
 }
 
-/// A part of the log whose events are not decoded yet, so that the log is not locked meanwhile.
+/// Page of events that are not decoded yet, so that the log is not locked during the decoding.
 struct Records {
     lost: u64,
     records: Vec<Record>,

@@ -40,7 +40,7 @@ fn the_log_is_bounded_and_a_slow_reader_is_told() {
     let page = log.page(500, 10, &EventFilter::default());
     assert_eq!((page.lost, page.events.len(), page.events[0].sequence), (500, 10, 1001));
     assert_eq!(log.page(page.seen, 10, &EventFilter::default()).lost, 0);
-    // A restart finds the same.
+    // The log is unchanged after a restart.
     let log = open(store);
     assert_eq!(log.page(0, 1, &EventFilter::default()).events[0].sequence, 1001);
     assert_eq!(log.page(u64::MAX, 1, &EventFilter::default()).events, []);
@@ -66,7 +66,7 @@ fn what_the_store_refuses_goes_with_the_next_commit() {
     assert!(store.keys(EVENTS).is_empty());
     log.append(vec![draft("2")]);
     assert_eq!(store.keys(EVENTS).len(), 2);
-    // A commit with changes is all or nothing.
+    // A commit with changes is atomic.
     store.arm(StoreFailure::Refuse(0));
     assert!(log.commit(vec![draft("3")], Vec::new()).is_err());
     assert_eq!(log.page(0, 10, &EventFilter::default()).events.len(), 2);
