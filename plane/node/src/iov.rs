@@ -1,14 +1,14 @@
-//! NICs of VMs that have virtual functions (VFs) of adapters with SR-IOV.
+//! Virtual functions (VFs) of SR-IOV adapters for VM NICs, with fallback to the paravirtual path.
 //!
-//! The control thread drives `policy/failover` (`desk.rs`): it tells it what adapters, VFs and
-//! NICs there are and does what it answers. What a VM has to do with that its own driver does
-//! (`vms/vfs.rs`), which takes its time, and reports here.
+//! The control thread drives the policy `policy/failover` (`desk.rs`): it reports adapters, VFs and
+//! NICs to the policy and executes its actions. Operations on a VM can block; the VM's driver
+//! executes them (`vms/vfs.rs`) and reports the results here.
 //!
 //! ```text
 //! adapters, desired state ─► desk ─► policy/failover
-//!            ▲                 │ give, take ──► VM's driver ──► launcher, QEMU
-//!            │                 └ path ────────► tables of the switch, the adapter's addresses
-//!            └── reports ◄──────────────────── VM's driver
+//!            ▲                 │ give, take ──► VM driver ──► launcher, QEMU
+//!            │                 └ path ────────► switch tables, embedded switch of the adapter
+//!            └── reports ◄──────────────────── VM driver
 //! ```
 
 mod desk;
@@ -30,35 +30,36 @@ use crate::shared::Shared;
 pub(crate) use self::desk::IovDesk;
 pub(crate) use self::place::{StoredVf, VfPlace, for_nic, for_nobody};
 
-/// What a VM's driver tells of a NIC's VF.
+/// Report of a VM's driver about a NIC's VF.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum VfReport {
-    /// The VM has it.
+    /// The VF is present in the guest.
     Ready { nic: Name, vf: VfPlace },
-    /// It could not be plugged in, or is not there any more, and why.
+    /// The VF could not be plugged or has been lost, with the reason.
     Failed { nic: Name, vf: VfPlace, reason: String },
-    /// Nobody has it any more.
+    /// The VF was returned to the host.
     Released { nic: Name, vf: VfPlace },
-    /// The NIC's VM is being moved to another host, or is not any more.
+    /// A migration of the NIC's VM to another node has started, or has ended on this node.
     Migrating { nic: Name, is_moving: bool },
 }
 
-/// What everybody may know of NICs with VFs.
+/// State that any thread can read.
 #[derive(Debug, Default)]
 struct View {
-    /// NICs whose frames take a VF.
+    /// NICs whose frames use a VF.
     paths: BTreeMap<Name, VfPlace>,
-    /// Which NIC was given which VF, by the VF's address, until it is released.
+    /// NIC that each VF is assigned to, by the VF's address, until the VF is released.
     given: BTreeMap<PciAddress, Name>,
-    /// Why NICs are without.
+    /// Reasons why NICs use the paravirtual path.
     reasons: BTreeMap<Name, String>,
 }
 
 impl Shared {
-    /// Sets a VF up, from how it is.
+    /// Configures a VF. `change` derives the change from the current settings. Blocks on the
+    /// adapter's driver.
     ///
     /// # Errors
-    /// The adapter, the VF or a setting of it is not to be had; in words.
+    /// The adapter or the VF does not exist, or the driver rejects a setting; as text.
     pub(crate) fn set_vf(
         &self,
         vf: &VfPlace,
@@ -80,7 +81,7 @@ impl Shared {
     }
 }
 
-/// See the module.
+/// Reports of VM drivers, and the state of NICs with VFs.
 #[derive(Debug, Default)]
 pub(crate) struct Iov {
     reports: Mutex<VecDeque<VfReport>>,
@@ -88,7 +89,7 @@ pub(crate) struct Iov {
 }
 
 impl Iov {
-    /// Tells the control thread, which looks several times a second.
+    /// Queues a report for the control thread, which handles it within a second.
     pub(crate) fn report(&self, report: VfReport) {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).push_back(report);
     }
@@ -101,12 +102,12 @@ impl Iov {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The NIC that was given a VF, if one was.
+    /// Returns the NIC that a VF is assigned to.
     pub(crate) fn nic_of_vf(&self, vf: PciAddress) -> Option<Name> {
         self.view().given.get(&vf).cloned()
     }
 
-    /// NICs whose frames take a VF.
+    /// Returns the NICs whose frames use a VF.
     pub(crate) fn nics_on_vfs(&self) -> BTreeSet<Name> {
         self.view().paths.keys().cloned().collect()
     }
