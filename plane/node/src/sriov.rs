@@ -1,13 +1,12 @@
-//! Adapters with SR-IOV: how many virtual functions they have, and how each is set up.
+//! SR-IOV adapters: number and settings of their virtual functions (VFs).
 //!
-//! What is desired of an adapter is made so by a change, by the daemon's start, and again
-//! whenever it is found otherwise, which the control thread looks for every few seconds: a
-//! reset of the adapter, its driver, or somebody's `ip link` may have changed it. It counts
-//! as made only when it was read back. What is not written of a virtual function is left
-//! alone.
+//! The configuration of an adapter is applied by a change and at the daemon's start. The control
+//! thread checks adapters every few seconds and applies it again after a reset of the adapter, a
+//! reload of its driver or an external change such as by `ip link`. A setting counts as applied
+//! only after it was read back. Settings of VFs that are not configured are left unchanged.
 //!
-//! Virtual functions are taken away, which a change of their number always does, only while
-//! nobody uses one.
+//! A change of the number of VFs always removes all of them, and is therefore made only while none
+//! is in use.
 
 mod checks;
 mod setting;
@@ -25,10 +24,10 @@ use suimon_ports::{DeviceError, DeviceErrorKind, PfFacts, SriovHost};
 pub(crate) use self::steps::{PfStep, PfUndo, pf_steps};
 pub(crate) use self::users::user_of;
 
-/// The SR-IOV of the host, and what of it is not as desired.
+/// SR-IOV of the host, and the adapters that differ from their configuration.
 pub(crate) struct Sriov {
     pub(crate) host: Arc<dyn SriovHost>,
-    /// Why the adapters are not as desired that are not.
+    /// Reasons why adapters differ from their configuration, by `[[pf]]` name.
     failures: Mutex<BTreeMap<Name, String>>,
 }
 
@@ -37,7 +36,7 @@ impl Sriov {
         Self { host, failures: Mutex::default() }
     }
 
-    /// Remembers how it went; returns what was remembered before.
+    /// Records the result for an adapter; `None` for success. Returns the previous failure.
     fn note(&self, pf: &Name, failure: Option<String>) -> Option<String> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         match failure {
@@ -50,17 +49,17 @@ impl Sriov {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).get(pf).cloned()
     }
 
-    /// Forgets the adapters of which nothing is desired any more.
+    /// Deletes the results of adapters that are no longer configured.
     pub(crate) fn keep_only(&self, config: &HostConfig) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.retain(|name, _| config.pfs.iter().any(|pf| pf.name == *name));
     }
 }
 
-/// The adapter that is meant by its network device or its PCI address.
+/// Returns the adapter that a `[[pf]]` refers to by network device or PCI address.
 ///
 /// # Errors
-/// There is none.
+/// [`DeviceErrorKind::Missing`], with the list of existing adapters.
 fn find(adapters: Vec<PfFacts>, pf: &PfConfig) -> Result<PfFacts, DeviceError> {
     let known: Vec<String> = adapters.iter().map(label).collect();
     adapters.into_iter().find(|facts| is_meant(facts, &pf.device)).ok_or_else(|| {
@@ -76,14 +75,14 @@ fn find(adapters: Vec<PfFacts>, pf: &PfConfig) -> Result<PfFacts, DeviceError> {
     })
 }
 
-/// Whether a text is the device or the address of an adapter. A device in another namespace
-/// is meant by nobody's name here.
+/// Returns true if `device` is the network device or the PCI address of the adapter. Network
+/// devices in other namespaces do not match by name.
 pub(crate) fn is_meant(facts: &PfFacts, device: &str) -> bool {
     facts.address.to_string() == device
         || (facts.netns.is_none() && facts.device.as_deref() == Some(device))
 }
 
-/// An adapter in words.
+/// Returns a description of an adapter: network device, namespace and PCI address.
 fn label(facts: &PfFacts) -> String {
     match (&facts.device, &facts.netns) {
         (Some(device), None) => format!("{device} ({})", facts.address),
