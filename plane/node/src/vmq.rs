@@ -1,21 +1,19 @@
-//! VMQ: what drives it, and how it stands.
+//! VMQ: placement of NIC and uplink queues on workers.
 //!
-//! Each uplink or team that a switch uses has its queues placed by a
-//! [`Vmq`](suimon_vmq::Vmq) of its own: those of the NICs on that switch, and its own,
-//! which are work like any other. The control thread publishes to it what is configured
-//! and lets it measure and move four times a second.
+//! Each uplink or team of a switch has a [`Vmq`](suimon_vmq::Vmq), which places the queues of the
+//! NICs on that switch and those of the uplink or team itself. The control thread publishes the
+//! configuration to it, and lets it measure and move queues four times per second.
 //!
-//! - [`plan`]: what a configuration asks of it.
-//! - [`numbering`]: the numbers of processors. A configuration counts them in the order in
-//!   which it names CPUs; the plane keeps the number of a processor as long as that runs.
-//! - [`placing`]: one uplink's or team's queues, as the policy has them and as the plane
-//!   has them.
-//! - [`table`]: all of them; measures, and carries moves out.
-//! - [`told`]: the events. [`status`]: how it stands.
+//! - [`plan`]: conversion of the configuration.
+//! - [`numbering`]: numbers of workers. A configuration numbers them in the order of its CPUs; the
+//!   plane keeps the id of a worker as long as the worker runs.
+//! - [`placing`]: queues of one uplink or team, in the policy and in the plane.
+//! - [`table`]: all uplinks and teams; measures, and executes moves.
+//! - [`told`]: events. [`status`]: observed state.
 //!
-//! A queue that somebody moved by hand counts as being there and is treated as any other:
-//! dynamic placement moves it on when its processor is too busy or can be emptied, static
-//! placement lets it be until the configuration changes.
+//! A queue that was moved by an operator is treated like any other: dynamic placement moves it when
+//! its worker is overloaded or can be emptied; static placement keeps it until the configuration
+//! changes.
 
 mod numbering;
 mod placing;
