@@ -46,7 +46,7 @@ pub(crate) enum VfReport {
 /// State that any thread can read.
 #[derive(Debug, Default)]
 struct View {
-    /// NICs whose frames use a VF.
+    /// VF path of each NIC that uses one.
     paths: BTreeMap<Name, VfPlace>,
     /// NIC that each VF is assigned to, by the VF's address, until the VF is released.
     given: BTreeMap<PciAddress, Name>,
@@ -89,7 +89,7 @@ pub(crate) struct Iov {
 }
 
 impl Iov {
-    /// Queues a report for the control thread, which handles it within a second.
+    /// Queues a report for the control thread, which polls for reports several times per second.
     pub(crate) fn report(&self, report: VfReport) {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).push_back(report);
     }
@@ -107,7 +107,7 @@ impl Iov {
         self.view().given.get(&vf).cloned()
     }
 
-    /// Returns the NICs whose frames use a VF.
+    /// Returns the NICs on the VF path.
     pub(crate) fn nics_on_vfs(&self) -> BTreeSet<Name> {
         self.view().paths.keys().cloned().collect()
     }

@@ -11,7 +11,7 @@ use super::VfPlace;
 use crate::shared::Shared;
 use crate::sriov::{is_meant, user_of};
 
-/// Result of one query.
+/// Adapters, VFs and NICs found by one query of the host.
 pub(super) struct Seen {
     /// Configured adapters, and whether a driver is bound.
     pub(super) adapters: BTreeMap<PciAddress, bool>,
