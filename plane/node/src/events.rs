@@ -96,6 +96,9 @@ struct Writer {
 
 impl EventLog {
     /// Reads the log from the store.
+    ///
+    /// # Errors
+    /// The store cannot be read or contains an invalid event.
     pub(crate) fn open(
         store: Arc<dyn StateStore>,
         clock: UnixClock,

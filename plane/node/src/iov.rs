@@ -6,9 +6,9 @@
 //!
 //! ```text
 //! adapters, desired state ─► desk ─► policy/failover
-//!            ▲                 │ give, take ──► VM's driver ──► launcher, QEMU
-//!            │                 └ path ────────► tables of the switch, the adapter's addresses
-//!            └── reports ◄──────────────────── VM's driver
+//!            ▲                 │ give, take ──► VM driver ──► launcher, QEMU
+//!            │                 └ path ────────► switch tables, embedded switch of the adapter
+//!            └── reports ◄──────────────────── VM driver
 //! ```
 
 mod desk;

@@ -1,4 +1,4 @@
-//! Has the VMs of a host go, one after another.
+//! Migration of a drained host's VMs, one after another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,16 +16,17 @@ use crate::operations::OperationHandle;
 use crate::shared::Shared;
 use crate::vms::VmEntry;
 
-/// So long a VM may take until it can go: it is being started, or the daemon looks for it.
+/// Maximum time until a VM reaches a state in which it can be migrated: it may be starting or being
+/// adopted.
 const SETTLES: Duration = Duration::from_secs(60);
-/// How often it is looked whether it can, and whether somebody asked to stop.
+/// Interval in which the VM's state and a cancellation are checked.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How many VMs went where.
+/// Number of VMs sent to each node.
 type Sent = BTreeMap<Name, usize>;
 
 impl Shared {
-    /// What would become of the host's VMs.
+    /// Returns what a drain would do with each VM of the host.
     pub(super) fn plan_drain(&self, request: &DrainRequest) -> DrainPlan {
         let mut sent = Sent::new();
         let vms = self.vms.all();
@@ -39,7 +40,8 @@ impl Shared {
         DrainPlan { vms: vms.collect(), node: self.host_name() }
     }
 
-    /// Where a VM goes: of the nodes that take it to the one to which fewest went.
+    /// Returns the destination of a VM: among the nodes that accept it, the one that has received
+    /// the fewest VMs.
     fn plan_vm(
         &self,
         entry: &VmEntry,
@@ -92,7 +94,7 @@ impl Shared {
         Err(refusals.join("; "))
     }
 
-    /// Has all VMs go that can, and says which stay.
+    /// Migrates all VMs that can be migrated, and reports those that stay.
     pub(super) fn empty(self: &Arc<Self>, operation: &OperationHandle) -> Result<(), ApiError> {
         operation.begin();
         let stored = self.drain.state().stored.clone();
@@ -101,7 +103,7 @@ impl Shared {
         };
         let (mut sent, mut told) = (Sent::new(), BTreeMap::<Name, DrainedVm>::new());
         loop {
-            // One may come whose coming had begun before.
+            // A VM whose arrival began before the drain may be added meanwhile.
             let all = self.vms.all();
             let Some(entry) = all.iter().find(|entry| !told.contains_key(&entry.name)) else {
                 break;
@@ -115,7 +117,7 @@ impl Shared {
         self.tell_emptied(told.values())
     }
 
-    /// Has a VM go, to one node after another until it has.
+    /// Migrates a VM; tries further nodes after a failure.
     fn send_away(
         &self,
         entry: &Arc<VmEntry>,
@@ -129,7 +131,7 @@ impl Shared {
             operation.check_cancelled()?;
             let mut vm = self.plan_vm(entry, request, sent, &in_vain);
             let Some(to) = &vm.to else {
-                // Why it did not go says more than that there is nobody else.
+                // The failure of a migration is more specific than the lack of further nodes.
                 vm.reason = failed.or(vm.reason);
                 return Ok(vm);
             };
@@ -146,7 +148,8 @@ impl Shared {
         }
     }
 
-    /// Waits until it is known what a VM does.
+    /// Waits until the VM's state is known and no migration of it is in progress, at most
+    /// [`SETTLES`].
     fn await_settled(&self, entry: &VmEntry, operation: &OperationHandle) -> Result<(), ApiError> {
         let until = Instant::now() + SETTLES;
         let is_settled = || {
@@ -172,7 +175,8 @@ impl Shared {
         operation.check_cancelled()
     }
 
-    /// Has a VM go to a node, and waits until it has; else why it did not.
+    /// Migrates a VM to a node and waits for the end of the migration. Returns the reason of a
+    /// failure as the inner error.
     fn send_to(
         &self,
         entry: &Arc<VmEntry>,
@@ -197,7 +201,7 @@ impl Shared {
             if now.state != OperationState::Running {
                 return Ok(now.error.map_or(Ok(()), |error| Err(error.message)));
             }
-            // Whoever is cancelled says so when it has come to an end.
+            // A cancelled migration reports its end through its operation.
             if let Err(error) = self.check_going_on(operation) {
                 if self.drain.stops() {
                     return Err(error);
@@ -237,7 +241,7 @@ impl Shared {
 
     fn keep_that_empty(&self) -> Result<(), ApiError> {
         let mut state = self.drain.state();
-        // It may have been taken back meanwhile.
+        // The host may have been undrained in the meantime.
         let Some(stored) = &mut state.stored else { return Ok(()) };
         stored.is_empty = true;
         let stored = stored.clone();

@@ -1,4 +1,4 @@
-//! Three nodes in one process, of which one is drained.
+//! Three nodes in one process, the first of which is drained.
 
 use suimon_contract::{
     DrainRequest, ErrorCode, EventKind, HostConfig, MigrateVmRequest, Operation, OperationState,
@@ -11,7 +11,7 @@ use crate::testing::{
 };
 use crate::{FarError, VmWork};
 
-/// A host that knows the three nodes, as each of them does.
+/// Returns a node's configuration with the two other nodes.
 fn knowing(own: &str, more: &str) -> HostConfig {
     let node = |(at, name): (usize, &str)| {
         format!(
@@ -42,7 +42,7 @@ struct Site {
 }
 
 impl Site {
-    /// `a` and `b` run on the first node.
+    /// Returns three nodes; the VMs `a` and `b` run on the first.
     fn new() -> Self {
         let far_nodes = FakeFarNodes::default();
         let new = |_| {
@@ -71,18 +71,18 @@ impl Site {
         self.nodes[at].node.wait_operation(begun.id, PATIENCE).unwrap();
     }
 
-    /// Drains a node, as is asked of another or of itself.
+    /// Drains a node by a request to the node number `asked`.
     fn drain(&self, asked: usize, node: &str, request: DrainRequest) -> Operation {
         let begun = self.nodes[asked].node.drain(node, request).unwrap();
         self.nodes[asked].node.wait_operation(begun.id, PATIENCE).unwrap()
     }
 
-    /// What runs on each node.
+    /// Returns the names of the running VMs, by node.
     fn running(&self) -> Vec<Vec<String>> {
         self.nodes.iter().map(|node| node.vms.running()).collect()
     }
 
-    /// Waits for the one event of a kind on the first node.
+    /// Waits until the first node has exactly one event of a kind.
     fn wait_event(&self, kind: EventKind) {
         self.nodes[0].wait_events(kind.id(), 1);
     }
@@ -105,7 +105,7 @@ fn vms_go_to_others_and_none_comes_until_that_is_taken_back() {
     site.wait_event(EventKind::NodeDrained);
     site.wait_event(EventKind::NodeEmptied);
 
-    // Others see it, and nothing comes to it.
+    // Other nodes report the drain, and arrivals are rejected.
     let second = &site.nodes[1].node;
     let seen = second.nodes();
     assert!(seen[0].drain.is_some() && seen[1].drain.is_none(), "{seen:?}");
@@ -122,7 +122,7 @@ fn vms_go_to_others_and_none_comes_until_that_is_taken_back() {
 #[test]
 fn a_vm_that_stays_is_named_with_why_and_goes_when_it_can() {
     let site = Site::new();
-    // Neither takes `b`.
+    // Both other nodes reject the VMs.
     for at in [1, 2] {
         site.nodes[at].vms.refuse_all("probe", VmErrorKind::Host, "there is not enough memory");
     }
@@ -140,7 +140,7 @@ fn a_vm_that_stays_is_named_with_why_and_goes_when_it_can() {
     assert_eq!(site.nodes[0].node.vm("a").unwrap().state, VmState::Running);
 }
 
-/// A node that took a VM and did not manage is not asked again.
+/// A node on which a migration failed is not tried again.
 #[test]
 fn where_a_vm_does_not_arrive_it_goes_to_another() {
     let site = Site::new();
@@ -167,7 +167,7 @@ fn what_cannot_be_asked_is_refused() {
     first.undrain("one").unwrap();
 }
 
-/// Taken back while a VM is on its way, it stays.
+/// After an undrain during a migration, the VM stays.
 #[test]
 fn taking_it_back_has_vms_stay() {
     let site = Site::new();
@@ -184,7 +184,7 @@ fn taking_it_back_has_vms_stay() {
     wait_until("it is not there", || site.nodes[1].vms.state("a").is_none());
 }
 
-/// The daemon is killed while a VM is on its way: the next one goes on.
+/// After a kill of the daemon during a migration, the next daemon resumes the drain.
 #[test]
 fn it_goes_on_after_a_restart() {
     let mut site = Site::new();
@@ -197,7 +197,7 @@ fn it_goes_on_after_a_restart() {
     let left = first.kill();
     vms.cut_lines();
     vms.hold_memory(false);
-    // Nobody is there yet whom it could ask.
+    // The other nodes are connected after the daemon has started.
     site.nodes.insert(0, Harness::among_nodes(left, vms, far_nodes));
     site.connect();
     let is_gone = || site.running()[0].is_empty();

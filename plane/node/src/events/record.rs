@@ -1,4 +1,4 @@
-//! Events as the log holds them in memory.
+//! Events as kept in memory by the log.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use suimon_ports::StoreError;
 
 use crate::records::{EVENTS, StoreChange, decode, encode, event_key};
 
-/// An event as JSON, as the state store has it, with the fields that filters compare.
+/// Event as JSON, as in the state store, with the fields that filters compare.
 ///
-/// An [`Event`] takes several times as much memory, most of it for its map of fields.
+/// An [`Event`] needs several times the memory, most of it for its map of fields.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     sequence: u64,
@@ -47,7 +47,8 @@ impl Record {
         (EVENTS, event_key(self.sequence), Some(self.json.to_vec()))
     }
 
-    /// Returns the event. `None` is impossible: the JSON was made of an event or read as one.
+    /// Returns the event. Never `None`: the JSON was encoded from an event or decoded as one
+    /// before.
     pub(super) fn event(&self) -> Option<Event> {
         decode(EVENTS, &event_key(self.sequence), &self.json)
             .inspect_err(|error| tracing::error!(%error, "an event cannot be read"))

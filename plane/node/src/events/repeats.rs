@@ -1,10 +1,10 @@
-//! Joins repeated events, so that whoever can cause events at will fills neither the log nor the
-//! view of whoever reads it.
+//! Rate limit of repeated events, so that a party that can cause events at will fills neither the
+//! log nor its readers' views.
 //!
-//! Of the events of one group and subject, those beyond [`BURST`] within [`WINDOW`] are held. At the
-//! end of the window the last of them is told, with the number of those that it stands for and the
-//! time at which it happened. Kinds that tell opposite states (a link is up, it is down) are one
-//! group, so that the last one told is the state that holds, at most one window late.
+//! Events of one group and subject beyond [`BURST`] within [`WINDOW`] are withheld. At the end of
+//! the window the last one is emitted, with the number of events that it represents and its own
+//! time. Kinds that report opposite states (link up, link down) form one group, so that the last
+//! emitted event is the current state, delayed by at most one window.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,33 +13,33 @@ use suimon_contract::EventKind;
 
 use super::Draft;
 
-/// Events of one group and subject that are told as they come, within [`WINDOW`].
+/// Events of one group and subject that are emitted immediately within [`WINDOW`].
 pub(crate) const BURST: u32 = 10;
 pub(crate) const WINDOW: Duration = Duration::from_secs(10);
-/// Groups and subjects that are watched at once; events of further ones are told as they come.
+/// Maximum number of groups and subjects tracked. Events of further ones are emitted immediately.
 const KEYS_MAX: usize = 10_000;
 
-/// What events are joined with.
+/// Set of event kinds that are limited together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Group {
-    /// Those of the kind with this id.
+    /// Events of the kind with this id.
     Kind(u32),
-    /// Those that tell a state that has this name.
+    /// Events that report the state with this name.
     State(&'static str),
 }
 
-/// How an event is joined with others.
+/// Rate limit of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Repeat {
-    /// How many events like it it stands for.
+    /// Number of events that this one represents.
     pub(crate) count: u64,
     pub(crate) group: Group,
-    /// The field whose value is to be the same, beside group and subject.
+    /// Field that further separates events of the same group and subject; `None`: no field.
     pub(crate) field: Option<&'static str>,
 }
 
 impl Repeat {
-    /// How one event of a kind is joined.
+    /// Returns the rate limit of a single event of a kind.
     pub(crate) fn of(kind: EventKind) -> Self {
         let (group, field) = match kind {
             EventKind::NicConnected
@@ -77,17 +77,17 @@ impl Repeat {
     }
 }
 
-/// See the module.
+/// Rate limiter of the log.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     windows: BTreeMap<Key, Window>,
-    /// Counts events, so that those that are held are told in their order.
+    /// Number of events taken, by which withheld events are emitted in their order.
     seen: u64,
-    /// Nothing is held any more.
+    /// True once withholding is disabled.
     has_ended: bool,
 }
 
-/// Group, subject, and the value of the field that tells further.
+/// Group, subject, and value of the separating field.
 type Key = (Group, String, Option<String>);
 
 #[derive(Debug)]
@@ -97,18 +97,18 @@ struct Window {
     held: Option<Held>,
 }
 
-/// The last event that was not told.
+/// Last withheld event of a window.
 #[derive(Debug)]
 struct Held {
     draft: Draft,
-    /// How many events it stands for.
+    /// Number of events that it represents.
     count: u64,
-    /// Its place among all events.
+    /// Position among all events.
     place: u64,
 }
 
 impl Repeats {
-    /// Takes an event; returns it if it is to be told now.
+    /// Takes an event. Returns it if it is to be emitted now, and withholds it otherwise.
     pub(crate) fn take(&mut self, draft: Draft, repeat: Repeat, now: Instant) -> Option<Draft> {
         let Repeat { count, group, field } = repeat;
         let value = field.and_then(|field| draft.fields.get(field)).cloned();
@@ -130,7 +130,7 @@ impl Repeats {
         None
     }
 
-    /// The events that are to be told because their window has ended.
+    /// Ends the windows that are due and returns their withheld events.
     pub(crate) fn end_windows(&mut self, now: Instant) -> Vec<Draft> {
         let mut held = Vec::new();
         self.windows.retain(|_, window| {
@@ -139,19 +139,19 @@ impl Repeats {
             }
             let Some(last) = window.held.take() else { return false };
             held.push(last);
-            // Whoever goes on is told of once in each further window.
+            // While events continue, one is emitted per window.
             (window.told, window.ends) = (BURST, window.ends + WINDOW);
             true
         });
         in_order(held)
     }
 
-    /// All events that are held.
+    /// Returns all withheld events. Their windows continue.
     pub(crate) fn take_held(&mut self) -> Vec<Draft> {
         in_order(self.windows.values_mut().filter_map(|window| window.held.take()).collect())
     }
 
-    /// The same, and none is held from now on.
+    /// Returns all withheld events and disables withholding.
     pub(crate) fn end(&mut self) -> Vec<Draft> {
         self.has_ended = true;
         self.take_held()

@@ -45,7 +45,7 @@ fn one_that_is_held_is_told_as_it_is_and_a_quiet_window_ends_the_joining() {
     let held = repeats.end_windows(begun + WINDOW);
     assert_eq!(texts(&held), ["Client 77 was refused."]);
     assert!(held[0].fields.is_empty());
-    // Still joined in the next window, and no longer after one in which nothing was held.
+    // Withheld in the next window, and no longer after a window without withheld events.
     assert!(repeats.take(refused("host", 78), ONE, begun + WINDOW).is_none());
     assert_eq!(repeats.end_windows(begun + 2 * WINDOW).len(), 1);
     assert!(repeats.end_windows(begun + 3 * WINDOW).is_empty());

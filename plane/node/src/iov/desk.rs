@@ -1,4 +1,4 @@
-//! The control thread's side: tells the policy what happened, and does what it says.
+//! Control thread's part of VF management: reports to the policy and executes its actions.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,36 +15,37 @@ use super::{VfPlace, VfReport, texts};
 use crate::control::Controller;
 use crate::vms::VfOrder;
 
-/// How often adapters are looked at while NICs have VFs or are to.
+/// Interval in which adapters are queried while a NIC has or can have a VF.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What an adapter was told of an address.
+/// State of a NIC's MAC address in an adapter's embedded switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Led {
-    /// It is behind the adapter.
+    /// Added for the physical function.
     Here,
-    /// The same, which the adapter's driver has refused.
+    /// To be added, but the adapter's driver has rejected it.
     Refused,
-    /// It is not.
+    /// Removed from the physical function.
     Away,
 }
 
-/// What the control thread knows of NICs and VFs.
+/// State of NICs and VFs in the control thread.
 #[derive(Debug)]
 pub(crate) struct IovDesk {
     policy: Failover,
-    /// Never used again for another.
+    /// Ids of NICs for the policy. An id is never reused for another NIC.
     nics: BTreeMap<Name, PortId>,
     adapters: BTreeMap<PciAddress, AdapterId>,
-    /// What the policy was told.
+    /// NICs last reported to the policy, with weight and adapters.
     pub(super) told_nics: BTreeMap<Name, (u8, Vec<AdapterId>)>,
     pub(super) told_vfs: BTreeMap<VfId, VfPlace>,
     unbound: BTreeSet<PciAddress>,
-    /// Who leaves its VF as it was asked to, and why; frames take the VF until it is gone.
+    /// NICs that release their VF on request, with the reason. Frames use the VF until it is
+    /// released.
     leaving: BTreeMap<Name, Why>,
-    /// Why VFs failed, in the words of who noticed.
+    /// Details of VF failures, as reported.
     failures: BTreeMap<Name, String>,
-    /// Addresses that adapters were told of.
+    /// Addresses last added to or removed from embedded switches.
     led: BTreeMap<(PciAddress, MacAddr), Led>,
     looked_at: Option<Instant>,
 }
@@ -87,7 +88,8 @@ impl IovDesk {
 }
 
 impl Controller {
-    /// Looks at what concerns NICs with VFs, and does what follows.
+    /// Handles reports, queries adapters if due, and executes the policy's actions. Called by the
+    /// control thread in each iteration.
     pub(crate) fn drive_iov(&mut self) {
         let desired = self.shared.desired();
         let config = &desired.config;
@@ -146,7 +148,7 @@ impl Controller {
                 self.tell_policy(&event);
             }
         }
-        // What is to be done about one thing comes before the next.
+        // Actions caused by one report precede the next report.
         self.take_iov_actions(config);
     }
 
@@ -196,7 +198,7 @@ impl Controller {
                 self.tell_policy(&Event::VfFound { vf });
             }
         }
-        // A VF that a NIC still has is known by its place, also if it is gone.
+        // An assigned VF stays known until it is released, even if it has disappeared.
         for (vf, place) in before {
             if self.shared.iov.nic_of_vf(place.address).is_some() {
                 self.iov.told_vfs.entry(vf).or_insert(place);
@@ -219,7 +221,7 @@ impl Controller {
         }
         let is_new = |(name, set): &(Name, _)| before.get(name) != Some(set);
         let mut new: Vec<_> = wanted.into_iter().filter(is_new).collect();
-        // Who comes first has what is free.
+        // NICs are reported by descending weight, because the first one gets a free VF.
         new.sort_by_key(|(_, (iov_weight, _))| Reverse(*iov_weight));
         for (name, (iov_weight, adapters)) in new {
             let nic = self.iov.nic(&name);
@@ -227,8 +229,7 @@ impl Controller {
         }
     }
 
-    /// VFs are set up as their NICs are, whatever changes. One that has forgotten its address
-    /// was reset.
+    /// Applies changed settings of NICs to their VFs. A VF that has lost its MAC address was reset.
     fn keep_settings(&mut self, config: &HostConfig, seen: &Seen) {
         let paths = self.shared.iov.view().paths.clone();
         for (name, vf) in paths {
@@ -256,8 +257,8 @@ impl Controller {
         }
     }
 
-    /// Tells adapters which addresses are behind them, and which are not, though the daemon before
-    /// may have told them so.
+    /// Adds the addresses of NICs on the switch to the embedded switches and removes all others,
+    /// including those that the previous daemon may have added.
     fn lead_addresses(&mut self, config: &HostConfig, seen: &Seen) {
         let mut elsewhere = self.shared.iov.nics_on_vfs();
         elsewhere.extend(self.shared.nics_away(config));
@@ -313,7 +314,7 @@ impl Controller {
                     view.reasons.remove(&name);
                     let before = view.paths.insert(name.clone(), place.clone());
                     drop(view);
-                    // It may be known from the daemon before.
+                    // The path may be known from the previous daemon.
                     if before.as_ref() != Some(&place) {
                         self.drafts.push(texts::on_vf(&name, &place));
                         self.publish_paths(config);
@@ -322,7 +323,7 @@ impl Controller {
                 Action::UseSynthetic { why, .. } if why.is_failure() => {
                     self.leave_path(config, &name);
                 }
-                // Until the guest has let go of it, frames reach it by its VF alone.
+                // Until the guest has released the VF, frames reach the guest only through it.
                 Action::UseSynthetic { why, .. } => {
                     self.iov.leaving.insert(name, why);
                 }
@@ -360,7 +361,7 @@ impl Controller {
                 self.drafts.push(texts::lost_vf(&name, &place, &why));
             }
         }
-        // A NIC that has left the desired state may still be in a VM.
+        // A NIC that was removed from desired state may still be plugged into a VM.
         let holds = |name: &Name| {
             let all = self.shared.vms.all();
             all.into_iter().find(|entry| entry.has_nic(name))
@@ -372,7 +373,7 @@ impl Controller {
         }
     }
 
-    /// Frames take the switch again.
+    /// Switches a NIC to the paravirtual path.
     fn leave_path(&mut self, config: &HostConfig, name: &Name) {
         if self.shared.iov.view().paths.remove(name).is_some() {
             self.publish_paths(config);
@@ -386,7 +387,7 @@ impl Controller {
         self.look_at_vfs_soon();
     }
 
-    /// The adapters' own switches are told as soon as they are looked at.
+    /// Has the embedded switches updated in the next iteration of the control thread.
     pub(crate) fn look_at_vfs_soon(&mut self) {
         self.iov.looked_at = None;
     }

@@ -1,4 +1,4 @@
-//! The VFs that NICs had when the daemon before ended.
+//! VFs that were assigned when the previous daemon ended.
 
 use suimon_contract::{HostConfig, Name};
 use suimon_failover::Event;
@@ -8,9 +8,9 @@ use crate::control::Controller;
 use crate::vms::LeftVm;
 
 impl Controller {
-    /// NICs that were given VFs have them, and frames take these, before anything is published or
-    /// opened, and whether or not their VMs answer: the VMs go on meanwhile. A VM's driver that
-    /// finds it otherwise reports so.
+    /// Assumes that recorded VFs are still assigned and used, because the VMs have continued.
+    /// Called before tables are published and devices are opened, also for VMs that do not respond.
+    /// The VM's driver reports a VF that has been lost.
     pub(crate) fn hold_stored_vfs(&mut self, config: &HostConfig, left: &[LeftVm]) {
         for (nic, vf) in left.iter().filter_map(|(_, run, _)| run.as_ref()).flat_map(|run| &run.vfs)
         {

@@ -1,4 +1,4 @@
-//! What adapters, VFs and NICs there are.
+//! Query of adapters, VFs and NICs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use super::VfPlace;
 use crate::shared::Shared;
 use crate::sriov::{is_meant, user_of};
 
-/// What was seen at one moment.
+/// Adapters, VFs and NICs found by one query of the host.
 pub(super) struct Seen {
-    /// Adapters that are described, and whether a driver has them.
+    /// Configured adapters, and whether a driver is bound.
     pub(super) adapters: BTreeMap<PciAddress, bool>,
-    /// Their VFs that NICs may have, those that NICs have included.
+    /// VFs that can be assigned to NICs, including those that are assigned.
     pub(super) vfs: Vec<VfPlace>,
-    /// The adapter of each switch that has one.
+    /// Adapter behind the uplink of each switch.
     pub(super) by_switch: BTreeMap<Name, PciAddress>,
     pub(super) facts: Vec<PfFacts>,
 }
@@ -41,7 +41,7 @@ impl Seen {
                 continue;
             };
             seen.adapters.insert(pf.address, pf.driver.is_some());
-            // What somebody has set up by hand is for somebody else.
+            // VFs with explicit settings in the configuration are reserved for other users.
             let written: BTreeSet<u16> = described.vf.iter().map(|vf| vf.index).collect();
             let is_for_nics = |vf: &&VfFacts| {
                 shared.iov.nic_of_vf(vf.address).is_some()
@@ -59,14 +59,14 @@ impl Seen {
         seen
     }
 
-    /// The facts of a VF.
+    /// Returns the state of a VF.
     pub(super) fn vf(&self, vf: &VfPlace) -> Option<&VfFacts> {
         let pf = self.facts.iter().find(|pf| pf.address == vf.adapter)?;
         pf.vfs.iter().find(|of| of.index == vf.index)
     }
 
-    /// Addresses of NICs, and whether VFs are to find them behind their adapter: where the NIC is
-    /// not elsewhere, on a VF or on another node.
+    /// Returns the addresses of NICs by adapter, and whether VFs reach them through the physical
+    /// function: true unless the NIC uses a VF or its VM runs on another node.
     pub(super) fn addresses(
         &self,
         config: &HostConfig,
@@ -83,7 +83,7 @@ impl Seen {
     }
 }
 
-/// The adapter that a switch with `iov` has behind its uplink, if it is described.
+/// Returns the adapter behind the uplink of a switch with `iov`, if the adapter is configured.
 fn adapter_of(config: &HostConfig, switch: &SwitchConfig, facts: &[PfFacts]) -> Option<PciAddress> {
     let name = switch.uplink.as_ref().filter(|_| switch.iov)?;
     let uplink = config.uplinks.iter().find(|uplink| uplink.name == *name)?;
@@ -94,8 +94,8 @@ fn adapter_of(config: &HostConfig, switch: &SwitchConfig, facts: &[PfFacts]) -> 
     is_described.then_some(pf.address)
 }
 
-/// NICs whose guests could be given VFs now, and those that had them when their VMs were last heard
-/// of.
+/// Returns the NICs whose guests support failover to a VF now, and those that had a VF when the
+/// previous daemon ended.
 pub(super) fn takers(shared: &Shared, config: &HostConfig) -> BTreeSet<Name> {
     let mut found = BTreeSet::new();
     for vm in &config.vms {

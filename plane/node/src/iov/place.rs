@@ -1,4 +1,4 @@
-//! Which VF, and how it is set up for a NIC.
+//! Identification of VFs, and the VF settings derived from a NIC.
 
 use serde::{Deserialize, Serialize};
 use suimon_contract::NicConfig;
@@ -6,17 +6,17 @@ use suimon_frame::MacAddr;
 use suimon_ports::{VfChange, VfSettings};
 use suimon_quantity::PciAddress;
 
-/// Adapters count megabits per second.
+/// Unit of VF rates: 1 Mbit/s.
 const MBPS: u64 = 1_000_000;
 
-/// A VF of an adapter.
+/// VF of an adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VfPlace {
-    /// The adapter's physical function.
+    /// PCI address of the physical function.
     pub(crate) adapter: PciAddress,
-    /// Its number there.
+    /// Index of the VF.
     pub(crate) index: u16,
-    /// Its own address.
+    /// PCI address of the VF.
     pub(crate) address: PciAddress,
 }
 
@@ -26,7 +26,7 @@ impl std::fmt::Display for VfPlace {
     }
 }
 
-/// The same as it is kept.
+/// Record of a [`VfPlace`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredVf {
     adapter: String,
@@ -42,15 +42,15 @@ impl From<&VfPlace> for StoredVf {
 }
 
 impl StoredVf {
-    /// Which it is; `None` if what is kept makes no sense.
+    /// Returns the VF; `None` if the record is invalid.
     pub(crate) fn place(&self) -> Option<VfPlace> {
         let (adapter, address) = (self.adapter.parse().ok()?, self.address.parse().ok()?);
         Some(VfPlace { adapter, index: self.index, address })
     }
 }
 
-/// What a VF has to be told so that it is as its NIC: the same address, VLAN and limit, and no
-/// more trusted than it.
+/// Returns the changes after which a VF has the NIC's MAC address, VLAN and bandwidth limit. The VF
+/// is trusted and unchecked only if the NIC permits MAC spoofing. Rates are rounded up to 1 Mbit/s.
 pub(crate) fn for_nic(is: &VfSettings, nic: &NicConfig) -> VfChange {
     let most = nic.bandwidth_max_bps.map_or(0, |bps| bps.div_ceil(MBPS));
     let most = u32::try_from(most).unwrap_or(u32::MAX);
@@ -66,7 +66,7 @@ pub(crate) fn for_nic(is: &VfSettings, nic: &NicConfig) -> VfChange {
     difference(is, &wanted)
 }
 
-/// What takes it back to how drivers begin: it is for nobody's address.
+/// Returns the changes that restore a driver's initial settings, without a MAC address.
 pub(crate) fn for_nobody(is: &VfSettings) -> VfChange {
     let wanted = VfSettings {
         mac: MacAddr::default(),
@@ -80,7 +80,7 @@ pub(crate) fn for_nobody(is: &VfSettings) -> VfChange {
     difference(is, &wanted)
 }
 
-/// What a driver does not tell it is not asked for.
+/// Returns the changes from `is` to `wanted`, without flags that the driver does not report.
 fn difference(is: &VfSettings, wanted: &VfSettings) -> VfChange {
     let flag =
         |is: Option<bool>, wanted: Option<bool>| wanted.filter(|_| is.is_some() && is != wanted);

@@ -1,11 +1,11 @@
-//! Which path a NIC's frames take, and why.
+//! Path of a NIC's frames for the API, with the reason.
 
 use suimon_contract::{IovPath, IovStatus, NicConfig};
 
 use crate::shared::Shared;
 
 impl Shared {
-    /// `None` if it is to have no VF and has none.
+    /// Returns the path; `None` if the NIC neither has nor may have a VF.
     pub(crate) fn iov_status(&self, nic: &NicConfig) -> Option<IovStatus> {
         let on_vf = self.iov.view().paths.get(&nic.name).cloned();
         if let Some(vf) = on_vf {

@@ -12,7 +12,7 @@ use suimon_switch::Topology;
 use crate::testing::{FakeSriov, FakeVms, Harness, MemoryStore, name, wait_until};
 use crate::vms::VmWork;
 
-/// Two VMs with a NIC each on one adapter, and a light guest.
+/// Two VMs with a NIC each on one adapter, and a namespace guest.
 const HOST: &str = r#"
     [[switch]]
     name = "wan"
@@ -75,10 +75,10 @@ impl Bench {
         Self { harness, sriov, vms }
     }
 
-    /// The daemon is killed and started anew; meanwhile something happens to VMs.
+    /// Kills the daemon and starts another. `meanwhile` changes VMs while no daemon runs.
     fn die(self, meanwhile: impl FnOnce(&FakeVms)) -> Self {
         let Self { harness, sriov, vms } = self;
-        // As the kernel shows them now.
+        // The kernel shows VFs bound to `vfio-pci`.
         sriov.change(0, |pf| {
             pf.vfs.iter_mut().for_each(|vf| vf.driver = Some("vfio-pci".to_owned()));
         });
@@ -122,12 +122,14 @@ impl Bench {
         wait_until(part, || reason().contains(part));
     }
 
-    /// The switch reaches a NIC's address by the adapter: told right after the NIC has its path.
+    /// Waits until the switch reaches a NIC's address through the uplink, which is published after
+    /// the NIC's path.
     fn wait_led_there(&self, nic: &str) {
         wait_until(&format!("{nic} reached"), || self.reached_by(nic) == Some(self.uplink()));
     }
 
-    /// By which port the switch reaches a NIC's address in place of its own.
+    /// Returns the port through which the switch reaches a NIC's address instead of the NIC's own
+    /// port.
     fn reached_by(&self, nic: &str) -> Option<PortId> {
         reached_by(&self.harness.plane.topology(), self.mac(nic))
     }
@@ -141,8 +143,8 @@ impl Bench {
         topology.ports.iter().find(|port| port.spec.role == PortRole::Uplink).unwrap().spec.id
     }
 
-    /// Since the daemon's start the switch has never looked for a NIC's address anywhere but behind
-    /// the uplink, and the adapter was never told otherwise.
+    /// Asserts that since the daemon's start all tables reached the NIC's address through the
+    /// uplink, and that the address was never added for the physical function.
     fn assert_was_always_on_its_vf(&self, nic: &str) {
         let (mac, uplink) = (self.mac(nic), Some(self.uplink()));
         let published = self.harness.plane.published();
@@ -152,7 +154,8 @@ impl Bench {
         assert!(leads.contains(&(mac, false)) && !leads.contains(&(mac, true)), "{leads:?}");
     }
 
-    /// The adapter was looked at since the daemon's start.
+    /// Waits until the adapter has this number of addresses, which are updated by a query after the
+    /// daemon's start.
     fn wait_led(&self, number: usize) {
         wait_until("addresses", || self.sriov.led().len() == number);
     }
@@ -196,7 +199,7 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     assert_eq!(bench.vms.plugged_vfs("web")["web"], vf.address.to_string());
     bench.wait_led_there("web");
     assert_eq!(bench.reached_by("light"), None);
-    // VFs find the others behind the adapter, and this one not there.
+    // The embedded switch has the addresses of the other NICs only.
     let led = || bench.sriov.led();
     wait_until("addresses", || {
         led() == ["0000:01:00.0 52:54:00:00:00:02", "0000:01:00.0 52:54:00:00:00:03"]
@@ -204,13 +207,13 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     let adapter = bench.harness.node.sriov_adapter("wan").unwrap();
     assert_eq!(adapter.vfs[0].used_by.as_deref(), Some("nic/web of vm/web"));
     assert_eq!(adapter.vfs_in_use, 1);
-    // There is one only, and who has it keeps it.
+    // The only VF is not taken from the NIC that has it.
     bench.start("db");
     bench.wait_reason("db", "no VF that it could have is free");
     bench.harness.apply_well(&config(&HOST.replace("iov_weight = 20", "iov_weight = 90")));
     assert_eq!((bench.path("web"), bench.path("db")), (IovPath::Vf, IovPath::Synthetic));
     bench.harness.wait_events(9011, 1);
-    // Until its weight is 0, and the guest has let go of it.
+    // With weight 0 the VF is taken once the guest has released it.
     bench.harness.apply_well(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
     wait_until("the guest is asked", || {
         bench.vms.told().iter().any(|told| told == "web unplug VF of nic/web")
@@ -227,7 +230,8 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     wait_until("both that have had it are told of", || told() == (2, 1));
 }
 
-/// Two VMs run, and both could have the VF from the same moment on: not the first by its name has it.
+/// Two running VMs become eligible for the only VF at the same time. The NIC with the higher weight
+/// gets it, although the other one is first by name.
 #[test]
 fn of_those_who_come_together_who_weighs_most_has_the_vf() {
     let host = format!("{HOST}[[pf]]\nname = \"other\"\ndevice = \"wan1\"\nvfs = 0\n");
@@ -264,7 +268,7 @@ fn a_vf_that_fails_falls_back_at_once_and_is_free_when_the_vm_has_ended() {
     bench.wait_reason("web", "vfio-pci is not loaded");
     wait_until("it is told", || bench.harness.events(9010).len() == 1);
     bench.vms.refuse_all("none", VmErrorKind::Host, "");
-    // After the time for which what failed is left alone.
+    // After the retry delay of a failed VF.
     bench.wait_path("web", IovPath::Vf);
     bench.sriov.change(0, |pf| pf.driver = None);
     bench.wait_path("web", IovPath::Synthetic);
@@ -274,7 +278,7 @@ fn a_vf_that_fails_falls_back_at_once_and_is_free_when_the_vm_has_ended() {
     wait_until("it is released", || bench.vms.vfs().is_empty());
     bench.sriov.change(0, |pf| pf.driver = Some("igb".to_owned()));
     bench.wait_path("web", IovPath::Vf);
-    // Unplugged by nobody here.
+    // The guest releases the VF without a request.
     bench.vms.let_go_of_vf("web", "web");
     bench.wait_path("web", IovPath::Synthetic);
     bench.wait_path("web", IovPath::Vf);
@@ -297,7 +301,7 @@ fn a_vf_is_free_when_its_nic_was_taken_from_a_vm_that_runs() {
     bench.harness.apply_well(&without);
     wait_until("the guest has no NIC", || bench.vm("web").nics.is_empty());
     wait_until("it is released", || bench.vms.vfs().is_empty());
-    // Another VM can have it.
+    // The VF is assigned to another VM.
     bench.start("db");
     bench.wait_path("db", IovPath::Vf);
 }
@@ -331,7 +335,7 @@ fn a_change_of_the_nic_is_one_of_its_vf_and_a_vf_that_forgot_is_left() {
     let settings = || bench.sriov.facts(0).vfs[0].settings.clone().unwrap();
     wait_until("VLAN and rate", || (settings().vlan, settings().rate_max_mbps) == (None, 3));
     assert_eq!(bench.path("web"), IovPath::Vf);
-    // The adapter was reset.
+    // Simulates a reset of the adapter.
     bench.sriov.change(0, |pf| {
         pf.vfs[0].settings.as_mut().unwrap().mac = suimon_frame::MacAddr::default();
     });
@@ -359,14 +363,13 @@ fn a_new_daemon_finds_vfs_where_they_are_and_frees_those_of_vms_that_are_gone() 
     assert_eq!(bench.path("web"), IovPath::Vf);
 }
 
-/// Frames of the VM come and go by its VF from the moment devices are open, which may be long
-/// before its QEMU answers.
+/// Frames use the VF as soon as devices are open, which can be long before QEMU responds.
 #[test]
 fn a_new_daemons_first_tables_have_vms_on_their_vfs() {
     let bench = Bench::new(HOST);
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
-    // The daemon before may have died before it told the adapter that the address is the VF's.
+    // The previous daemon may have ended before it removed the address from the physical function.
     let web = bench.mac("web");
     let tell = |bench: &Bench| {
         let pf = bench.sriov.facts(0).address;
@@ -380,14 +383,15 @@ fn a_new_daemons_first_tables_have_vms_on_their_vfs() {
     wait_until("it is found again", || bench.vm("web").state == VmState::Running);
     bench.assert_was_always_on_its_vf("web");
     assert!(bench.vms.told().iter().all(|told| !told.contains("unplug")));
-    // Whether or not it answers.
+    // The same for a VM that does not respond.
     tell(&bench);
     let bench = bench.die(|vms| vms.refuse_all("adopt", VmErrorKind::Silent, "it is silent"));
     bench.wait_led(2);
     wait_until("it is lost", || bench.vm("web").reason.is_some());
     assert_eq!((bench.path("web"), bench.vm("web").state), (IovPath::Vf, VmState::Lost));
     bench.assert_was_always_on_its_vf("web");
-    // It is asked for its VF when it answers, and nobody else has that before.
+    // The unplug is requested when the VM responds; until then the VF is not assigned to another
+    // NIC.
     bench.harness.apply_well(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
     bench.start("db");
     bench.wait_reason("db", "no VF that it could have is free");
@@ -418,6 +422,6 @@ fn a_new_daemon_leaves_vfs_that_vms_do_not_have_any_more() {
     bench.sriov.change(0, |pf| {
         pf.vfs.iter_mut().for_each(|vf| vf.driver = Some("igbvf".to_owned()));
     });
-    // After the time for which what failed is left alone.
+    // After the retry delay of a failed VF.
     bench.wait_path("web", IovPath::Vf);
 }

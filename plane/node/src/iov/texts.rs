@@ -1,4 +1,4 @@
-//! The events of NICs with VFs.
+//! Events of NICs with VFs.
 
 use suimon_contract::{EventKind, Name};
 

@@ -1,4 +1,5 @@
-//! What stands against a VM's coming, and who answers for one that comes.
+//! Checks of arrival requests, and dispatch of the source's requests to the driver of an arriving
+//! VM.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
@@ -19,38 +20,39 @@ use crate::shared::Shared;
 use crate::vms::{Message, VmEntry, has_arrived};
 use crate::{ChangeOptions, Edit, FarLine};
 
-/// Digits of a migration's and of a machine's identity.
+/// Hexadecimal digits of a migration id and of a machine's UUID.
 const ID_DIGITS: usize = 32;
-/// A VM's driver may be starting its QEMU when it is asked.
+/// Time limit for a driver's response. The driver may be starting the VM's QEMU process.
 const ANSWER_LIMIT: Duration = Duration::from_secs(40);
 
-/// What the node that a VM leaves asks of a VM's driver.
+/// Request of the source node to the driver of an arriving VM.
 pub(crate) enum ArrivalCall {
-    /// Whether it waits; somebody is there.
+    /// Query the state; also reports that the source is alive.
     Ask,
-    /// A connection for what is copied.
+    /// Open a connection for the memory or a disk.
     Line(FarLine),
-    /// It is this node's from now on.
+    /// Make this node the owner of the VM.
     Activate,
-    /// It will not be.
+    /// Delete the VM here.
     Abandon,
 }
 
-/// What a VM's driver answers.
+/// Response of the driver to an [`ArrivalCall`].
 pub(crate) enum ArrivalAnswer {
     Line(OwnedFd),
     State(ArrivalState),
 }
 
-/// What is said to a VM's driver, and where it answers.
+/// Request to a VM's driver with the channel for its response.
 pub(crate) type Asked = (ArrivalCall, SyncSender<Result<ArrivalAnswer, ApiError>>);
 
-/// Migrations of which was said that they never come to anything here, though nothing was known of
-/// them: what asks for one may still be on its way. The oldest are forgotten.
+/// Migrations that were reported as abandoned while they were unknown here. A request to prepare
+/// such a migration may still be in flight and is rejected. The oldest entries beyond
+/// [`ABANDONED_MAX`] are dropped.
 #[derive(Default)]
 pub(crate) struct Abandoned(Mutex<VecDeque<String>>);
 
-/// Migrations that may be on their way at a time.
+/// Maximum number of abandoned migrations kept.
 const ABANDONED_MAX: usize = 256;
 
 impl Abandoned {
@@ -73,10 +75,10 @@ fn hex(text: &str) -> Option<[u8; 16]> {
     Some(number.to_be_bytes())
 }
 
-/// The machine's identity of a VM that comes.
+/// Returns the machine's UUID of an arriving VM.
 ///
 /// # Errors
-/// It is none.
+/// [`ErrorCode::InvalidValue`] if it is not 32 hexadecimal digits.
 pub(crate) fn uuid_of(request: &ArrivalRequest) -> Result<[u8; 16], ApiError> {
     hex(&request.uuid).ok_or_else(|| no_digits("uuid"))
 }
@@ -86,7 +88,7 @@ fn no_digits(field: &str) -> ApiError {
     ApiError::new(ErrorCode::InvalidValue, text).about("arrival").field(field)
 }
 
-/// How a VM is started that comes.
+/// Returns the specification with which the QEMU process of an arriving VM is started.
 ///
 /// # Errors
 /// The host has no firmware for it.
@@ -121,12 +123,13 @@ pub(crate) fn arrival_spec(
     Ok(spec)
 }
 
-/// Whether both nodes see the disk's file.
+/// Returns true if the disk is handed over: both nodes access its file.
 fn is_handed_over(request: &ArrivalRequest, disk: &Name) -> bool {
     request.handed_over.iter().any(|of| of.name == *disk)
 }
 
-/// What comes with the VM is its own, and can be made anew or be handed over.
+/// Checks that the request contains exactly the VM's NICs and disks, and that each disk can be
+/// created or handed over.
 fn check_belongings(request: &ArrivalRequest) -> Result<(), ApiError> {
     let of_vm = |names: &[Name]| names.iter().cloned().collect::<BTreeSet<Name>>();
     let nics: BTreeSet<Name> = request.nics.iter().map(|nic| nic.name.clone()).collect();
@@ -168,7 +171,7 @@ fn check_belongings(request: &ArrivalRequest) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Says in a plan which disks are copied and which are handed over.
+/// Adds to each disk's step of a plan whether it is copied or handed over.
 fn note_disks(request: &ArrivalRequest, plan: &mut Plan) {
     for disk in &request.disks {
         let label = format!("{}/{}", Kind::Disk.word(), disk.name);
@@ -184,10 +187,10 @@ fn note_disks(request: &ArrivalRequest, plan: &mut Plan) {
 }
 
 impl Shared {
-    /// Whether a VM can come.
+    /// Checks that a VM can arrive, and returns the resulting configuration with its plan.
     ///
     /// # Errors
-    /// All that stands against it.
+    /// The reasons why it cannot arrive; never empty.
     pub(crate) fn check_arrival(
         &self,
         request: &Arc<ArrivalRequest>,
@@ -245,8 +248,8 @@ impl Shared {
         request.cpu_flags.iter().filter(|flag| !here.contains(*flag)).cloned().collect()
     }
 
-    /// A file that is there is somebody's, and nothing is copied over it; that of a disk that is
-    /// handed over is the very one that the other node has.
+    /// Checks the disks' files: the file of a copied disk must not exist, because it would be
+    /// overwritten; the file of a handed-over disk must exist in the same store.
     fn check_files(
         &self,
         request: &Arc<ArrivalRequest>,
@@ -286,7 +289,7 @@ impl Shared {
         }
     }
 
-    /// The VM that comes by this migration.
+    /// Returns the entry of the VM that is arriving by this migration.
     pub(crate) fn arriving(&self, id: &str) -> Option<Arc<VmEntry>> {
         let is_it = |entry: &Arc<VmEntry>| {
             let view = entry.view();
@@ -301,10 +304,11 @@ impl Shared {
         Ok(if known { ArrivalState::Active } else { ArrivalState::Abandoned })
     }
 
-    /// Asks the driver of a VM that comes.
+    /// Sends a request to the driver of an arriving VM and waits for its response, at most
+    /// [`ANSWER_LIMIT`]. Arrivals that have ended are answered from the state store.
     ///
     /// # Errors
-    /// It refuses, or does not answer in time.
+    /// The driver rejects the request or does not respond in time.
     pub(crate) fn ask_arrival(
         &self,
         id: &str,
@@ -318,7 +322,7 @@ impl Shared {
                 }
                 (ArrivalCall::Ask, state) => Ok(ArrivalAnswer::State(state)),
                 (ArrivalCall::Activate | ArrivalCall::Abandon, state) => {
-                    // What was said holds, also for what has not come yet.
+                    // The answer is binding, also for a request that has not been received yet.
                     if state == ArrivalState::Abandoned {
                         self.abandoned.note(id);
                     }

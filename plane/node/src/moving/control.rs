@@ -1,4 +1,4 @@
-//! What the control thread does for VMs that move.
+//! Migration steps of the control thread.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::vms::Message;
 use crate::{ChangeOptions, Edit};
 
 impl Controller {
-    /// Makes what a VM needs that comes; its driver starts it then.
+    /// Creates an arriving VM, its NICs and its disks. The VM's driver then starts the VM and
+    /// completes `operation`.
     pub(crate) fn arrive(&mut self, operation: OperationHandle, request: &Arc<ArrivalRequest>) {
         self.write_drafts();
         if !operation.begin() {
@@ -38,7 +39,7 @@ impl Controller {
         operation: &OperationHandle,
         request: &Arc<ArrivalRequest>,
     ) -> Result<(), ApiError> {
-        // Again: changes were made meanwhile.
+        // Checked again, because the configuration may have changed since the request was accepted.
         self.shared.check_arrival(request).map_err(first_of)?;
         self.arriving = Some(request.clone());
         let edit = Edit::Arrive(request.clone());
@@ -47,7 +48,8 @@ impl Controller {
         made
     }
 
-    /// Deletes a VM that is not this node's, and all that is its own.
+    /// Deletes a VM that belongs to another node, with its NICs and disks. `with_file` also deletes
+    /// the files of its disks, except handed-over ones.
     pub(crate) fn depart(&mut self, operation: &OperationHandle, vm: Name, with_file: bool) {
         self.write_drafts();
         if !operation.begin() {

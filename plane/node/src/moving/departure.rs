@@ -1,4 +1,4 @@
-//! What a VM that leaves takes with it.
+//! Contents of a migration: the VM, its NICs, disks and stores, as sent to the destination.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ fn digits(bytes: [u8; 16]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What is asked of the node that a VM goes to.
+/// Returns the request that the source sends to the destination of a migration.
 ///
 /// # Errors
-/// Something of the VM cannot go with it.
+/// A part of the VM cannot be migrated; the error names it.
 pub(crate) fn arrival_request(
     shared: &Shared,
     entry: &VmEntry,
@@ -58,7 +58,8 @@ pub(crate) fn arrival_request(
         from: shared.host_name(),
         as_started: VmConfig { name: vm.name.clone(), ..run.as_started.clone() },
         vm,
-        // One that waits for space here goes on there, unless it was paused on request too.
+        // A VM that waits for space is resumed on the destination, unless it was also paused on
+        // request.
         is_paused: facts.state == suimon_ports::VmRunState::Paused
             && (run.is_held || !facts.waits_for_space),
         uuid: digits(entry.uuid),
@@ -79,7 +80,7 @@ pub(crate) fn arrival_request(
     })
 }
 
-/// The disks of a VM that go with their files: those in stores that other nodes see.
+/// Returns the VM's disks in shared stores, which are handed over instead of copied.
 pub(crate) fn disks_to_hand_over(config: &HostConfig, vm: &VmConfig) -> Vec<Name> {
     let is_shared = |disk: &&Name| {
         let disk = config.disks.iter().find(|of| of.name == **disk);
@@ -92,7 +93,8 @@ fn is_shared(config: &HostConfig, disk: &DiskConfig) -> bool {
     config.stores.iter().any(|store| store.name == disk.store && store.shared)
 }
 
-/// By what the other node is to know the stores of these disks, each once.
+/// Returns a random token for each store of the handed-over disks, by which the destination
+/// verifies that it is the same store.
 fn tokens(
     shared: &Shared,
     disks: &[DiskConfig],
@@ -111,7 +113,8 @@ fn port_of(of: &suimon_ports::VmPlugged) -> ArrivingPort {
     ArrivingPort { device: of.device.to_string(), port: of.port }
 }
 
-/// A NIC with the address that its guest knows, whoever chose that.
+/// Returns a NIC's configuration with the MAC address that the guest uses, configured or chosen by
+/// QEMU.
 fn nic_to_go(config: &HostConfig, layout: &VmLayout, name: &Name) -> Option<NicConfig> {
     let mut nic = config.nics.iter().find(|nic| nic.name == *name)?.clone();
     let is_it = |device: &VmDevice| matches!(device, VmDevice::Nic(of) if *of == name.as_str());
@@ -120,8 +123,8 @@ fn nic_to_go(config: &HostConfig, layout: &VmLayout, name: &Name) -> Option<NicC
     Some(nic)
 }
 
-/// A disk as it is to be there: as it is if it is handed over; else as it is to be made, for all
-/// that is in it is copied, also what is in its parents.
+/// Returns a disk's configuration for the destination: unchanged if it is handed over. The copy of
+/// a differencing disk is a dynamic disk without a parent, because the whole content is copied.
 fn disk_to_go(shared: &Shared, config: &HostConfig, name: &Name) -> Result<DiskConfig, ApiError> {
     let about = |code, text: &str| ApiError::new(code, text).about(format!("disk/{name}"));
     let disk = config.disks.iter().find(|disk| disk.name == *name).cloned();

@@ -1,4 +1,4 @@
-//! Migrations as the daemon asks for them.
+//! Migration requests of the API.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::shared::Shared;
 use crate::vms::Message;
 use crate::{FarError, FarLine, FarNode, Node};
 
-/// Why another node did not do it, in the API's words.
+/// Converts a failed request to another node to an API error that names the node.
 pub(crate) fn far_error(node: &Name, error: FarError) -> ApiError {
     let about = format!("{}/{node}", Kind::Node.word());
     match error {
@@ -34,17 +34,18 @@ pub(crate) fn far_error(node: &Name, error: FarError) -> ApiError {
 }
 
 impl Shared {
-    /// Another node, as it is configured.
+    /// Returns the client of a configured node.
     ///
     /// # Errors
-    /// It is not, or its files cannot be used.
+    /// [`ErrorCode::NotFound`] if the node is not configured; other errors if its certificate or
+    /// token cannot be read.
     pub(crate) fn far_node(&self, name: &Name) -> Result<Arc<dyn FarNode>, ApiError> {
         let desired = self.desired();
         let node = desired.config.nodes.iter().find(|node| node.name == *name);
         self.far_nodes.node(node.ok_or_else(|| not_found(Kind::Node, name))?)
     }
 
-    /// What a VM would take with it now.
+    /// Returns the arrival request that a migration of the VM would send now.
     pub(crate) fn departure(&self, vm: &Name) -> Result<ArrivalRequest, ApiError> {
         let entry = self.vms.find(vm).ok_or_else(|| not_found(Kind::Vm, vm))?;
         let running = entry.view().running.clone();
@@ -59,10 +60,10 @@ impl Shared {
         arrival_request(self, &entry, &run.stored(), (&run.vm.facts(), &layout))
     }
 
-    /// Begins to move a VM to another node: the operation's number.
+    /// Starts a migration and returns the id of its operation.
     ///
     /// # Errors
-    /// There is no such VM or node, or the VM does not run.
+    /// The VM or the node does not exist, or the VM cannot be migrated now.
     pub(crate) fn begin_migration(
         &self,
         vm: &Name,
@@ -98,10 +99,11 @@ impl Shared {
 }
 
 impl Node {
-    /// Whether a VM could go to another node, and what that would change there.
+    /// Checks that a VM can be migrated to another node, and returns the changes on that node.
+    /// Blocks for some seconds at most.
     ///
     /// # Errors
-    /// All that stands against it; never empty.
+    /// The reasons why it cannot be migrated; never empty.
     pub fn check_migration(
         &self,
         vm: &Name,
@@ -116,28 +118,28 @@ impl Node {
         far.check_arrival(&arrival).map_err(|error| alone(far_error(&request.to, error)))
     }
 
-    /// Begins to move a VM to another node.
+    /// Starts a migration of a VM to another node.
     ///
     /// # Errors
-    /// There is no such VM or node, or the VM does not run.
+    /// The VM or the node does not exist, or the VM is not running.
     pub fn migrate_vm(&self, vm: &Name, request: MigrateVmRequest) -> Result<Operation, ApiError> {
         let id = self.shared().begin_migration(vm, request)?;
         self.known_operation(id)
     }
 
-    /// Whether a VM of another node could come, and what that would change here.
+    /// Checks that a VM of another node can arrive, and returns the changes on this node.
     ///
     /// # Errors
-    /// All that stands against it; never empty.
+    /// The reasons why it cannot arrive; never empty.
     pub fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, Vec<ApiError>> {
         let candidate = self.shared().check_arrival(&Arc::new(request.clone()))?;
         Ok(candidate.plan)
     }
 
-    /// Begins to make what a VM of another node needs here.
+    /// Starts to prepare this node for an arriving VM.
     ///
     /// # Errors
-    /// All that stands against it; never empty.
+    /// The reasons why it cannot arrive; never empty.
     pub fn prepare_arrival(&self, request: ArrivalRequest) -> Result<Operation, Vec<ApiError>> {
         let shared = self.shared();
         let request = Arc::new(request);
@@ -150,18 +152,18 @@ impl Node {
         self.known_operation(id).map_err(|error| vec![error])
     }
 
-    /// What became of a VM that came, or comes.
+    /// Returns the state of an arrival. Also keeps a waiting arrival from being abandoned.
     ///
     /// # Errors
-    /// The state store does not answer.
+    /// The state store or the VM's driver does not respond.
     pub fn arrival(&self, id: &str) -> Result<Arrival, ApiError> {
         self.settle(id, ArrivalCall::Ask)
     }
 
-    /// The near end of a connection for what is copied to a VM that comes.
+    /// Opens a connection for the memory or a disk of an arriving VM.
     ///
     /// # Errors
-    /// None waits for that.
+    /// No VM waits for such a connection.
     pub fn arrival_line(&self, id: &str, line: &FarLine) -> Result<OwnedFd, ApiError> {
         match self.shared().ask_arrival(id, ArrivalCall::Line(line.clone()))? {
             ArrivalAnswer::Line(line) => Ok(line),
@@ -171,18 +173,19 @@ impl Node {
         }
     }
 
-    /// The VM that came is this node's from now on, unless that was abandoned.
+    /// Activates an arrival: this node owns the VM from then on, unless the arrival was abandoned
+    /// before. May be repeated.
     ///
     /// # Errors
-    /// Not all of it is there yet, or it cannot be recorded.
+    /// The VM's state is incomplete, or the activation cannot be recorded.
     pub fn activate_arrival(&self, id: &str) -> Result<Arrival, ApiError> {
         self.settle(id, ArrivalCall::Activate)
     }
 
-    /// The VM does not come, unless it is this node's already.
+    /// Abandons an arrival, unless it was activated before. May be repeated.
     ///
     /// # Errors
-    /// It cannot be recorded.
+    /// The state store or the VM's driver does not respond.
     pub fn abandon_arrival(&self, id: &str) -> Result<Arrival, ApiError> {
         self.settle(id, ArrivalCall::Abandon)
     }

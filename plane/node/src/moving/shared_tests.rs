@@ -1,4 +1,4 @@
-//! Two nodes that see one store: a VM's disk goes with its VM.
+//! Migrations between two nodes with a shared store: the VM's disk is handed over.
 
 use suimon_contract::{OperationState, SnapshotDiskRequest, StorageState, VmState};
 use suimon_ports::testing::MemoryStore as MemoryFiles;
@@ -22,7 +22,7 @@ fn a_disk_goes_there_and_back_with_its_vm() {
     pair.here.vms.hold_memory(true);
     let operation = pair.begin();
     pair.wait_for_waiting();
-    // It is used here, and offered there to the QEMU that waits.
+    // The disk is in service on the source. The destination offers it to the waiting QEMU process.
     assert_eq!(state_of_disk(&pair.here).0, StorageState::Ready);
     let (state, reason) = state_of_disk(&pair.there);
     assert_eq!(state, StorageState::Away);
@@ -32,14 +32,14 @@ fn a_disk_goes_there_and_back_with_its_vm() {
     assert_eq!((moving.disks_handed_over, moving.disks_copied), (vec![name("web")], vec![]));
     let moving = pair.there.node.vm("web").unwrap().migration.unwrap();
     assert_eq!(moving.disks_handed_over, [name("web")]);
-    // Meanwhile nothing else is done to it, here or there.
+    // Other operations on the disk are rejected on both nodes meanwhile.
     for harness in [&pair.here, &pair.there] {
         let work = DiskWork::Snapshot(SnapshotDiskRequest { file: "n.vhdx".parse().unwrap() });
         let error = harness.node.work_on_disk(&name("web"), work).unwrap_err();
         assert!(error.message.contains("cancel it"), "{error}");
         let delete = Edit::Disk(ResourceEdit::Delete(name("web")));
         assert!(harness.node.submit(delete).is_err());
-        // The other node would hold it to what it was.
+        // The destination applies the policies that it received.
         let faster = br#"{"max_iops": 900}"#.to_vec();
         let faster = Edit::QosPolicy(ResourceEdit::Patch(name("silver"), faster));
         let errors = harness.node.submit(faster).unwrap_err();
@@ -76,13 +76,13 @@ fn a_store_that_is_not_known_to_be_the_same_is_refused() {
     let said = refusal(&pair);
     assert!(said.contains("suimon store set all --shared=true"), "{said}");
 
-    // It is shared, as both say, but not with each other.
+    // Both nodes configure the store as shared, but the directories differ.
     pair.there.disks.put_store("/srv/elsewhere", MemoryFiles::default());
     pair.there.apply_well(&nodes("/srv/elsewhere", true));
     let said = refusal(&pair);
     assert!(said.contains("/srv/elsewhere is not the same directory"), "{said}");
 
-    // Only the other says so: what is copied would be written over.
+    // Only the destination configures the store as shared: a copy would overwrite the disk's file.
     pair.there.apply_well(&nodes(PATHS[1], true));
     let set = br#"{"shared": false}"#.to_vec();
     let operation = pair.here.change(Edit::Store(ResourceEdit::Patch(name("all"), set)));

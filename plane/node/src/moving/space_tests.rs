@@ -1,4 +1,4 @@
-//! VMs that wait for space when they are to move.
+//! Migrations of VMs that wait for space.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ memory_bytes = "1 GiB"
 disks = ["web"]
 "#;
 
-/// Two nodes with a store each. The VM runs here, and its disk is copied.
+/// Two nodes with one store each. The VM runs on the first, and its disk is copied.
 struct Pair {
     here: Harness,
     there: Harness,
@@ -90,12 +90,12 @@ impl Pair {
         self.here.node.wait_operation(operation.id, PATIENCE).unwrap()
     }
 
-    /// The store is full, or has space again.
+    /// Makes the source's store full, or gives it space again.
     fn fill(&self, is_full: bool) {
         self.here.disks.store(PATHS[0]).set_room(is_full.then_some(0));
     }
 
-    /// A write of the VM finds its store full.
+    /// Has a write of the VM find its store full.
     fn find_no_space(&self) {
         self.fill(true);
         self.here.vms.find_no_space("web");
@@ -111,7 +111,7 @@ impl Pair {
     }
 }
 
-/// Longer than a VM that waits for space is left alone: 200 ms.
+/// Waits for 400 ms, twice the minimum time between attempts to resume a VM.
 fn pass_looks() {
     std::thread::sleep(Duration::from_millis(400));
 }
@@ -147,7 +147,8 @@ fn a_vm_that_finds_no_space_while_it_moves_and_stays_goes_on_when_there_is_some(
         pair.fill(true);
         pair.here.vms.find_no_space("web");
         wait_until("it is seen", || pair.state() == VmState::Paused);
-        // The VM is resumed when it stays, and paused again at once.
+        // The VM is resumed after the cancellation and, if `is_again`, paused for space
+        // immediately.
         pair.here.vms.keep_out_of_space("web", is_again);
         pair.here.node.cancel_operation(operation.id).unwrap();
         assert_eq!(pair.end(&operation).state, OperationState::Cancelled);
@@ -185,14 +186,14 @@ fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_where_it_goes() {
     assert_eq!(moved.state, OperationState::Succeeded, "{moved:?}");
     let state = || pair.there.node.vm("web").unwrap().state;
     assert_eq!((pair.there.vms.state("web"), state()), (Some(VmRunState::Paused), VmState::Paused));
-    // QEMU reports there as well that the VM was paused for space.
+    // QEMU on the destination also reports that the VM was paused for space.
     pair.there.vms.find_no_space("web");
     pass_looks();
     assert_eq!((pair.there.vms.state("web"), state()), (Some(VmRunState::Paused), VmState::Paused));
     assert_eq!(pair.there.node.vm("web").unwrap().reason, None);
 }
 
-/// What another node is told before the move begins.
+/// Covers the pause state that the arrival request contains.
 #[test]
 fn only_a_vm_that_nobody_has_paused_is_to_run_on_the_other_node() {
     let pair = Pair::new();

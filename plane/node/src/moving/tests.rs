@@ -1,4 +1,5 @@
-//! Two nodes in one process: whatever fails when, one of them has the VM, and one at most runs it.
+//! Migrations between two nodes in one process: whatever fails, one node owns the VM, and at most
+//! one runs it.
 
 use suimon_contract::{
     ApiError, ArrivalState, ErrorCode, EventKind, HostConfig, MigrateVmRequest, Operation,
@@ -40,7 +41,7 @@ memory_bytes = "1 GiB"
 nics = ["web"]
 "#;
 
-/// A node that the VM leaves, and one that it goes to.
+/// Source (`here`) and destination (`there`) of a migration.
 struct Pair {
     here: Harness,
     there: Harness,
@@ -51,7 +52,7 @@ fn with_vm() -> HostConfig {
 }
 
 impl Pair {
-    /// The VM runs here.
+    /// Returns two nodes; the VM runs on the first.
     fn new() -> Self {
         let far_nodes = FakeFarNodes::default();
         let new = || {
@@ -84,7 +85,8 @@ impl Pair {
         self.end(&self.begin())
     }
 
-    /// Whoever looks at a configuration and devices while one is changed sees two that do not agree.
+    /// Waits for the end of all operations, because configuration and devices differ during a
+    /// change.
     fn wait_for_changes(&self) {
         for node in [&self.here.node, &self.there.node] {
             let is_over = |of: &Operation| of.state != OperationState::Running;
@@ -92,13 +94,13 @@ impl Pair {
         }
     }
 
-    /// The VM is here and runs, and there is nothing of it there.
+    /// Asserts that the VM runs on the source and that nothing of it remains on the destination.
     fn assert_here(&self) {
         wait_until("it runs here", || self.here.vms.state("web") == Some(VmRunState::Running));
         let is_shown = || self.here.node.vm("web").unwrap().state == VmState::Running;
         wait_until("that is shown", is_shown);
         wait_until("nothing is there", || self.there.node.config() == host(NODES));
-        // What was asked for there may begin after it was given up here.
+        // A change on the destination may begin after the source has abandoned the migration.
         wait_until("nothing runs there", || self.there.vms.state("web").is_none());
         wait_until("its folder is gone", || self.there.vms.folders().is_empty());
         self.wait_for_changes();
@@ -107,7 +109,7 @@ impl Pair {
         self.there.assert_consistent(&[]);
     }
 
-    /// The VM is there and runs, and there is nothing of it here.
+    /// Asserts that the VM runs on the destination and that nothing of it remains on the source.
     fn assert_there(&self) {
         wait_until("it runs there", || self.there.vms.state("web") == Some(VmRunState::Running));
         wait_until("nothing is here", || self.here.node.config() == host(NODES));
@@ -119,7 +121,7 @@ impl Pair {
         self.there.assert_consistent(&[]);
     }
 
-    /// The daemon here is killed, and another one is started.
+    /// Kills the source's daemon and starts another.
     fn restart_here(self) -> Self {
         let Self { here, there } = self;
         let here = restarted(here);
@@ -141,7 +143,7 @@ fn restarted(harness: Harness) -> Harness {
     let (vms, far_nodes) = (harness.vms.clone(), harness.far_nodes.clone());
     vms.forget_observers();
     let left = harness.kill();
-    // Lines between nodes end with the daemons that carry them.
+    // Connections between nodes end with the daemons that relay them.
     vms.cut_lines();
     Harness::among_nodes(left, vms, far_nodes)
 }
@@ -150,7 +152,7 @@ fn request(to: &str) -> MigrateVmRequest {
     MigrateVmRequest { to: name(to), downtime_ms: 300, bandwidth: None, with_files: false }
 }
 
-/// Waits for the one event of a kind.
+/// Waits until there is exactly one event of a kind.
 fn wait_one_event(harness: &Harness, kind: EventKind) {
     harness.wait_events(kind.id(), 1);
 }
@@ -168,7 +170,7 @@ fn a_vm_goes_there_and_back() {
     pair.assert_there();
     let spec = pair.there.vms.spec("web");
     assert_eq!((spec.uuid, spec.nics[0].port), (uuid, Some(3)));
-    // QEMU had chosen the address; the guest keeps it.
+    // QEMU had chosen the MAC address; the guest keeps it.
     assert!(spec.nics[0].mac.is_some());
     assert_eq!(spec.nics[0].mac, pair.there.node.config().nics[0].mac);
     assert!(pair.there.vms.told().contains(&"web Announce".to_owned()));
@@ -264,7 +266,7 @@ fn it_is_cancelled_and_the_vm_goes_on_here() {
     let operation = pair.begin();
     let is_copied = || pair.there.vms.state("web").is_some();
     wait_until("it waits there", is_copied);
-    // Meanwhile nothing else is done with it, here or there.
+    // Other operations are rejected on both nodes meanwhile.
     let stop = pair.here.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
     let stop = pair.here.node.wait_operation(stop.id, PATIENCE).unwrap();
     assert!(stop.error.unwrap().message.contains("being moved to node there"));
@@ -284,20 +286,20 @@ fn it_is_cancelled_and_the_vm_goes_on_here() {
     pair.assert_here();
     wait_one_event(&pair.here, EventKind::VmStays);
     wait_one_event(&pair.there, EventKind::VmDidNotArrive);
-    // It can go after all.
+    // Another migration is permitted.
     pair.here.vms.hold_memory(false);
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     pair.assert_there();
 }
 
-/// Each call once, and for good, with both kinds of failure.
+/// Each call fails throughout the migration, with both kinds of failure.
 #[test]
 fn whatever_call_fails_one_node_runs_it() {
     for call in ["prepare_arrival", "operation", "line", "arrival", "abandon_arrival"] {
         for is_refused in [false, true] {
             let pair = Pair::new();
-            // The arrival is asked for only while memory is sent for long.
+            // The arrival is queried only during a long memory transfer.
             pair.here.vms.hold_memory(call == "arrival");
             pair.here
                 .far_nodes
@@ -491,7 +493,7 @@ fn a_vm_of_which_nobody_says_anything_is_given_up() {
     let operation = pair.there.node.wait_operation(operation.id, PATIENCE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_eq!(pair.there.node.arrival(&arrival.id).unwrap().state, ArrivalState::Waiting);
-    // Not all of it has come: it does not become active.
+    // The VM's state is incomplete, so the activation is rejected.
     let early = pair.there.node.activate_arrival(&arrival.id).unwrap_err();
     assert!(early.message.contains("not all of the VM has come"), "{early}");
     pair.assert_here();
@@ -502,7 +504,7 @@ fn a_vm_of_which_nobody_says_anything_is_given_up() {
     assert_eq!(line.code, ErrorCode::NotFound);
 }
 
-/// Two that ask at once are both told that nothing stands against it.
+/// Covers a second request that passed its check before the first one took effect.
 #[test]
 fn a_second_request_does_nothing_to_the_first() {
     let pair = Pair::new();
@@ -524,7 +526,7 @@ fn a_second_request_does_nothing_to_the_first() {
     pair.assert_there();
 }
 
-/// What asks meanwhile is answered as what was decided.
+/// Covers a request that is handled after the decision.
 #[test]
 fn who_asks_too_late_hears_what_was_decided() {
     let pair = Pair::new();
@@ -556,7 +558,7 @@ fn a_guest_that_ends_while_it_is_handed_over_has_ended() {
     wait_until("it has ended", || pair.here.node.vm("web").unwrap().state == VmState::Stopped);
 }
 
-/// Cancelling comes too late, and what is left here goes all the same.
+/// A cancellation after the handover has no effect, and the remains on the source are deleted.
 #[test]
 fn a_vm_that_was_handed_over_cannot_be_called_back() {
     let pair = Pair::new();
@@ -571,7 +573,7 @@ fn a_vm_that_was_handed_over_cannot_be_called_back() {
     pair.assert_there();
 }
 
-/// The store refuses one thing, whichever, once the VM is the other node's.
+/// After the handover, each write of the state store in turn fails once.
 #[test]
 fn what_is_left_of_a_vm_that_has_moved_goes_though_the_store_refuses_once() {
     for refused in 0..8 {

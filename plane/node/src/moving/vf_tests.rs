@@ -1,5 +1,5 @@
-//! A VM whose NIC is on a VF leaves it before its memory is sent, and has one on the other node
-//! if one is free there.
+//! Migrations of a VM with a VF: the guest releases the VF before memory is sent, and is assigned
+//! one on the destination if one is free.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,10 +48,10 @@ name = "web"
 memory_bytes = "1 GiB"
 nics = ["web"]
 "#;
-/// The only VF is somebody else's.
+/// Assigns the only VF statically.
 const TAKEN: &str = "[[pf.vf]]\nindex = 0\nmac = \"52:54:00:00:00:09\"\n";
 
-/// A node whose VM is on a VF, and one that it goes to.
+/// Source and destination, with an SR-IOV adapter each; the VM has a VF on the source.
 struct Pair {
     here: Harness,
     there: Harness,
@@ -123,14 +123,14 @@ impl Pair {
         self.here.node.vm("web").unwrap().migration
     }
 
-    /// The guest was asked to let go of its VF.
+    /// Waits until the hot-unplug of the VF was requested.
     fn wait_asked(&self) {
         let is_asked =
             || self.here.vms.told().iter().any(|told| told == "web unplug VF of nic/web");
         wait_until("the guest is asked", is_asked);
     }
 
-    /// Nothing of the VM's memory has gone anywhere.
+    /// Asserts that no memory of the VM was sent.
     fn assert_nothing_sent(&self) {
         let moving = self.moving().unwrap();
         assert_eq!((moving.memory_bytes_copied, moving.memory_bytes_left), (0, 0), "{moving:?}");
@@ -149,8 +149,8 @@ fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
     let operation = pair.begin();
     pair.wait_asked();
     wait_until("it waits there", || pair.there.vms.state("web").is_some());
-    // Long enough for the other node to look for who could be given a VF, and for this one to
-    // send; more would be too long for a guest that has not let go of its VF.
+    // Long enough for the destination to assign VFs and for the source to send memory; shorter than
+    // the limit on the release of the VF.
     std::thread::sleep(std::time::Duration::from_millis(1500));
     pair.assert_nothing_sent();
     assert!(pair.there.vms.vfs().is_empty(), "a VM that is not there yet has a VF");
@@ -168,7 +168,7 @@ fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
     let told = pair.there.vms.told();
     let at = |part: &str| told.iter().position(|of| of.contains(part)).unwrap();
     assert!(at("Resume") < at("plug VF"), "{told:?}");
-    // The one that it had is nobody's.
+    // The VF on the source is unassigned.
     wait_until("it is given back", || pair.here.vms.vfs().is_empty());
     assert_eq!(pair.address_of_vf_here(), "00:00:00:00:00:00");
     pair.here.wait_events(EventKind::NicOnSynthetic.id(), 1);
@@ -202,7 +202,7 @@ fn a_guest_that_does_not_let_go_of_its_vf_stays_and_nothing_was_sent() {
     assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Running));
     wait_until("nothing is there", || pair.there.vms.folders().is_empty());
     assert!(pair.there.vms.vfs().is_empty());
-    // Its guest lets go after all, and has one again.
+    // The guest releases the VF late and is assigned one again.
     assert!(!pair.here.vms.plugged_vfs("web").is_empty());
     pair.here.vms.let_go_of_vf("web", "web");
     wait_until("it has one again", || !pair.here.vms.plugged_vfs("web").is_empty());
@@ -218,7 +218,7 @@ fn a_move_that_is_cancelled_or_fails_gives_the_vf_back() {
         pair.wait_asked();
         pair.here.vms.let_go_of_vf("web", "web");
         wait_until("memory is sent", || pair.here.vms.sends() == 1);
-        // While it is sent it gets none, though one is free.
+        // During the transfer no VF is assigned, although one is free.
         pair.adapter_here.wait_looked_at();
         assert!(pair.here.vms.vfs().is_empty());
         if is_cancelled {
@@ -233,8 +233,8 @@ fn a_move_that_is_cancelled_or_fails_gives_the_vf_back() {
     }
 }
 
-/// Asks a node for a VM that comes to it, again and again until this is dropped. Here a node gives up
-/// a VM of which it has heard nothing for 2.4 s, 120 times the pause of 20 ms between questions.
+/// Queries the state of an arrival every 20 ms until it is dropped. In these tests a node abandons
+/// an arrival after 2.4 s of silence, 120 times the request interval of 20 ms.
 struct KeepsAsking {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -263,7 +263,8 @@ impl Drop for KeepsAsking {
     }
 }
 
-/// Only the other node knows whose it is: the next daemon gives it nothing.
+/// Only the destination knows which node owns the VM, so the next daemon of the source assigns no
+/// VF.
 #[test]
 fn a_vm_that_was_handed_over_is_given_no_vf() {
     let pair = Pair::new(&there_has_vf());

@@ -1,4 +1,4 @@
-//! Carries out what a plan asks for, and remembers what was there before.
+//! Writes the settings of a plan and records their previous values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,52 +12,53 @@ use suimon_power::{
 use super::records;
 use crate::vms::load_boot;
 
-/// Turbo decides which frequencies there are: once for it, once for the others, once to see
-/// that nothing is left, and once more for a driver that changes its mind.
+/// Maximum number of rounds of writes. Turbo determines the available frequencies: one round for
+/// turbo, one for the other settings, one to verify, and one for drivers that adjust values.
 const ROUNDS_MAX: usize = 4;
 
-/// Who writes settings.
+/// Writer of settings.
 pub(super) struct Keeper {
     pub(super) host: Arc<dyn PowerHost>,
     store: Arc<dyn StateStore>,
     pub(super) records: Records,
-    /// Why settings were refused the last time.
+    /// Reasons why settings were rejected by the last [`Keeper::settle`].
     pub(super) refused: BTreeMap<SettingId, String>,
-    /// What others have changed and is wanted otherwise.
+    /// Settings whose external changes differ from the plan.
     pub(super) foreign: BTreeMap<SettingId, Foreign>,
 }
 
-/// What was done.
+/// Result of [`Keeper::settle`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settled {
-    /// How many settings are as they were before.
+    /// Number of restored settings.
     pub(super) restored: usize,
-    /// Settings that others have changed, and that are left alone; told once.
+    /// Externally changed settings that were left unchanged. Contains only those that the previous
+    /// call did not report.
     pub(super) foreign: Vec<Foreign>,
-    /// Settings that could not be put back, and why.
+    /// Settings that could not be restored, with the reason.
     pub(super) not_restored: Vec<(SettingId, String)>,
-    /// How many wait for their CPUs.
+    /// Number of settings that wait for their CPUs to be online.
     pub(super) waiting: usize,
-    /// Why nothing was written.
+    /// Reason why the state store rejected the records; then no further settings were written.
     pub(super) not_kept: Option<String>,
 }
 
-/// What [`restore_power`] did.
+/// Result of [`restore_power`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PowerRestoration {
-    /// How many settings are as they were before.
+    /// Number of restored settings.
     pub restored: usize,
-    /// What was left as somebody else has made it, in words.
+    /// Externally changed settings that were left unchanged, as text.
     pub left: Vec<String>,
-    /// What could not be put back, in words.
+    /// Settings that could not be restored, as text.
     pub failed: Vec<String>,
 }
 
-/// Puts back what a daemon that is gone has changed and not put back, since the host was
-/// started as `boot_id` says.
+/// Restores settings that an ended daemon has changed and not restored since the boot with this
+/// `boot_id`.
 ///
 /// # Errors
-/// The store is damaged or cannot be written; what could be read of it was put back.
+/// The state store is damaged or cannot be written. Settings that could be read were restored.
 pub fn restore_power(
     store: &Arc<dyn StateStore>,
     host: &Arc<dyn PowerHost>,
@@ -77,7 +78,7 @@ pub fn restore_power(
     Ok(PowerRestoration { restored: settled.restored, left, failed: waits.collect() })
 }
 
-/// What is to be said of a setting that is left alone.
+/// Returns the description of an externally changed setting that is left unchanged.
 pub(super) fn left_in_words(foreign: &Foreign) -> String {
     let Foreign { id, before, written, now } = foreign;
     format!("{id} is {now}, which is neither what was written, {written}, nor {before} before that")
@@ -92,7 +93,8 @@ impl Keeper {
         Ok(Self { host, store, records, refused: BTreeMap::new(), foreign: BTreeMap::new() })
     }
 
-    /// A host that was started anew has forgotten what was written.
+    /// Deletes all records if the host has been booted since the last daemon: its settings were
+    /// reset.
     pub(super) fn forget_other_boots(&mut self, boot_id: &str) -> Result<(), StoreError> {
         if load_boot(self.store.as_ref())?.is_some_and(|boot| boot != boot_id) {
             self.keep(Records::new())?;
@@ -100,15 +102,16 @@ impl Keeper {
         Ok(())
     }
 
-    /// Makes the host be as this plan asks, or as it was before.
+    /// Applies the plan's settings; restores previous values if `spec` is `None` or omits a
+    /// setting.
     pub(super) fn settle(&mut self, spec: Option<&PowerSpec>, assert: &Assert) -> Settled {
         let mut settled = Settled::default();
         self.refused.clear();
         let told: BTreeSet<SettingId> = self.foreign.keys().copied().collect();
         let mut machine = self.host.machine();
         for round in 0..ROUNDS_MAX {
-            // What others had changed is written over once; what is otherwise afterwards is
-            // what the kernel made of it.
+            // External changes are overwritten once. A different value in a later round results
+            // from the kernel's adjustment.
             let assert = if round == 0 { assert } else { &Assert::Nothing };
             let wanted = spec.map(|spec| settings(spec, &machine)).unwrap_or_default();
             let mut todo = reconcile(&wanted, &machine, &self.records, assert);
@@ -133,7 +136,7 @@ impl Keeper {
         settled
     }
 
-    /// Where turbo is to be written, nothing else is in this round: the rest depends on it.
+    /// Restricts a round to turbo if turbo is to be written, because other settings depend on it.
     fn turbo_first(&self, todo: &mut Reconciliation) {
         if !todo.writes.iter().any(is_turbo) {
             return;
@@ -147,7 +150,7 @@ impl Keeper {
         todo.writes.retain(is_turbo);
     }
 
-    /// Writes, reads again, and takes down what came of it.
+    /// Executes the writes of a round, reads the machine again and records the results.
     fn write_all(
         &mut self,
         todo: &Reconciliation,
@@ -191,7 +194,7 @@ impl Keeper {
         after
     }
 
-    /// A refused setting that is as it was before has nothing to come back.
+    /// Deletes the records of rejected settings that still have their previous value.
     fn drop_what_never_was(&mut self, machine: &Machine) {
         let mut records = self.records.clone();
         records.retain(|id, record| {
@@ -208,7 +211,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Whether a setting is as wanted.
+    /// Returns true if a setting has the wanted value, or the value to which the driver adjusted
+    /// it.
     pub(super) fn is_made(&self, of: &Wanted, now: Option<&String>) -> bool {
         let Some(now) = now else { return false };
         let record = self.records.get(&of.id);
@@ -220,7 +224,7 @@ fn is_turbo(of: &Wanted) -> bool {
     of.id.kind() == SettingKind::Turbo
 }
 
-/// The settings that a plan asks for.
+/// Returns the settings that a plan requires on this machine.
 fn settings(spec: &PowerSpec, machine: &Machine) -> Vec<Wanted> {
     decide(spec, machine).into_iter().flat_map(|target| target.settings).collect()
 }

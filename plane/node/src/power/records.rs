@@ -1,4 +1,4 @@
-//! What is remembered of settings: table `power` of the state store, by the setting's file.
+//! Records of changed settings: table `power` of the state store, by the setting's file.
 
 use suimon_ports::{StateStore, StoreError};
 use suimon_power::{Records, SettingId};
@@ -7,7 +7,7 @@ use crate::records::{StoreChange, decode, encode, scan_all};
 
 const POWER: &str = "power";
 
-/// All of it. An entry that is no setting's is left where it is.
+/// Returns all records. Keys that are not a setting's file are ignored and kept.
 pub(super) fn load(store: &dyn StateStore) -> Result<Records, StoreError> {
     let mut records = Records::new();
     scan_all(store, POWER, &mut |key, value| {
@@ -19,7 +19,7 @@ pub(super) fn load(store: &dyn StateStore) -> Result<Records, StoreError> {
     Ok(records)
 }
 
-/// Makes what is kept be `after`, where it was `before`; durable when it returns.
+/// Replaces the records `before` by `after`. The change is durable when the function returns.
 pub(super) fn save(
     store: &dyn StateStore,
     before: &Records,

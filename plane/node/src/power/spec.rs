@@ -1,4 +1,4 @@
-//! What a configuration asks of power.
+//! Conversion of the power configuration between the API and the policies.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use suimon_contract::{EnergyPreference, PowerConfig, PowerDataPlaneStatus, Power
 use suimon_power::{DataPlaneShare, PowerPlan, PowerSpec};
 use suimon_vmq::{Load, WaterMarks};
 
-/// A configuration as the policy has it.
+/// Returns the policy's input for a configuration.
 pub(crate) fn spec_of(config: &PowerConfig) -> PowerSpec {
     PowerSpec {
         plan: match config.plan {
@@ -32,12 +32,12 @@ pub(crate) fn spec_of(config: &PowerConfig) -> PowerSpec {
     }
 }
 
-/// What the data plane does, with a plan or without.
+/// Returns the data-plane parameters of a plan, or the defaults without a plan.
 pub(crate) fn data_plane(config: Option<&PowerConfig>) -> DataPlaneShare {
     config.map_or(DataPlaneShare::DEFAULT, |config| spec_of(config).data_plane())
 }
 
-/// The water marks as VMQ has them.
+/// Returns the water marks of the VMQ policy.
 pub(crate) fn water_marks(share: DataPlaneShare) -> WaterMarks {
     WaterMarks {
         high: Load::percent(u32::from(share.vmq_high_percent)),
@@ -45,7 +45,7 @@ pub(crate) fn water_marks(share: DataPlaneShare) -> WaterMarks {
     }
 }
 
-/// The share in the API's words.
+/// Returns the API status of the data-plane parameters.
 pub(crate) fn share_status(share: DataPlaneShare) -> PowerDataPlaneStatus {
     PowerDataPlaneStatus {
         parking: share.parking,

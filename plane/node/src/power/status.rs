@@ -1,4 +1,4 @@
-//! How power stands.
+//! Observed state of power management.
 
 use suimon_contract::{
     PowerChangedStatus, PowerConfig, PowerCpuStatus, PowerEffect, PowerEnergyStatus,
@@ -12,7 +12,7 @@ use super::table::Inner;
 use crate::shared::Shared;
 
 impl Shared {
-    /// All of it, read now.
+    /// Returns the status of the plan, the CPUs and the energy counters, read now.
     pub(crate) fn power_status(&self) -> PowerStatus {
         let config = self.desired().config.power.clone();
         let mut inner = self.power.lock();
@@ -30,7 +30,7 @@ impl Shared {
         }
     }
 
-    /// What `suimon top` shows: energy, and no settings.
+    /// Returns the values for `suimon top`: plan, effect and energy.
     pub(crate) fn top_power(&self) -> TopPower {
         let plan = self.desired().config.power.as_ref().map(|power| power.plan.to_string());
         let mut inner = self.power.lock();
@@ -47,7 +47,8 @@ impl Shared {
     }
 }
 
-/// How much of what is wanted is so.
+/// Returns whether all, some or none of the settings are in effect. `Full` if there are no
+/// settings.
 pub(super) fn effect_of(settings: &[PowerSettingStatus]) -> PowerEffect {
     let made = settings.iter().filter(|setting| setting.in_effect).count();
     match made {
@@ -58,7 +59,7 @@ pub(super) fn effect_of(settings: &[PowerSettingStatus]) -> PowerEffect {
 }
 
 impl Inner {
-    /// Reads the counters, unless that was done a moment ago.
+    /// Reads the energy counters and updates the meter.
     fn read_energy(&mut self, now: suimon_quantity::Time) -> PowerEnergyStatus {
         let readings = self.keeper.host.energy();
         self.meter.observe(now, &readings);
@@ -84,7 +85,7 @@ impl Inner {
         }
     }
 
-    /// What a plan asks for, one by one.
+    /// Returns the status of each setting of a plan.
     pub(super) fn setting_statuses(
         &self,
         power: &PowerConfig,
@@ -127,7 +128,7 @@ impl Inner {
         "somebody else changed it; `suimon power set` sets it again".to_owned()
     }
 
-    /// What a driver made of a frequency.
+    /// Returns a note if the driver has rounded a frequency.
     fn rounding(&self, target: &Target, machine: &Machine) -> Option<String> {
         let of = target.settings.first()?;
         let now = machine.value(of.id)?;
@@ -146,7 +147,7 @@ impl Inner {
     }
 }
 
-/// What the files of a target say, in words.
+/// Returns the current value of a target as text; `None` if it cannot be read.
 fn now_in_words(target: &Target, machine: &Machine) -> Option<String> {
     if let (SettingKind::IdleStates, Whom::Cpus(cpus)) = (target.kind, &target.whom) {
         let cpu = machine.cpus.iter().find(|cpu| cpus.contains(&cpu.number))?;

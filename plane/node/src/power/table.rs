@@ -1,4 +1,4 @@
-//! The node's power: what the control thread does with it, and what others read.
+//! State of the node's power management, and its use by the control thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,25 +16,25 @@ use crate::control::Controller;
 use crate::events::Draft;
 use crate::shared::Shared;
 
-/// It is looked whether CPUs came online or went offline, in one small file, so many times as
-/// rarely as a failed device is tried again at first.
+/// Interval of the check for CPUs that came online or went offline, in units of the first retry
+/// delay of devices. A check reads one small file.
 const CPUS_LOOKED_AT_RARELY: u32 = 5;
 
-/// Written by the control thread; read by whoever asks for status.
+/// State of power management: written by the control thread, read by status requests.
 pub(crate) struct PowerTable(Mutex<Inner>);
 
 pub(super) struct Inner {
     pub(super) keeper: Keeper,
     pub(super) meter: EnergyMeter,
-    /// How much was so when the plan was last applied.
+    /// Effect of the plan when it was last applied.
     pub(super) effect: PowerEffect,
-    /// What was told of that.
+    /// Last event about the effect; an equal one is not repeated.
     told: Option<Draft>,
-    /// CPUs that were online, in the kernel's words and by number.
+    /// Online CPUs, as the kernel's list and as numbers.
     online_text: String,
     online: BTreeSet<u16>,
     looked_at: Option<Instant>,
-    /// How often that is done.
+    /// Interval of the check for online CPUs.
     look_every: Duration,
 }
 
@@ -62,17 +62,17 @@ impl PowerTable {
 }
 
 impl Shared {
-    /// The data plane polls as the plan has it. VMQ reads the plan itself.
+    /// Publishes the plan's poll duration to the data plane. VMQ reads the plan itself.
     pub(crate) fn publish_power(&self, config: &HostConfig) {
         self.plane.set_patience(data_plane(config.power.as_ref()).poll);
     }
 
-    /// Adds to a plan of changes what of a power plan cannot be had here.
+    /// Adds to a change's plan which settings of a power plan this host does not support.
     pub(crate) fn note_power(&self, from: &HostConfig, to: &HostConfig, plan: &mut Plan) {
         let Some(power) = to.power.as_ref().filter(|_| from.power != to.power) else { return };
         let machine = self.power.lock().keeper.host.machine();
         let targets = decide(&spec_of(power), &machine);
-        // Many CPUs lack the same, and many settings for the same reason.
+        // Grouped by reason, because many CPUs and settings share one.
         let mut lacking: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for target in &targets {
             if let Some(why) = &target.why_not {
@@ -93,7 +93,7 @@ impl Shared {
         }
     }
 
-    /// Makes CPUs be as the plan asks, or as they were before.
+    /// Applies the plan or restores previous settings. Returns the events.
     fn settle_power(&self, power: Option<&PowerConfig>, assert: &Assert) -> Vec<Draft> {
         let mut inner = self.power.lock();
         let spec = power.map(spec_of);
@@ -122,7 +122,7 @@ impl Inner {
         is_news.then_some(draft)
     }
 
-    /// CPUs that came online since this was last asked, if any came or went.
+    /// Returns the CPUs that came online since the last call; `None` if no CPU came or went.
     fn look_at_cpus(&mut self) -> Option<BTreeSet<u16>> {
         let text = self.keeper.host.online();
         if text == self.online_text {
@@ -138,11 +138,10 @@ impl Inner {
 }
 
 impl Controller {
-    /// The daemon starts: what a former one has changed stays where it is wanted and goes
-    /// back where it is not.
+    /// Applies or restores settings that the previous daemon changed, at the daemon's start.
     ///
     /// # Errors
-    /// The state store.
+    /// The state store cannot be read or written.
     pub(crate) fn start_power(&mut self, config: &HostConfig) -> Result<(), StoreError> {
         let boot = &self.shared.vms.parts.boot_id;
         {
@@ -155,8 +154,8 @@ impl Controller {
         Ok(())
     }
 
-    /// The user has set a plan, or none; or the same again, which takes over what others have
-    /// changed.
+    /// Applies a changed power plan. A plan that the operator sets again overwrites external
+    /// changes.
     pub(crate) fn change_power(&mut self, edit: &Edit, before: &HostConfig, after: &HostConfig) {
         if before.power != after.power || matches!(edit, Edit::Power(_)) {
             let drafts = self.shared.settle_power(after.power.as_ref(), &Assert::All);
@@ -164,7 +163,7 @@ impl Controller {
         }
     }
 
-    /// CPUs that come online are given what the plan asks for.
+    /// Applies the plan to CPUs that came online, if a check is due.
     pub(crate) fn watch_cpus(&mut self) {
         let desired = self.shared.desired();
         let power = desired.config.power.as_ref();
@@ -186,7 +185,7 @@ impl Controller {
         self.drafts.extend(drafts);
     }
 
-    /// The daemon ends.
+    /// Restores all settings because the daemon ends.
     pub(crate) fn end_power(&mut self) {
         let drafts = self.shared.settle_power(None, &Assert::Nothing);
         self.shared.events.append(drafts);

@@ -1,4 +1,4 @@
-//! Plans on CPUs that are values: that they come into effect, and go.
+//! Power plans on simulated CPUs: application and restoration.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ fn a_plan_is_carried_out_shown_changed_and_taken_back() {
     assert_eq!(power.machine(), before);
     assert_eq!(harness.plane.patience().as_micros(), 50);
     assert!(harness.store.keys("power").is_empty());
-    // Once for each plan, not for each key.
+    // One event per plan, not per key.
     harness.wait_events(EventKind::PowerPlanInEffect.id(), 2);
     wait_until("that is told", || texts(&harness, EventKind::PowerRestored).len() >= 2);
 }
@@ -84,7 +84,7 @@ fn what_the_driver_has_not_is_rounded_and_what_it_refuses_is_said() {
     let status = harness.node.power();
     assert_eq!(status.effect, PowerEffect::Partial);
     let max = status.settings.iter().find(|of| of.setting == "performance_percent_max").unwrap();
-    // 60 % are 2040 MHz.
+    // 60 % of the maximum frequency are 2040 MHz.
     assert_eq!((max.in_effect, max.now.as_deref()), (true, Some("2200 MHz")), "{max:?}");
     assert!(max.why_not.as_ref().unwrap().contains("nearest"), "{max:?}");
     let governor = |cpu: u16| {
@@ -109,7 +109,7 @@ fn who_is_killed_leaves_a_record_and_the_next_one_puts_back_what_is_not_wanted()
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
     harness.change(put(PowerPlanName::HighPerformance));
     assert_eq!(governors(&power), ["performance", "performance"]);
-    // Killed: what is in the store then, with what is on the host then.
+    // Simulates a kill: keeps the contents of the store and the host at this time.
     let (killed, left) = (harness.store.surviving(), power.machine());
     drop(harness);
     power.lock().machine = left;
@@ -121,7 +121,7 @@ fn who_is_killed_leaves_a_record_and_the_next_one_puts_back_what_is_not_wanted()
     assert_eq!(power.machine(), before, "and what was there before is known still");
     drop(next);
 
-    // Without a daemon, for the service manager.
+    // Without a daemon, as called by the service manager.
     power.lock().machine = left;
     let store: Arc<dyn StateStore> = Arc::new(killed);
     let host: Arc<dyn PowerHost> = Arc::new(power.clone());
@@ -158,7 +158,7 @@ fn what_somebody_else_changed_is_left_and_said_until_a_plan_is_set_again() {
     assert_eq!(status.effect, PowerEffect::Partial);
     let why = status.settings.iter().find_map(|of| of.why_not.clone()).unwrap();
     assert!(why.contains("somebody else changed it"), "{why}");
-    // Whoever sets a plan again means it.
+    // A plan that is set again overwrites external changes.
     harness.change(put(PowerPlanName::HighPerformance));
     assert_eq!(governors(&power), ["performance", "performance"]);
     power.lock().machine.policies[0].governor = Some("schedutil".to_owned());
@@ -181,11 +181,11 @@ fn cpus_that_come_online_get_the_plan_and_those_that_went_are_put_back_when_they
     });
     power.set_online(1, true);
     wait_until("the CPU has the plan", || governors(&power) == ["performance", "performance"]);
-    // What was there before the plan is not what the driver began with.
+    // The previous value is that before the plan, not the driver's initial value.
     harness.change(Edit::Power(PowerEdit::Delete));
     assert_eq!(governors(&power), ["ondemand", "ondemand"]);
 
-    // The plan goes while a CPU is away.
+    // The plan is removed while a CPU is offline.
     harness.change(put(PowerPlanName::HighPerformance));
     let seen = harness.events(EventKind::PowerCpusChanged.id()).len();
     power.set_online(1, false);
@@ -203,7 +203,7 @@ fn a_store_that_refuses_keeps_cpus_as_they_are() {
     let power = FakePower::with_two_cpus();
     let before = power.machine();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
-    // The intent, desired state, and then what was there before.
+    // The store accepts the intent and desired state, and rejects the record of previous values.
     harness.store.arm(StoreFailure::Refuse(2));
     harness.change(put(PowerPlanName::HighPerformance));
     assert_eq!(power.machine(), before, "nothing is written that could not come back");

@@ -1,4 +1,4 @@
-//! The events of power.
+//! Events of power management.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use suimon_quantity::Count;
 use super::keeper::{Settled, left_in_words};
 use crate::events::Draft;
 
-/// Reasons and settings told in one event.
+/// Maximum number of settings and reasons in one event.
 const TOLD_MAX: usize = 8;
 
-/// What was put back, could not be, and was left alone.
+/// Returns the events about restored, unrestorable and externally changed settings.
 pub(super) fn settled(settled: &Settled) -> Vec<Draft> {
     let mut drafts = Vec::new();
     if settled.restored > 0 {
@@ -44,7 +44,7 @@ pub(super) fn settled(settled: &Settled) -> Vec<Draft> {
     drafts
 }
 
-/// How much of a plan is in effect.
+/// Returns the event about the extent to which a plan is in effect.
 pub(super) fn in_effect(
     power: &PowerConfig,
     effect: PowerEffect,
@@ -78,7 +78,7 @@ pub(super) fn in_effect(
     })
 }
 
-/// CPUs came or went.
+/// Returns the event about CPUs that came online or went offline.
 pub(super) fn cpus_changed(online: &BTreeSet<u16>, came: &BTreeSet<u16>) -> Draft {
     let text = match came.len() {
         0 => "CPUs went offline.".to_owned(),

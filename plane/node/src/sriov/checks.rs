@@ -1,4 +1,4 @@
-//! Whether adapters can be made as a change asks: what can be known before any is touched.
+//! Validation of changed `[[pf]]` sections against the host's adapters, before any is modified.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::checks::error_code;
 use crate::shared::Shared;
 
 impl Shared {
-    /// What stands against the adapters that a change makes otherwise.
+    /// Returns the errors of the `[[pf]]` sections that the change adds or modifies.
     pub(crate) fn check_pfs(&self, from: &HostConfig, to: &HostConfig) -> Vec<ApiError> {
         let is_changed = |pf: &&PfConfig| !from.pfs.contains(pf);
         if !to.pfs.iter().any(|pf| is_changed(&pf)) {

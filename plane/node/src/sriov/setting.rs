@@ -1,15 +1,14 @@
-//! What stands between how a virtual function is and how it is desired.
+//! Differences between the actual and the configured settings of a VF.
 
 use suimon_contract::{VfConfig, VfLinkState};
 use suimon_frame::MacAddr;
 use suimon_ports::{self as ports, VfChange, VfSettings};
 
-/// Adapters count megabits per second.
+/// Unit of VF rates: 1 Mbit/s.
 const MBPS: u64 = 1_000_000;
 
-/// What has to be told so that it is as desired. A key that was written before and is not
-/// any more goes back to what it is without it; the address stays, since there is none to
-/// go back to.
+/// Returns the changes that apply the configured settings. Keys that `before` has and `desired`
+/// omits are reset to their defaults, except the MAC address, which has no default.
 pub(super) fn difference(
     is: &VfSettings,
     desired: &VfConfig,
@@ -28,9 +27,9 @@ pub(super) fn difference(
     }
 }
 
-/// How it is to be.
+/// Returns the target settings.
 fn wanted(is: &VfSettings, desired: &VfConfig, before: Option<&VfConfig>) -> VfSettings {
-    // What was written before, and is not any more.
+    // True if a key was configured before and is not any longer.
     let gone = |was_written: fn(&VfConfig) -> bool| {
         before.is_some_and(was_written) && !was_written(desired)
     };
@@ -70,7 +69,7 @@ fn wanted(is: &VfSettings, desired: &VfConfig, before: Option<&VfConfig>) -> VfS
     }
 }
 
-/// What takes a virtual function back from how it is to how it was.
+/// Returns the changes that restore the settings `was`.
 pub(super) fn way_back(is: &VfSettings, was: &VfSettings) -> VfChange {
     let flag = |is: Option<bool>, was: Option<bool>| was.filter(|_| is != was);
     let rates = (was.rate_min_mbps, was.rate_max_mbps);
@@ -84,7 +83,7 @@ pub(super) fn way_back(is: &VfSettings, was: &VfSettings) -> VfChange {
     }
 }
 
-/// Keys of which a change is about, with what they are to be.
+/// Returns the keys that a change modifies, with their new values.
 pub(super) fn words(change: &VfChange) -> Vec<(&'static str, String)> {
     let mut words = Vec::new();
     if let Some(mac) = change.mac {
@@ -114,7 +113,7 @@ pub(super) fn words(change: &VfChange) -> Vec<(&'static str, String)> {
     words
 }
 
-/// The state in the words of `ports`.
+/// Converts a link state of the API to that of the port trait.
 const fn link_state(state: VfLinkState) -> ports::VfLinkState {
     match state {
         VfLinkState::Auto => ports::VfLinkState::Auto,
@@ -123,7 +122,7 @@ const fn link_state(state: VfLinkState) -> ports::VfLinkState {
     }
 }
 
-/// The state in the API's words.
+/// Converts a link state of the port trait to that of the API.
 pub(super) const fn link_state_shown(state: ports::VfLinkState) -> VfLinkState {
     match state {
         ports::VfLinkState::Auto => VfLinkState::Auto,
@@ -132,12 +131,12 @@ pub(super) const fn link_state_shown(state: ports::VfLinkState) -> VfLinkState {
     }
 }
 
-/// A rate in bits per second; `None` if there is none.
+/// Returns a rate in bits per second; `None` if it is unlimited.
 pub(super) fn bps(mbps: u32) -> Option<u64> {
     (mbps > 0).then(|| u64::from(mbps) * MBPS)
 }
 
-/// An address that somebody has given it.
+/// Returns the MAC address; `None` if none has been assigned.
 pub(super) fn given(mac: MacAddr) -> Option<MacAddr> {
     mac.is_station().then_some(mac)
 }

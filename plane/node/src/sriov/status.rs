@@ -1,4 +1,4 @@
-//! What is observed of adapters with SR-IOV.
+//! Observed state of SR-IOV adapters for the API.
 
 use suimon_contract::{
     ApiError, Condition, ErrorCode, Health, HostConfig, Kind, PfConfig, PfStatus, SriovAdapter,
@@ -14,20 +14,21 @@ use crate::edit::not_found;
 use crate::shared::Shared;
 
 impl Shared {
-    /// All adapters with SR-IOV.
+    /// Returns the status of all SR-IOV capable adapters.
     ///
     /// # Errors
-    /// The host cannot be asked.
+    /// The host cannot be queried.
     pub(crate) fn sriov_adapters(&self) -> Result<Vec<SriovAdapter>, ApiError> {
         let desired = self.desired();
         let adapters = self.pf_facts()?;
         Ok(adapters.iter().map(|facts| self.adapter(&desired.config, facts)).collect())
     }
 
-    /// The adapter of this PCI address, network device or `[[pf]]`.
+    /// Returns the adapter with this PCI address, network device or `[[pf]]` name.
     ///
     /// # Errors
-    /// There is none.
+    /// [`ErrorCode::NotFound`] if there is none; [`ErrorCode::HostError`] if the host cannot be
+    /// queried.
     pub(crate) fn sriov_adapter(&self, name: &str) -> Result<SriovAdapter, ApiError> {
         let desired = self.desired();
         let by_name = desired.config.pfs.iter().find(|pf| pf.name.as_str() == name);
@@ -45,7 +46,7 @@ impl Shared {
         adapters.map_err(|error| ApiError::new(ErrorCode::HostError, error.detail))
     }
 
-    /// All adapters of which something is desired.
+    /// Returns the status of all configured adapters.
     pub(crate) fn pfs(&self) -> Vec<PfStatus> {
         let desired = self.desired();
         if desired.config.pfs.is_empty() {
@@ -68,7 +69,7 @@ impl Shared {
         desired.config.pfs.iter().map(of).collect()
     }
 
-    /// An adapter, with what is known here of who has its VFs.
+    /// Returns the status of an adapter, including VFs that are assigned to NICs.
     fn adapter(&self, config: &HostConfig, facts: &PfFacts) -> SriovAdapter {
         let mut adapter = adapter(config, facts);
         for (vf, facts) in adapter.vfs.iter_mut().zip(&facts.vfs) {
@@ -81,10 +82,10 @@ impl Shared {
         adapter
     }
 
-    /// One of them.
+    /// Returns the status of one configured adapter.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// [`ErrorCode::NotFound`](suimon_contract::ErrorCode::NotFound) if no `[[pf]]` has this name.
     pub(crate) fn pf(&self, name: &str) -> Result<PfStatus, ApiError> {
         let found = self.pfs().into_iter().find(|pf| pf.config.name.as_str() == name);
         found.ok_or_else(|| not_found(Kind::Pf, name))
@@ -140,7 +141,7 @@ fn vf_status(config: &HostConfig, vf: &VfFacts) -> VfStatus {
     }
 }
 
-/// The reason in the API's words.
+/// Returns the API value of an adapter's SR-IOV support.
 pub(super) const fn support(support: ports::SriovSupport) -> SriovSupport {
     match support {
         ports::SriovSupport::Supported => SriovSupport::Supported,

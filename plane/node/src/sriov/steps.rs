@@ -1,4 +1,4 @@
-//! Adapters made as desired, and taken back.
+//! Application and rollback of adapter configurations.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,22 @@ use crate::checks::error_code;
 use crate::control::Controller;
 use crate::events::Draft;
 
-/// An adapter is to be as described.
+/// Step of a change that configures one adapter.
 pub(crate) struct PfStep {
     pf: PfConfig,
     before: Option<PfConfig>,
 }
 
-/// How an adapter was.
+/// State of an adapter before a step.
 pub(crate) struct PfUndo(PfFacts);
 
-/// The steps to another configuration. An adapter of which nothing is desired any more is
-/// left alone: whoever uses its virtual functions goes on.
+/// Returns the steps of a change. Adapters that are removed from the configuration stay unchanged,
+/// so that users of their VFs are not affected.
 pub(crate) fn pf_steps(from: &HostConfig, to: &HostConfig) -> Vec<PfStep> {
     let changed = to.pfs.iter().filter(|pf| !from.pfs.contains(pf));
     let step = |pf: &PfConfig| {
         let before = from.pfs.iter().find(|before| before.name == pf.name);
-        // Another adapter knows nothing of what was desired of the one before.
+        // The previous keys do not apply to a different adapter.
         let before = before.filter(|before| before.device == pf.device).cloned();
         PfStep { pf: pf.clone(), before }
     };
@@ -42,7 +42,7 @@ impl std::fmt::Display for PfStep {
 }
 
 impl Controller {
-    /// Makes an adapter as a change asks. Returns how it was, also if that failed.
+    /// Configures an adapter. Returns its state before the step, also if the step fails.
     pub(crate) fn take_pf_step(
         &mut self,
         step: &PfStep,
@@ -64,14 +64,15 @@ impl Controller {
         (was, made.map_err(about))
     }
 
-    /// Takes an adapter back to how it was.
+    /// Restores an adapter's previous state. A failure is logged.
     pub(crate) fn take_back_pf(&mut self, undo: &PfUndo) {
         if let Err(error) = take_back(self.shared.sriov.host.as_ref(), &undo.0) {
             tracing::error!(pf = %undo.0.address, %error, "the adapter could not be set back");
         }
     }
 
-    /// Makes all adapters as desired that are not, at the start and from time to time.
+    /// Applies the configuration of adapters that differ from it. Called at the daemon's start and
+    /// periodically.
     pub(crate) fn look_at_pfs(&mut self) {
         let state = self.shared.desired();
         self.shared.sriov.keep_only(&state.config);
@@ -107,7 +108,7 @@ impl Controller {
     }
 }
 
-/// What of an adapter is not as desired, in words.
+/// Returns the first difference between an adapter and its configuration, as text.
 pub(super) fn disagreement(facts: &PfFacts, pf: &PfConfig) -> Option<String> {
     let number = facts.vfs.len();
     if number != usize::from(pf.vfs) {
@@ -129,7 +130,11 @@ fn is_written(vf: &VfConfig) -> bool {
     *vf != VfConfig::new(vf.index)
 }
 
-/// Makes an adapter as desired, and looks whether it is. Returns what happened.
+/// Applies the configuration of an adapter, reads it back and returns the events.
+///
+/// # Errors
+/// VFs to be removed are in use, the driver rejects a change, or the adapter still differs
+/// afterwards.
 fn make_so(
     host: &dyn SriovHost,
     config: &HostConfig,
@@ -159,7 +164,7 @@ fn make_so(
     for vf in &facts.vfs {
         let nothing = VfConfig::new(vf.index);
         let wanted = desired.get(&vf.index).copied().unwrap_or(&nothing);
-        // What the driver does not tell is found below.
+        // Settings that the driver does not report are detected by `disagreement` below.
         let Some(is) = &vf.settings else { continue };
         let change = difference(is, wanted, was.get(&vf.index).copied());
         if !change.is_empty() {

@@ -61,7 +61,7 @@ fn an_adapter_is_made_as_described_and_shown_as_it_was_read_back() {
     assert_eq!((enabled[0].fields["from"].as_str(), enabled[0].fields["to"].as_str()), ("0", "2"));
     assert_eq!(set[0].fields["vlan"], "20");
     assert_eq!(set[0].fields["vf"], "1");
-    // The same again tells the adapter nothing.
+    // An equal configuration causes no change of the adapter.
     sriov.told();
     let mut config = host(TWO_VFS);
     config.pfs[0].vf.push(VfConfig::new(0));
@@ -81,7 +81,7 @@ fn a_live_change_touches_what_it_is_about_and_a_key_that_goes_leaves_its_default
     assert_eq!(sriov.told(), ["0000:01:00.0 vf 1 vlan", "0000:01:00.0 vf 1 trust"]);
     let settings = sriov.facts(0).vfs[1].settings.clone().unwrap();
     assert_eq!((settings.vlan, settings.trust), (None, Some(false)));
-    // Nothing is desired any more: everything stays.
+    // An adapter that is removed from the configuration stays unchanged.
     let before = sriov.facts(0);
     harness.apply_well(&HostConfig::default());
     assert_eq!(sriov.facts(0), before);
@@ -171,9 +171,9 @@ fn what_changed_behind_the_daemons_back_is_made_as_desired_again() {
     wait_until("it is as desired", || {
         harness.node.pf("wan").unwrap().condition.health == Health::Up
     });
-    // What is not written is whose it is.
+    // Settings that are not configured stay as they were changed externally.
     assert_eq!(sriov.facts(0).vfs[0].settings.as_ref().unwrap().trust, Some(true));
-    // The adapter was reset while a VM has what is left.
+    // The adapter was reset while a VM uses the remaining VF.
     sriov.change(0, |adapter| {
         adapter.vfs.truncate(1);
         adapter.vfs[0].driver = Some("vfio-pci".to_owned());
@@ -195,7 +195,7 @@ fn a_new_daemon_makes_adapters_as_they_were_desired() {
     harness.apply_well(&host(TWO_VFS));
     let before = sriov.facts(0);
     let (store, _) = harness.kill();
-    // The machine was started anew.
+    // Simulates a reboot of the host.
     sriov.change(0, |adapter| adapter.vfs.clear());
     let again = Harness::with_sriov(store, sriov.clone());
     assert_eq!(sriov.facts(0), before);
@@ -204,7 +204,7 @@ fn a_new_daemon_makes_adapters_as_they_were_desired() {
     sriov.told();
     let third = Harness::with_sriov(store, sriov.clone());
     assert_eq!(sriov.told(), Vec::<String>::new());
-    // Its number by itself.
+    // A change of the number of VFs without VF settings.
     let patch = br#"{"vfs":0,"vf":null}"#.to_vec();
     let edit = Edit::Pf(ResourceEdit::<PfConfig>::Patch(name("wan"), patch));
     assert_eq!(third.change(edit).state, OperationState::Succeeded);

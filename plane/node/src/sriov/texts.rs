@@ -1,4 +1,4 @@
-//! The events of adapters with SR-IOV.
+//! Events of SR-IOV adapters.
 
 use suimon_contract::{EventKind, PfConfig};
 use suimon_ports::{PfFacts, VfChange};

@@ -1,12 +1,12 @@
-//! Who uses a virtual function.
+//! Detection of the users of VFs.
 
 use suimon_contract::HostConfig;
 use suimon_ports::{PfFacts, VfFacts};
 
-/// The driver by which VMs get a function.
+/// Driver through which VMs use VFs.
 const VFIO: &str = "vfio-pci";
 
-/// Who uses it, in words that follow "VF 3: "; `None` if nobody is seen to.
+/// Returns the user of a VF as text that continues "VF 3: "; `None` if no user is detected.
 pub(crate) fn user_of(config: &HostConfig, vf: &VfFacts) -> Option<String> {
     let device = vf.device.as_deref();
     if let (Some(device), Some(netns)) = (device, &vf.netns) {
@@ -22,15 +22,15 @@ pub(crate) fn user_of(config: &HostConfig, vf: &VfFacts) -> Option<String> {
         (Some(_), Some(device)) => {
             vf.is_up.then(|| format!("its device {device} is up (`ip link set {device} down`)"))
         }
-        // A driver of network devices would have made one that is seen, here or in a
-        // namespace with a name.
+        // The driver of a network function would have created a network device, visible here or in
+        // a named namespace.
         (Some(driver), None) => {
             Some(format!("driver {driver} has it, and no network device of it is seen"))
         }
     }
 }
 
-/// The virtual functions that are used, in words.
+/// Returns a text for each VF that is in use.
 pub(super) fn users(config: &HostConfig, facts: &PfFacts) -> Vec<String> {
     let used = facts.vfs.iter().filter_map(|vf| Some((vf.index, user_of(config, vf)?)));
     used.map(|(index, user)| format!("VF {index}: {user}")).collect()

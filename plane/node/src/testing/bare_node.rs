@@ -1,4 +1,4 @@
-//! What a node's threads share, without the threads: tests do what they would.
+//! Shared state of a node without its threads, whose work the tests do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::shared::{Shared, SharedParts};
 use crate::teams::Teams;
 use crate::{NoListener, UnixClock};
 
-/// The state of a node that was just opened, in this world.
+/// Returns the state of a node that was just opened in this environment.
 pub(crate) fn bare_node(
     plane: &FakePlane,
     devices: &FakeDevices,

@@ -1,4 +1,4 @@
-//! A cluster's store in memory, with all that can be wrong with one.
+//! Cluster store in memory with injected faults.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -15,22 +15,22 @@ use suimon_ports::{
 
 use crate::ClusterStores;
 
-/// What is wrong with it, for one of those who talk to it.
+/// Faults of one client's connection to the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Faults {
-    /// Nobody answers, and nothing is heard.
+    /// The store does not respond and reports no changes.
     pub(crate) is_unreachable: bool,
-    /// Transactions are made, and their answers are lost.
+    /// Transactions are committed and their responses are lost.
     pub(crate) loses_answers: bool,
 }
 
-/// One who talks to it; clones are the same one.
+/// Client of the store; clones are the same client.
 #[derive(Clone, Default)]
 pub(crate) struct FakeCluster {
     world: Arc<Mutex<World>>,
     faults: Arc<Mutex<Faults>>,
     answered: Arc<Mutex<Option<Instant>>>,
-    /// How often it asked for a lease in vain.
+    /// Number of failed lease requests.
     without_lease: Arc<AtomicUsize>,
 }
 
@@ -44,22 +44,22 @@ struct World {
     files: MemoryFiles,
 }
 
-/// Who hears of what.
+/// Watch of a client.
 struct Watched {
     prefix: String,
     observer: Arc<dyn ClusterObserver>,
     faults: Arc<Mutex<Faults>>,
-    /// It missed something.
+    /// True if a change was not reported because the store was unreachable.
     is_behind: bool,
 }
 
 impl FakeCluster {
-    /// Another one who talks to the same store.
+    /// Returns another client of the same store.
     pub(crate) fn other(&self) -> Self {
         Self { world: Arc::clone(&self.world), ..Self::default() }
     }
 
-    /// From now on this is wrong. What was missed is told when nothing is any more.
+    /// Sets the faults. Missed changes are reported once the store is reachable again.
     pub(crate) fn set(&self, faults: Faults) {
         *lock(&self.faults) = faults;
         if !faults.is_unreachable {
@@ -67,7 +67,7 @@ impl FakeCluster {
         }
     }
 
-    /// All leases end, as if nobody had kept them alive.
+    /// Ends all leases as if they had expired.
     pub(crate) fn end_leases(&self) {
         let mut world = lock(&self.world);
         let leased = world.entries.iter().filter(|(_, (_, lease))| lease.is_some());
@@ -76,18 +76,18 @@ impl FakeCluster {
         world.make(&changes);
     }
 
-    /// Keys that are there and begin so.
+    /// Returns the keys with this prefix.
     pub(crate) fn keys(&self, prefix: &str) -> Vec<String> {
         let world = lock(&self.world);
         world.entries.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
     }
 
-    /// How often a lease was asked for in vain.
+    /// Returns the number of failed lease requests.
     pub(crate) fn times_without_lease(&self) -> usize {
         self.without_lease.load(Relaxed)
     }
 
-    /// A directory that all nodes see.
+    /// Returns a directory that all nodes share.
     pub(crate) fn files(&self) -> MemoryFiles {
         lock(&self.world).files.clone()
     }

@@ -1,4 +1,4 @@
-//! Devices that only remember what is open.
+//! Network devices that only record what is open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,7 +17,7 @@ use suimon_quantity::PortId;
 
 use crate::wanted::{Claim, Tap, claim, socket_of, tap_of};
 
-/// What of the host outlives a process.
+/// State of the host that survives a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostLeft {
     taps: BTreeSet<Tap>,
@@ -35,7 +35,7 @@ impl HostLeft {
     }
 }
 
-/// The devices of one process.
+/// Devices of one process.
 #[derive(Clone, Default)]
 pub(crate) struct FakeDevices {
     inner: Arc<Mutex<Inner>>,
@@ -43,7 +43,7 @@ pub(crate) struct FakeDevices {
     bound: BoundSockets,
 }
 
-/// The sockets that the process listens on, of NICs and of disks.
+/// Sockets on which the process listens, of NICs and disks.
 #[derive(Clone, Default)]
 pub(crate) struct BoundSockets(Arc<Mutex<BTreeSet<PathBuf>>>);
 
@@ -67,33 +67,33 @@ impl BoundSockets {
 struct Inner {
     open: BTreeMap<Claim, Opened>,
     calls: usize,
-    /// The call of `open` or `change` that fails, counted from 0 after arming.
+    /// Call of `open` or `change` that fails, counted from 0 after arming.
     fail_at: Option<usize>,
-    /// If there is one, each call of `open` waits for a message.
+    /// If set, each call of `open` waits for a message.
     gate: Option<Arc<Mutex<Receiver<()>>>>,
     /// Devices that cannot be opened.
     missing: BTreeSet<String>,
-    /// Indices of uplinks' devices that are not 1.
+    /// Interface indices of uplink devices that differ from 1.
     indices: BTreeMap<String, u32>,
-    /// What was probed while it was open.
+    /// Devices that were probed while open.
     probed_open: Vec<Claim>,
-    /// What the kernel was told last that it may move.
+    /// Kernel paths last set.
     kernel_paths: KernelPathTable,
-    /// Whom it says next that it has heard of.
+    /// Addresses that the next call of `set_kernel_paths` returns as learned.
     heard: Vec<(u32, MacAddr)>,
-    /// What it says of every port.
+    /// Counters returned for each port.
     kernel_path_counters: KernelPathCounters,
-    /// What the kernel says of the device of every packet-socket uplink.
+    /// Features returned for each packet-socket uplink.
     features: Result<DeviceFeatures, DeviceError>,
-    /// Links of devices that are not as [`LINK`], and addresses that were given.
+    /// Links of devices that differ from [`LINK`], and MAC addresses that were set.
     links: BTreeMap<String, LinkFacts>,
     macs: BTreeMap<String, MacAddr>,
-    /// What AF_XDP uplinks are to do, by device, while they are open, and why they do not.
+    /// Steering rules of open AF_XDP uplinks, by device, and the reason why they are rejected.
     steering: BTreeMap<String, Vec<SteeringRule>>,
     steers_not: Option<String>,
 }
 
-/// The link of a device of which nothing else was said.
+/// Default link of a device.
 pub(crate) const LINK: LinkFacts =
     LinkFacts { up: true, speed: LinkSpeed { mbps: Some(10_000), full_duplex: Some(true) } };
 
@@ -130,12 +130,12 @@ impl FakeDevices {
         Self { left: Arc::new(Mutex::new(left)), ..Self::default() }
     }
 
-    /// What its NICs listen on; disks of the same process may share it.
+    /// Returns the sockets of its NICs, which disks of the same process can share.
     pub(crate) fn bound(&self) -> BoundSockets {
         self.bound.clone()
     }
 
-    /// What is left of the host when the process is killed now.
+    /// Returns the state of the host after a kill of the process now.
     pub(crate) fn host_left(&self) -> HostLeft {
         self.left().clone()
     }
@@ -149,12 +149,12 @@ impl FakeDevices {
         self.left().taps.insert(tap);
     }
 
-    /// The socket files there are.
+    /// Returns the existing socket files.
     pub(crate) fn sockets(&self) -> BTreeSet<PathBuf> {
         self.left().sockets.keys().cloned().collect()
     }
 
-    /// Somebody else puts a socket there.
+    /// Simulates a socket file of another process.
     pub(crate) fn make_socket(&self, path: &str) {
         self.left().make_file(Path::new(path));
     }
@@ -169,8 +169,7 @@ impl FakeDevices {
         inner.fail_at = call;
     }
 
-    /// From now on each call of `open` waits for a message; none waits any more
-    /// when the sender is dropped.
+    /// Has each call of `open` wait for a message until the sender is dropped.
     pub(crate) fn hold(&self) -> Sender<()> {
         let (sender, receiver) = channel();
         self.lock().gate = Some(Arc::new(Mutex::new(receiver)));
@@ -186,12 +185,12 @@ impl FakeDevices {
         }
     }
 
-    /// Another device takes the name of an uplink's device.
+    /// Simulates that another device has taken the name of an uplink's device.
     pub(crate) fn set_index(&self, device: &str, index: u32) {
         self.lock().indices.insert(device.to_owned(), index);
     }
 
-    /// What the kernel says from now on.
+    /// Sets the features returned for each packet-socket uplink.
     pub(crate) fn set_features(&self, features: Result<DeviceFeatures, DeviceError>) {
         self.lock().features = features;
     }
@@ -208,12 +207,12 @@ impl FakeDevices {
         self.lock().kernel_path_counters = counters;
     }
 
-    /// What is open: the port and what it stands on.
+    /// Returns the open devices with their ports.
     pub(crate) fn open_devices(&self) -> Vec<(PortId, PortSpec)> {
         self.lock().open.values().map(|opened| (opened.port, opened.spec.clone())).collect()
     }
 
-    /// The sockets that were probed while they were open.
+    /// Returns the sockets that were probed while open.
     pub(crate) fn sockets_probed_while_open(&self) -> Vec<PathBuf> {
         let inner = self.lock();
         let sockets = inner.probed_open.iter().filter_map(|claim| match claim {
@@ -223,14 +222,14 @@ impl FakeDevices {
         sockets.collect()
     }
 
-    /// Reports something about the device that `port` stands on.
+    /// Reports a notice of the device of a port.
     pub(crate) fn tell(&self, port: PortId, notice: DeviceNotice) {
         let inner = self.lock();
         let opened = inner.open.values().find(|opened| opened.port == port).unwrap();
         opened.observer.handle_notice(port, notice);
     }
 
-    /// A device's link is like this from now on, and its observer is told.
+    /// Sets the link of a device and notifies the observer.
     pub(crate) fn set_link(&self, device: &str, link: LinkFacts) {
         let mut inner = self.lock();
         inner.links.insert(device.to_owned(), link);
@@ -246,17 +245,17 @@ impl FakeDevices {
         self.lock().macs.insert(device.to_owned(), mac);
     }
 
-    /// The rules that an AF_XDP uplink was given last, since it was opened.
+    /// Returns the steering rules last set for an AF_XDP uplink since it was opened.
     pub(crate) fn steering(&self, device: &str) -> Option<Vec<SteeringRule>> {
         self.lock().steering.get(device).cloned()
     }
 
-    /// Why no device steers from now on.
+    /// Has all devices reject steering rules, with this reason.
     pub(crate) fn refuse_steering(&self, reason: &str) {
         self.lock().steers_not = Some(reason.to_owned());
     }
 
-    /// The port of a device that is open.
+    /// Returns the port of an open device.
     pub(crate) fn port_of(&self, device: &str) -> Option<PortId> {
         let inner = self.lock();
         inner.open.iter().find(|(claim, _)| is_device(claim, device)).map(|(_, of)| of.port)
@@ -294,7 +293,7 @@ fn is_device(claim: &Claim, device: &str) -> bool {
     matches!(claim, Claim::Device(tap) if tap.device == device)
 }
 
-/// The address of an uplink's device of which nothing else was said.
+/// Returns the default MAC address of an uplink's device.
 pub(crate) fn mac_of(device: &str) -> MacAddr {
     let hash = device
         .bytes()
@@ -438,8 +437,8 @@ impl PortDevice for FakeDevice {
         }
     }
 
-    /// As the real ones: TAPs and uplinks change live but for their queues,
-    /// vhost-user devices do not.
+    /// As real devices: TAPs and uplinks change live except for their queues, and vhost-user
+    /// devices do not.
     fn change(&mut self, to: &PortSpec) -> Result<bool, DeviceError> {
         let mut inner = self.host.lock();
         inner.count_call()?;

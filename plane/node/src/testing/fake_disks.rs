@@ -1,4 +1,4 @@
-//! Stores in memory, a storage plane without processors, and sockets that are remembered.
+//! Storage environment: stores in memory, a storage plane without workers, recorded sockets.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
@@ -26,7 +26,7 @@ use suimon_storage_qos::{
 use crate::testing::{BoundSockets, HollowDisk, refused};
 use crate::{DiskParts, DiskPlane};
 
-/// Everything that disks of one host need. Clones are the same.
+/// Storage environment of one host. Clones share the state.
 #[derive(Clone, Default)]
 pub(crate) struct FakeDisks(Arc<Mutex<World>>);
 
@@ -34,60 +34,60 @@ pub(crate) struct FakeDisks(Arc<Mutex<World>>);
 struct World {
     stores: BTreeMap<PathBuf, MemoryFiles>,
     in_service: BTreeMap<DiskId, DiskSpec>,
-    /// How often disks were taken into service.
+    /// Number of disks taken into service so far.
     served: usize,
     sockets: BTreeMap<PathBuf, DiskId>,
     listeners: BTreeMap<PathBuf, (NbdServerSpec, Arc<dyn DiskExports>)>,
-    /// Clients of NBD servers.
+    /// Clients reported for NBD servers.
     clients: Vec<NbdClient>,
-    /// How often servers were changed, or read their files anew.
+    /// Number of changes of servers, including reloads of their files.
     reloaded: usize,
     refused: BTreeSet<PathBuf>,
-    /// Lengths that VMs were told.
+    /// Capacities in bytes reported to VMs.
     resized: Vec<u64>,
     limits: BTreeMap<StoreId, Store>,
-    /// What all disks of a store may do.
+    /// Limits of all disks of a store.
     caps: BTreeMap<StoreId, Cap>,
-    /// What is here of policies that span nodes.
+    /// Local parts of cluster-wide QoS policies.
     parts: BTreeMap<PolicyId, PolicyPart>,
-    /// Whether disks that were suspended cannot go on.
+    /// True if suspended disks cannot be resumed.
     resume_refused: bool,
-    /// Whether VMs are connected to disks.
+    /// True if VMs are connected to disks.
     connected: bool,
-    /// Whether those VMs have started the devices.
+    /// True if connected VMs have started the devices.
     started: bool,
-    /// What measurements find.
+    /// Devices used by capacity measurements.
     devices: PacedDevices,
-    /// What the plane shows of stores, and reports.
+    /// Store views that the plane returns, and its queued notices.
     views: Vec<StoreView>,
     notices: VecDeque<PlaneNotice>,
-    /// What NICs and disks listen on.
+    /// Sockets of NICs and disks.
     bound: BoundSockets,
-    /// Whether stores do not answer.
+    /// True if stores do not respond.
     stalls: bool,
-    /// Disks that are copied.
+    /// Disks that are mirrored.
     copied: BTreeSet<DiskId>,
-    /// Bytes of the disks at the ends of connections; nobody answers there if absent.
+    /// Size in bytes of disks at the remote end of connections; `None`: there is no remote end.
     far_bytes: Option<u64>,
-    /// Changes of images' metadata.
+    /// Redo records of images.
     records: MemoryRecords,
-    /// What requests of disks do if their store is full.
+    /// Behavior of disks on a full store.
     full_policies: BTreeMap<DiskId, FullPolicy>,
-    /// All that was set of that, in order.
+    /// All changes of it, in order.
     full_changes: Vec<FullPolicy>,
     /// Disks whose store is full.
     full: BTreeMap<DiskId, FullView>,
 }
 
 impl FakeDisks {
-    /// A host with an empty store at this path.
+    /// Returns a host with an empty store at this path.
     pub(crate) fn with_store(path: &str) -> Self {
         let disks = Self::default();
         disks.lock().stores.insert(path.into(), MemoryFiles::default());
         disks
     }
 
-    /// The host after the process that served its disks was killed.
+    /// Returns the host after a kill of the process that served its disks.
     pub(crate) fn host_left(&self) -> Self {
         let world = self.lock();
         let left = world.stores.iter();
@@ -114,37 +114,37 @@ impl FakeDisks {
         }
     }
 
-    /// The devices that measurements find; those of a new host answer nothing.
+    /// Returns the devices used by capacity measurements. Those of a new host do not respond.
     pub(crate) fn devices(&self) -> PacedDevices {
         self.lock().devices.clone()
     }
 
-    /// How these behave from now on.
+    /// Sets the behavior of these devices.
     pub(crate) fn set_pace(&self, pace: Pace) {
         self.devices().set(pace);
     }
 
-    /// What is here of policies that span nodes.
+    /// Returns the local parts of cluster-wide QoS policies.
     pub(crate) fn policy_parts(&self) -> Vec<PolicyPart> {
         self.lock().parts.values().copied().collect()
     }
 
-    /// What all disks of each store may do, where they may not do what they can.
+    /// Returns the limits of stores that are limited.
     pub(crate) fn caps(&self) -> Vec<Cap> {
         self.lock().caps.values().copied().collect()
     }
 
-    /// What the plane shows of stores.
+    /// Sets the store views that the plane returns.
     pub(crate) fn set_views(&self, views: Vec<StoreView>) {
         self.lock().views = views;
     }
 
-    /// The plane reports something.
+    /// Queues a notice of the plane.
     pub(crate) fn report(&self, notice: PlaneNotice) {
         self.lock().notices.push_back(notice);
     }
 
-    /// Whether sockets at this path can be bound.
+    /// Sets whether sockets at this path are rejected.
     pub(crate) fn refuse(&self, socket: &str, is_refused: bool) {
         let mut world = self.lock();
         if is_refused {
@@ -154,7 +154,7 @@ impl FakeDisks {
         }
     }
 
-    /// A store goes, as when a file system is unmounted, and what it was.
+    /// Removes and returns a store, as if its file system was unmounted.
     pub(crate) fn take_store(&self, path: &str) -> MemoryFiles {
         self.lock().stores.remove(Path::new(path)).unwrap()
     }
@@ -163,24 +163,24 @@ impl FakeDisks {
         self.lock().stores.insert(path.into(), store);
     }
 
-    /// Names of a store's files.
+    /// Returns the names of a store's files.
     pub(crate) fn files(&self, store: &str) -> Vec<String> {
         let world = self.lock();
         world.stores[Path::new(store)].files().keys().map(ToString::to_string).collect()
     }
 
-    /// How many disks are in service, and how many were taken into service so far.
+    /// Returns the number of disks in service, and of those taken into service so far.
     pub(crate) fn served(&self) -> (usize, usize) {
         let world = self.lock();
         (world.in_service.len(), world.served)
     }
 
-    /// What each store promises.
+    /// Returns the guaranteed shares of each store.
     pub(crate) fn promises(&self) -> Vec<Promises> {
         self.lock().limits.values().map(Store::promises).collect()
     }
 
-    /// Sockets of VMs' disks that are open, and those for NBD clients with what they offer.
+    /// Returns the open sockets of VM disks, and the NBD sockets with their export names.
     pub(crate) fn sockets(&self) -> (Vec<PathBuf>, BTreeMap<PathBuf, Vec<String>>) {
         let world = self.lock();
         let offered = world.listeners.iter().map(|(path, (_, exports))| {
@@ -190,34 +190,34 @@ impl FakeDisks {
         (world.sockets.keys().cloned().collect(), offered.collect())
     }
 
-    /// Lengths that VMs were told so far.
+    /// Returns the capacities reported to VMs so far.
     pub(crate) fn resized(&self) -> Vec<u64> {
         self.lock().resized.clone()
     }
 
-    /// What is offered to NBD clients.
+    /// Returns the disks exported over NBD.
     pub(crate) fn exported(&self) -> Vec<ExportedDisk> {
         self.lock().listeners.values().flat_map(|(_, exports)| exports.exports()).collect()
     }
 
-    /// NBD servers as they are, and how often they were changed or read files anew.
+    /// Returns the NBD servers, and the number of changes and reloads.
     pub(crate) fn servers(&self) -> (Vec<NbdServerSpec>, usize) {
         let world = self.lock();
         (world.listeners.values().map(|(spec, _)| spec.clone()).collect(), world.reloaded)
     }
 
-    /// What a server tells.
+    /// Reports a notice of an NBD server.
     pub(crate) fn tell(&self, place: &str, notice: NbdNotice) {
         let exports = self.lock().listeners[Path::new(place)].1.clone();
         exports.handle_notice(notice);
     }
 
-    /// Who uses exports.
+    /// Sets the clients reported for NBD servers.
     pub(crate) fn set_clients(&self, clients: Vec<NbdClient>) {
         self.lock().clients = clients;
     }
 
-    /// Whether the certificate that a server is to show can be used.
+    /// Checks that the certificate of a server can be read.
     fn check_files(&self, spec: &NbdServerSpec) -> Result<(), DeviceError> {
         let NbdServerSpec::Tcp { access, .. } = spec else { return Ok(()) };
         let Some(tls) = &access.tls else { return Ok(()) };
@@ -225,37 +225,38 @@ impl FakeDisks {
         self.check(&tls.certificate).map_err(error)
     }
 
-    /// Whether disks that are suspended cannot go on.
+    /// Sets whether suspended disks cannot be resumed.
     pub(crate) fn refuse_resuming(&self, is_refused: bool) {
         self.lock().resume_refused = is_refused;
     }
 
-    /// Whether VMs are connected to disks.
+    /// Sets whether VMs are connected to disks.
     pub(crate) fn connect(&self, is_connected: bool) {
         self.lock().connected = is_connected;
     }
 
-    /// Whether VMs that are connected have started the devices.
+    /// Sets whether connected VMs have started the devices.
     pub(crate) fn start_devices(&self, is_started: bool) {
         self.lock().started = is_started;
     }
 
-    /// Disks at the ends of connections have so many bytes, or there are none.
+    /// Sets the size in bytes of disks at the remote end of connections; `None`: there is no remote
+    /// end.
     pub(crate) fn set_far_bytes(&self, bytes: Option<u64>) {
         self.lock().far_bytes = bytes;
     }
 
-    /// How many disks are copied, as the plane knows.
+    /// Returns the number of mirrored disks.
     pub(crate) fn copied(&self) -> usize {
         self.lock().copied.len()
     }
 
-    /// They listen on the same host as these NICs.
+    /// Shares sockets with the NICs of the same host.
     pub(crate) fn share_sockets(&self, bound: BoundSockets) {
         self.lock().bound = bound;
     }
 
-    /// The store of every disk answers no more, or does again.
+    /// Sets whether stores respond, and reports it for each disk.
     pub(crate) fn stall(&self, stalls: bool) {
         let mut world = self.lock();
         world.stalls = stalls;
@@ -265,7 +266,8 @@ impl FakeDisks {
         world.notices.extend(told);
     }
 
-    /// The store of every disk becomes full, with so many requests queued, or has space again.
+    /// Makes the stores of all disks full, with this number of queued requests, or gives them space
+    /// again.
     pub(crate) fn fill(&self, queued: Option<usize>) {
         let mut world = self.lock();
         let lasts = Duration::from_secs(2);
@@ -281,7 +283,7 @@ impl FakeDisks {
         world.notices.extend(told);
     }
 
-    /// No request of any disk has needed space for a while.
+    /// Reports for each disk that no request has needed space for a while.
     pub(crate) fn need_no_space(&self) {
         let mut world = self.lock();
         let (change, lasted) = (FullChange::NotNeeded, Duration::from_secs(10));
@@ -290,17 +292,17 @@ impl FakeDisks {
         world.notices.extend(told);
     }
 
-    /// What was set since this was asked last.
+    /// Returns the changes of full policies since the last call.
     pub(crate) fn take_full_changes(&self) -> Vec<FullPolicy> {
         std::mem::take(&mut self.lock().full_changes)
     }
 
-    /// What requests of a disk do if its store is full.
+    /// Returns the full policies of all disks.
     pub(crate) fn full_policies(&self) -> Vec<FullPolicy> {
         self.lock().full_policies.values().copied().collect()
     }
 
-    /// The plane loses all disks, and says so.
+    /// Removes all disks from service and reports it.
     pub(crate) fn lose(&self, reason: &str) {
         let mut world = self.lock();
         for disk in std::mem::take(&mut world.in_service).into_keys() {
@@ -309,7 +311,7 @@ impl FakeDisks {
         }
     }
 
-    /// A store that is there.
+    /// Returns an existing store.
     pub(crate) fn store(&self, path: &str) -> MemoryFiles {
         self.lock().stores[Path::new(path)].clone()
     }
@@ -593,7 +595,7 @@ struct FakeListener {
     place: NbdPlace,
 }
 
-/// A TCP address as a path, so that it can be refused and counted like a socket.
+/// Returns a TCP address as a path, so that it is treated like a socket path.
 fn path_of(place: &NbdPlace) -> PathBuf {
     match place {
         NbdPlace::Unix(path) => path.clone(),

@@ -1,4 +1,4 @@
-//! Other nodes in the same process: what is said to one reaches the [`Node`] itself.
+//! Other nodes in the same process: requests call the [`Node`] directly.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -12,30 +12,31 @@ use suimon_contract::{
 
 use crate::{FarError, FarLine, FarNode, FarNodes, Node};
 
-/// How long an answer waits for the end of an operation.
+/// Time limit of a wait for an operation's end.
 const OPERATION_WAIT: Duration = Duration::from_secs(5);
 
-/// Nodes by the address at which they are reached. Clones are handles on the same.
+/// Nodes by address. Clones share the state.
 #[derive(Clone, Default)]
 pub(crate) struct FakeFarNodes(Arc<Mutex<Reached>>);
 
 #[derive(Default)]
 struct Reached {
     nodes: BTreeMap<String, Weak<Node>>,
-    /// Called before a node answers; what it gives is what stands in the way.
+    /// Called before each request; a returned error is the result of the request.
     in_the_way: Option<InTheWay>,
 }
 
-/// Told the address and what is asked for, like `activate_arrival`.
+/// Receives the address and the method, such as `activate_arrival`.
 type InTheWay = Arc<dyn Fn(&str, &str) -> Option<FarError> + Send + Sync>;
 
 impl FakeFarNodes {
-    /// From now on the node is reached at the address. It is not kept alive by that.
+    /// Makes a node reachable at an address. The node is not kept alive.
     pub(crate) fn connect(&self, address: &str, node: &Arc<Node>) {
         self.lock().nodes.insert(address.to_owned(), Arc::downgrade(node));
     }
 
-    /// Asks this before every call, which may wait or fail by it.
+    /// Sets a function that is called before each request. It may block, or return an error that
+    /// becomes the result.
     pub(crate) fn obstruct(
         &self,
         in_the_way: impl Fn(&str, &str) -> Option<FarError> + Send + Sync + 'static,
@@ -106,7 +107,7 @@ impl FarNode for FakeFarNode {
 
     fn activate_arrival(&self, id: &str) -> Result<Arrival, FarError> {
         let answer = self.reach("activate_arrival")?.activate_arrival(id).map_err(refused);
-        // An answer may be lost though what was asked for was done.
+        // A response can be lost although the request was executed.
         self.reach("activate_arrival answer")?;
         answer
     }

@@ -1,4 +1,4 @@
-//! Control sockets whose other ends are the tests'.
+//! Control sockets of team members, whose remote ends are the tests.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,19 +12,19 @@ use suimon_ports::{
 use crate::teams::Wake;
 use crate::testing::refused;
 
-/// The control sockets of one host. Clones are the same.
+/// Control sockets of one host. Clones share the state.
 #[derive(Clone, Default)]
 pub(crate) struct FakeMembers(Arc<Mutex<BTreeMap<String, Line>>>);
 
 #[derive(Default)]
 struct Line {
-    /// Frames that were not received yet.
+    /// Frames that have not been received yet.
     arrived: VecDeque<Vec<u8>>,
     sent: Vec<Vec<u8>>,
-    /// Sockets that were opened so far, and those that are open.
+    /// Number of sockets opened so far, and the open ones.
     opened: u64,
     open: BTreeMap<u64, Arc<Wake>>,
-    /// Those that are open on a device that is gone.
+    /// Open sockets whose device was deleted.
     gone: BTreeSet<u64>,
     is_refused: bool,
     is_full: bool,
@@ -35,12 +35,12 @@ impl FakeMembers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something else with a line.
+    /// Calls `act` with the state of a device.
     fn on<T>(&self, device: &str, act: impl FnOnce(&mut Line) -> T) -> T {
         act(self.lines().entry(device.to_owned()).or_default())
     }
 
-    /// A frame arrives for all sockets of the device.
+    /// Delivers a frame to the sockets of a device.
     pub(crate) fn arrive(&self, device: &str, frame: &[u8]) {
         self.on(device, |line| {
             line.arrived.push_back(frame.to_vec());
@@ -48,12 +48,12 @@ impl FakeMembers {
         });
     }
 
-    /// What was sent on the device since this was last asked.
+    /// Returns the frames sent on a device since the last call.
     pub(crate) fn take_sent(&self, device: &str) -> Vec<Vec<u8>> {
         self.on(device, |line| std::mem::take(&mut line.sent))
     }
 
-    /// How many frames arrived and were not received yet.
+    /// Returns the number of frames that have not been received yet.
     pub(crate) fn waiting(&self, device: &str) -> usize {
         self.on(device, |line| line.arrived.len())
     }
@@ -62,17 +62,17 @@ impl FakeMembers {
         self.on(device, |line| line.open.len())
     }
 
-    /// Whether sockets cannot be opened from now on.
+    /// Sets whether sockets on a device cannot be opened.
     pub(crate) fn refuse(&self, device: &str, is_refused: bool) {
         self.on(device, |line| line.is_refused = is_refused);
     }
 
-    /// Whether the device has no room from now on.
+    /// Sets whether the device's send queue is full.
     pub(crate) fn fill(&self, device: &str, is_full: bool) {
         self.on(device, |line| line.is_full = is_full);
     }
 
-    /// The device is deleted and made anew: what is open on it is of no use.
+    /// Simulates that the device was deleted and created again: its open sockets fail.
     pub(crate) fn replace_device(&self, device: &str) {
         self.on(device, |line| {
             line.gone = line.open.keys().copied().collect();

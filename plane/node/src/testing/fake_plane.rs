@@ -1,4 +1,4 @@
-//! A switching plane that only remembers what it was told.
+//! Switching plane that only records its inputs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -25,17 +25,17 @@ pub(crate) struct FakePlane {
 #[derive(Default)]
 struct Inner {
     topology: Topology,
-    /// All tables that were ever published, oldest first.
+    /// All published tables, oldest first.
     published: Vec<Topology>,
     placements: Vec<Placement>,
-    /// Runs when the next notice is taken.
+    /// Called when the next notice is taken.
     happened: Option<Box<dyn FnOnce() + Send>>,
     notices: VecDeque<PlaneNotice>,
     publishes_until_failure: Option<usize>,
     refuse_processors: bool,
     addresses: Vec<AddressView>,
     heard: Vec<Learned>,
-    /// By [`ProcessorId`], as the plane itself gives the numbers.
+    /// Workers by [`ProcessorId`], assigned as by the real plane.
     processors: Vec<Option<ProcessorView>>,
     queues: BTreeMap<QueueId, QueueView>,
     homes: BTreeMap<PortId, ProcessorId>,
@@ -83,7 +83,7 @@ impl Inner {
     }
 }
 
-/// One that has done nothing.
+/// Returns a worker with zero counters.
 fn processor(at: usize, placement: Placement) -> ProcessorView {
     ProcessorView {
         id: ProcessorId(u16::try_from(at).unwrap()),
@@ -114,7 +114,7 @@ impl Default for Clock {
 }
 
 impl FakePlane {
-    /// A device attaches a queue.
+    /// Attaches a queue, as a device does.
     pub(crate) fn attach(&self, id: QueueId) {
         let mut inner = self.lock();
         let processor = inner.home(id.port);
@@ -122,22 +122,22 @@ impl FakePlane {
         inner.queues.insert(id, view);
     }
 
-    /// A device detaches a queue.
+    /// Detaches a queue, as a device does.
     pub(crate) fn detach(&self, id: QueueId) {
         self.lock().queues.remove(&id);
     }
 
-    /// Which processor has a queue.
+    /// Returns the worker that owns a queue.
     pub(crate) fn owner(&self, id: QueueId) -> u16 {
         self.lock().queues[&id].processor.0
     }
 
-    /// How often queues were handed over.
+    /// Returns the number of queue moves.
     pub(crate) fn moves(&self) -> u64 {
         self.lock().queues.values().map(|view| view.moves).sum()
     }
 
-    /// Processors do not say in time that they have a queue.
+    /// Has workers confirm moves too late.
     pub(crate) fn confirm_moves_late(&self) {
         self.lock().late_moves = true;
     }
@@ -146,8 +146,8 @@ impl FakePlane {
         self.lock().refuse_moves = refuse;
     }
 
-    /// Time passes, in which queues want so much of their processors' time; those that
-    /// want more than there is share it.
+    /// Advances the time by `span`, in which each queue demands this much working time. Queues
+    /// share their worker's time in proportion if they demand more.
     pub(crate) fn pass(&self, span: Duration, wanted: &BTreeMap<QueueId, Duration>) {
         let mut inner = self.lock();
         if let Clock::At(now) = &mut inner.clock {
@@ -170,22 +170,22 @@ impl FakePlane {
         }
     }
 
-    /// What it was told of others' hearing.
+    /// Returns the addresses passed to `handle_heard`.
     pub(crate) fn heard(&self) -> Vec<Learned> {
         self.lock().heard.clone()
     }
 
-    /// What every switch knows from now on.
+    /// Sets the addresses returned for each switch.
     pub(crate) fn set_addresses(&self, addresses: Vec<AddressView>) {
         self.lock().addresses = addresses;
     }
 
-    /// Its clock stands until it is set again.
+    /// Stops the clock at this time.
     pub(crate) fn set_now(&self, now: Time) {
         self.lock().clock = Clock::At(now);
     }
 
-    /// Its clock runs.
+    /// Has the clock run.
     pub(crate) fn run_clock(&self) {
         self.lock().clock = Clock::Runs(Instant::now());
     }
@@ -194,17 +194,17 @@ impl FakePlane {
         self.lock().counters.insert(port, counters);
     }
 
-    /// What a team's buckets carried, when it is asked the next time.
+    /// Sets the loads of a team's buckets that the next query returns.
     pub(crate) fn set_loads(&self, team: PortId, loads: Box<[BucketLoad; BUCKETS]>) {
         self.lock().loads.insert(team, loads);
     }
 
-    /// The next distributions are refused.
+    /// Has the next `number` distributions rejected.
     pub(crate) fn refuse_distributions(&self, number: usize) {
         self.lock().distributions_refused = number;
     }
 
-    /// How many distributions it was given besides those of tables.
+    /// Returns the number of distributions set apart from tables.
     pub(crate) fn distributions_set(&self) -> usize {
         self.lock().distributions_set
     }
@@ -213,7 +213,7 @@ impl FakePlane {
         self.lock().topology.clone()
     }
 
-    /// All tables that were ever published, oldest first.
+    /// Returns all published tables, oldest first.
     pub(crate) fn published(&self) -> Vec<Topology> {
         self.lock().published.clone()
     }
@@ -238,8 +238,8 @@ impl FakePlane {
         self.lock().notices.push_back(notice);
     }
 
-    /// Queues a notice. When it is taken, `happened` runs first: what it reports happened before the
-    /// notice, although the node has not handled it yet.
+    /// Queues a notice. `happened` is called when the notice is taken: its effects precede the
+    /// notice, although the node has not handled them yet.
     pub(crate) fn tell_after(&self, happened: impl FnOnce() + Send + 'static, notice: PlaneNotice) {
         let mut inner = self.lock();
         inner.happened = Some(Box::new(happened));

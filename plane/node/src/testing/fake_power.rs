@@ -1,4 +1,4 @@
-//! CPUs whose frequencies and states are values.
+//! Simulated CPUs: frequencies, idle states and energy counters as values.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,9 +11,9 @@ use suimon_power::{
 #[derive(Default)]
 pub(crate) struct PowerWorld {
     pub(crate) machine: Machine,
-    /// Settings that the driver refuses.
+    /// Settings that the driver rejects.
     pub(crate) refuses: BTreeSet<SettingId>,
-    /// Everything that was written, in order.
+    /// All writes, in order.
     pub(crate) writes: Vec<(SettingId, String)>,
     pub(crate) zones: Vec<ZoneReading>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct PowerWorld {
 pub(crate) struct FakePower(Arc<Mutex<PowerWorld>>);
 
 impl FakePower {
-    /// Two CPUs with the states of ACPI, as a host has them that nobody touched.
+    /// Returns two CPUs with ACPI idle states and default settings.
     pub(crate) fn with_two_cpus() -> Self {
         let cpu = |number| Cpu {
             number,
@@ -67,7 +67,7 @@ impl FakePower {
         self.lock().machine.clone()
     }
 
-    /// Takes a CPU away, or brings it back as its driver begins: with `schedutil`.
+    /// Sets a CPU offline, or online with its driver's initial governor `schedutil`.
     pub(crate) fn set_online(&self, number: u16, online: bool) {
         let mut world = self.lock();
         let cpu = world.machine.cpus.iter_mut().find(|cpu| cpu.number == number).unwrap();
@@ -108,7 +108,7 @@ fn policy(machine: &mut Machine, number: u16) -> &mut FrequencyPolicy {
     machine.policies.iter_mut().find(|policy| policy.number == number).unwrap()
 }
 
-/// The driver has three frequencies.
+/// Returns the nearest of the driver's three frequencies, in kHz.
 fn nearest(value: &str) -> u32 {
     let khz: u32 = value.parse().unwrap();
     [1_500_000, 2_200_000, 3_400_000].into_iter().min_by_key(|of| khz.abs_diff(*of)).unwrap()

@@ -1,4 +1,4 @@
-//! Adapters without hardware: they do what they are told, or what a test says.
+//! SR-IOV adapters without hardware, with injected failures.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,27 +12,26 @@ use suimon_quantity::PciAddress;
 
 use super::wait_until;
 
-/// Adapters. Clones are of the same; they outlive daemons.
+/// Adapters of a host. Clones share the state, which survives daemons.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FakeSriov(Arc<Mutex<World>>);
 
 #[derive(Debug, Default)]
 struct World {
     adapters: Vec<PfFacts>,
-    /// A setting that the driver cannot do, by its key.
+    /// Setting that the driver rejects, by its key.
     cannot: Option<&'static str>,
     told: Vec<String>,
-    /// Addresses that adapters give their physical function.
+    /// Addresses added for physical functions in embedded switches.
     led: BTreeSet<(PciAddress, MacAddr)>,
-    /// Addresses that adapters were told of since that was asked last, and whether to their
-    /// physical function.
+    /// Addresses added (`true`) and removed since the last query.
     leads: Vec<(MacAddr, bool)>,
-    /// How often the adapters were listed.
+    /// Number of queries of the adapters.
     listed: usize,
 }
 
 impl FakeSriov {
-    /// Adapters `wan0`, `wan1`, … at buses 1, 2, …
+    /// Returns adapters `wan0`, `wan1`, … on buses 1, 2, …
     pub(crate) fn with_adapters(number: u8) -> Self {
         let adapter = |at: u8| PfFacts {
             address: PciAddress { domain: 0, bus: at + 1, device: 0, function: 0 },
@@ -54,7 +53,7 @@ impl FakeSriov {
         self.0.lock().unwrap()
     }
 
-    /// Changes an adapter behind the daemon's back.
+    /// Changes an adapter externally.
     pub(crate) fn change(&self, at: usize, change: impl FnOnce(&mut PfFacts)) {
         change(&mut self.world().adapters[at]);
     }
@@ -63,30 +62,29 @@ impl FakeSriov {
         self.world().adapters[at].clone()
     }
 
-    /// Waits until the node has looked at its adapters, from beginning to end, and acted on what it saw.
+    /// Waits until the node has completed a query of its adapters and its reaction.
     pub(crate) fn wait_looked_at(&self) {
         let before = self.world().listed;
-        // One look may have begun before, and the last may not have ended.
+        // One query may have begun before, and the last one may not be complete.
         wait_until("adapters are looked at", || self.world().listed >= before + 3);
     }
 
-    /// The driver refuses changes of this key, or none.
+    /// Has the driver reject changes of this key; `None`: of no key.
     pub(crate) fn cannot(&self, key: Option<&'static str>) {
         self.world().cannot = key;
     }
 
-    /// The addresses that adapters give their physical function.
+    /// Returns the addresses added for physical functions.
     pub(crate) fn led(&self) -> Vec<String> {
         self.world().led.iter().map(|(pf, mac)| format!("{pf} {mac}")).collect()
     }
 
-    /// Addresses that adapters were told of since this was asked last, and whether they are to give
-    /// them their physical function.
+    /// Returns the addresses added (`true`) and removed since the last call.
     pub(crate) fn leads(&self) -> Vec<(MacAddr, bool)> {
         std::mem::take(&mut self.world().leads)
     }
 
-    /// What was told since this was asked last.
+    /// Returns the changes since the last call.
     pub(crate) fn told(&self) -> Vec<String> {
         std::mem::take(&mut self.world().told)
     }

@@ -1,4 +1,4 @@
-//! VMs without processes: what they are told is remembered, and they do what a test says.
+//! VM host without processes: records commands and simulates guests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read, Write};
@@ -19,7 +19,7 @@ use suimon_quantity::PciAddress;
 
 use crate::VmParts;
 
-/// A host for VMs. Clones are of the same; it outlives daemons.
+/// VM host. Clones share the state, which survives daemons.
 #[derive(Clone, Default)]
 pub(crate) struct FakeVms(Arc<Mutex<World>>);
 
@@ -30,21 +30,21 @@ struct World {
     running: BTreeMap<String, Guest>,
     processes: u32,
     told: Vec<String>,
-    /// The next call of this kind fails so, or each.
+    /// Method whose next call fails, or all of whose calls fail with `refuses_all`, and the error.
     refusal: Option<(&'static str, VmError)>,
     refuses_all: bool,
     has_agent: bool,
-    /// Guests' drivers take no VFs.
+    /// True if guests' drivers do not support VFs.
     takes_no_vfs: bool,
-    /// Looks when a guest is asked to let go of a device; the guest does.
+    /// Set if guests release devices on request; called before the release is reported.
     on_unplug: Option<Arc<dyn Fn() + Send + Sync>>,
-    /// VFs that `vfio-pci` has.
+    /// VFs bound to `vfio-pci`.
     vfs: BTreeSet<String>,
-    /// VMs that are sent go on and on.
+    /// True if outgoing migrations stay in the copying phase.
     holds_memory: bool,
-    /// How often memory began to be sent.
+    /// Number of outgoing migrations started.
     sends: u32,
-    /// Time since each VM was started.
+    /// Uptime reported for each VM.
     uptime: Duration,
 }
 
@@ -54,18 +54,18 @@ struct Guest {
     cpus: u16,
     state: VmRunState,
     observer: Option<Arc<dyn VmObserver>>,
-    /// VFs that it has, by their NICs.
+    /// VFs in the guest, by NIC.
     vfs: BTreeMap<String, String>,
     was_paused: bool,
-    /// It was paused because there was no space for a write.
+    /// True if the VM is paused because a write found no space.
     waits_for_space: bool,
-    /// Its write finds no space again whenever it is resumed.
+    /// True if a write finds no space again after each resume.
     is_out_of_space: bool,
-    /// Its write finds no space just before it is paused.
+    /// True if a write finds no space immediately before the next pause.
     finds_no_space_at_pause: bool,
-    /// How far its memory is sent, or received.
+    /// Phase of the migration, outgoing or incoming.
     sent: SendPhase,
-    /// The line that it is sent or received by; it ends with the guest.
+    /// Connection of the migration; closed with the guest.
     line: Option<UnixStream>,
 }
 
@@ -74,7 +74,7 @@ impl FakeVms {
         VmParts { host: Arc::new(self.clone()), boot_id: self.world().boot_id.clone() }
     }
 
-    /// The host was started anew: nothing of before runs.
+    /// Simulates a reboot of the host: no VM is running.
     pub(crate) fn reboot(&self, boot_id: &str) {
         let mut world = self.world();
         world.boot_id = boot_id.to_owned();
@@ -82,40 +82,41 @@ impl FakeVms {
         world.folders.clear();
     }
 
-    /// The next `probe`, `prepare`, `start`, `adopt`, `running`, `kill`, `guest` or `tell` fails.
+    /// Has the next call of this method fail: `probe`, `prepare`, `start`, `adopt`, `running`,
+    /// `kill`, `give_vf`, `standby`, `guest`, `send`, `receive`, `send_status` or `tell`.
     pub(crate) fn refuse(&self, call: &'static str, kind: VmErrorKind, text: &str) {
         let mut world = self.world();
         world.refusal = Some((call, VmError::new(kind, text)));
         world.refuses_all = false;
     }
 
-    /// Each one fails, until another call is refused.
+    /// Has all calls of this method fail until the next call of `refuse` or `refuse_all`.
     pub(crate) fn refuse_all(&self, call: &'static str, kind: VmErrorKind, text: &str) {
         self.refuse(call, kind, text);
         self.world().refuses_all = true;
     }
 
-    /// Agents come up in all guests.
+    /// Has guest agents run in all guests.
     pub(crate) fn have_agents(&self) {
         self.world().has_agent = true;
     }
 
-    /// Guests' drivers take VFs beside standbys from now on, or do not.
+    /// Sets whether guests' drivers support VFs.
     pub(crate) fn take_vfs(&self, is_so: bool) {
         self.world().takes_no_vfs = !is_so;
     }
 
-    /// VFs that VMs may have.
+    /// Returns the VFs bound to `vfio-pci`.
     pub(crate) fn vfs(&self) -> Vec<String> {
         self.world().vfs.iter().cloned().collect()
     }
 
-    /// VFs that a VM has, by their NICs.
+    /// Returns the VFs in a guest, by NIC.
     pub(crate) fn plugged_vfs(&self, name: &str) -> BTreeMap<String, String> {
         self.world().running.get(name).map(|guest| guest.vfs.clone()).unwrap_or_default()
     }
 
-    /// A guest lets go of the VF of a NIC.
+    /// Has a guest release the VF of a NIC.
     pub(crate) fn let_go_of_vf(&self, name: &str, nic: &str) {
         if let Some(guest) = self.world().running.get_mut(name) {
             guest.vfs.remove(nic);
@@ -123,32 +124,33 @@ impl FakeVms {
         self.guest(name, VmNotice::Unplugged(VmDevice::Vf(nic.to_owned())));
     }
 
-    /// From now on guests let go of what they are asked for, at once after this was called.
+    /// Has guests release devices on request from now on. `look` is called before each release is
+    /// reported.
     pub(crate) fn let_go(&self, look: impl Fn() + Send + Sync + 'static) {
         self.world().on_unplug = Some(Arc::new(look));
     }
 
-    /// From now on memory that is sent never comes to an end, or does.
+    /// Sets whether outgoing migrations stay in the copying phase.
     pub(crate) fn hold_memory(&self, holds: bool) {
         self.world().holds_memory = holds;
     }
 
-    /// Sets the time since each VM was started.
+    /// Sets the uptime reported for each VM.
     pub(crate) fn set_uptime(&self, uptime: Duration) {
         self.world().uptime = uptime;
     }
 
-    /// How often memory began to be sent.
+    /// Returns the number of outgoing migrations started.
     pub(crate) fn sends(&self) -> u32 {
         self.world().sends
     }
 
-    /// All that is sent or received breaks off.
+    /// Closes the connections of all migrations.
     pub(crate) fn cut_lines(&self) {
         self.world().running.values_mut().for_each(|guest| guest.line = None);
     }
 
-    /// Whether the CPUs of a VM run here; `None` if it is not here.
+    /// Returns the run state of a VM; `None` if it is not running on this host.
     pub(crate) fn state(&self, name: &str) -> Option<VmRunState> {
         self.world().running.get(name).map(|guest| guest.state)
     }
@@ -161,7 +163,7 @@ impl FakeVms {
         self.world().folders.clone()
     }
 
-    /// What VMs were told, in order.
+    /// Returns the commands to all VMs, in order.
     pub(crate) fn told(&self) -> Vec<String> {
         self.world().told.clone()
     }
@@ -170,7 +172,7 @@ impl FakeVms {
         self.world().running[name].spec.clone()
     }
 
-    /// A guest does something.
+    /// Reports a notice of a VM.
     pub(crate) fn guest(&self, name: &str, notice: VmNotice) {
         let mut world = self.world();
         let observer = world.running[name].observer.clone();
@@ -183,7 +185,7 @@ impl FakeVms {
         }
     }
 
-    /// There is no space for a write to a disk that QEMU emulates.
+    /// Simulates a write to an emulated disk that finds no space.
     pub(crate) fn find_no_space(&self, name: &str) {
         let mut world = self.world();
         if let Some(guest) = world.running.get_mut(name) {
@@ -194,21 +196,21 @@ impl FakeVms {
         self.guest(name, VmNotice::State(VmRunState::Paused));
     }
 
-    /// Writes of a VM find no space whenever it is resumed, or do.
+    /// Sets whether writes of a VM find no space after each resume.
     pub(crate) fn keep_out_of_space(&self, name: &str, is_so: bool) {
         if let Some(guest) = self.world().running.get_mut(name) {
             guest.is_out_of_space = is_so;
         }
     }
 
-    /// A write of a VM finds no space just before the VM is paused.
+    /// Has a write of a VM find no space immediately before the next pause.
     pub(crate) fn find_no_space_at_pause(&self, name: &str) {
         if let Some(guest) = self.world().running.get_mut(name) {
             guest.finds_no_space_at_pause = true;
         }
     }
 
-    /// The daemon dies: nobody hears of VMs any more.
+    /// Simulates the end of the daemon: notices of VMs have no receiver.
     pub(crate) fn forget_observers(&self) {
         self.world().running.values_mut().for_each(|guest| guest.observer = None);
     }
@@ -517,12 +519,12 @@ impl Vm for FakeVm {
     }
 }
 
-/// What is sent in place of memory.
+/// Data sent instead of the memory.
 const MEMORY: &[u8] = b"memory";
 
 impl Guest {
-    /// One that sends stands still when it is asked how far it is; one that receives looks whether
-    /// something has come, and ends if nothing will.
+    /// Advances a migration at a status query. The source stops the VM unless `holds`; the
+    /// destination reads the connection, and ends if the connection is closed.
     fn go_on_sending(&mut self, holds: bool) -> Option<VmNotice> {
         if self.sent != SendPhase::Copying {
             return None;
@@ -551,7 +553,7 @@ impl Guest {
         }
     }
 
-    /// Whether it came from another host before.
+    /// Returns true if an arrived VM runs, so that a migration is outgoing.
     fn has_come(&self) -> bool {
         self.state == VmRunState::Running
     }

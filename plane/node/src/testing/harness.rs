@@ -1,4 +1,4 @@
-//! A node in that world, and what must always be true of it.
+//! Node in the simulated environment, and its consistency checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,27 +18,27 @@ use crate::testing::{
 use crate::wanted::{socket_of, wanted_ports, wanted_taps};
 use crate::{Edit, NoListener, Node, NodeParts};
 
-/// Long enough for anything that is not stuck.
+/// Deadline of waits, long enough for any progress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Where [`Harness::with_store`] has its store.
+/// Path of the store of [`Harness::with_store`].
 pub(crate) const DISK_STORE: &str = "/srv/fast";
 
-/// Time until the first retry of what failed.
+/// Default delay before the first retry after a failure.
 const RETRY_FIRST: Duration = Duration::from_millis(20);
 
-/// What a host has besides what is on its switches.
+/// Environment of a host apart from its state store, devices, disks and VMs.
 #[derive(Default)]
 struct Host {
     power: FakePower,
     sriov: FakeSriov,
     far_nodes: FakeFarNodes,
     cluster: FakeCluster,
-    /// What it draws where that is to be random.
+    /// Value of random bytes; `None`: the default.
     bits: Option<u8>,
-    /// Time until the first retry of what failed, if it is not [`RETRY_FIRST`].
+    /// Delay before the first retry after a failure; `None`: [`RETRY_FIRST`].
     retry_first: Option<Duration>,
-    /// Wall clock in milliseconds, if it does not stand still.
+    /// Wall clock in Unix milliseconds; `None`: a constant.
     clock: Option<Arc<AtomicU64>>,
 }
 
@@ -58,66 +58,66 @@ impl Harness {
         Self::start(MemoryStore::default(), FakeDevices::default())
     }
 
-    /// A process on a host that a former one has left like this.
+    /// Starts a process on a host with this state and these devices.
     pub(crate) fn start(store: MemoryStore, devices: FakeDevices) -> Self {
         Self::with_disks(store, devices, FakeDisks::default())
     }
 
-    /// A new host with an empty store for disks at [`DISK_STORE`], and nothing desired.
+    /// Starts a process on a new host with an empty store for disks at [`DISK_STORE`].
     pub(crate) fn with_store() -> Self {
         let disks = FakeDisks::with_store(DISK_STORE);
         Self::with_disks(MemoryStore::default(), FakeDevices::default(), disks)
     }
 
-    /// The same, with what it has of disks.
+    /// As [`Harness::start`], with existing disks.
     pub(crate) fn with_disks(store: MemoryStore, devices: FakeDevices, disks: FakeDisks) -> Self {
         let vms = FakeVms::default();
         Self::with_all(store, devices, disks, vms, Host::default())
     }
 
-    /// A new host that retries what failed after an hour.
+    /// Starts a process on a new host whose first retry is after an hour.
     pub(crate) fn with_rare_retries() -> Self {
         let host = Host { retry_first: Some(Duration::from_secs(3600)), ..Host::default() };
         let (devices, disks) = (FakeDevices::default(), FakeDisks::default());
         Self::with_all(MemoryStore::default(), devices, disks, FakeVms::default(), host)
     }
 
-    /// A new host whose wall clock, in milliseconds, a test sets.
+    /// Starts a process on a new host whose wall clock, in Unix milliseconds, is set by a test.
     pub(crate) fn with_clock(clock: Arc<AtomicU64>) -> Self {
         let host = Host { clock: Some(clock), ..Host::default() };
         let (devices, disks) = (FakeDevices::default(), FakeDisks::default());
         Self::with_all(MemoryStore::default(), devices, disks, FakeVms::default(), host)
     }
 
-    /// A process on a host that a former one has left like this, with VMs that go on.
+    /// As [`Harness::start`], with running VMs.
     pub(crate) fn with_vms(store: MemoryStore, devices: FakeDevices, vms: FakeVms) -> Self {
         Self::with_all(store, devices, FakeDisks::default(), vms, Host::default())
     }
 
-    /// A process on a host that a former one has left like this, with these CPUs.
+    /// Starts a process on a host with this state and these CPUs.
     pub(crate) fn with_power(store: MemoryStore, power: FakePower) -> Self {
         let (devices, disks) = (FakeDevices::default(), FakeDisks::default());
         let host = Host { power, ..Host::default() };
         Self::with_all(store, devices, disks, FakeVms::default(), host)
     }
 
-    /// The same, with adapters that have SR-IOV.
+    /// Starts a process on a host with this state and these SR-IOV adapters.
     pub(crate) fn with_sriov(store: MemoryStore, sriov: FakeSriov) -> Self {
         let (devices, disks) = (FakeDevices::default(), FakeDisks::default());
         let host = Host { sriov, ..Host::default() };
         Self::with_all(store, devices, disks, FakeVms::default(), host)
     }
 
-    /// The same, with VMs that go on.
+    /// As [`Harness::with_sriov`], with running VMs.
     pub(crate) fn with_iov(store: MemoryStore, sriov: FakeSriov, vms: FakeVms) -> Self {
         let (devices, disks) = (FakeDevices::default(), FakeDisks::default());
         Self::with_all(store, devices, disks, vms, Host { sriov, ..Host::default() })
     }
 
-    /// A process on a host that a former one has left like this, with disks, which reaches a
-    /// cluster's store.
+    /// Starts a process on a host with this state and these disks that can connect to a cluster's
+    /// store.
     pub(crate) fn in_cluster(store: MemoryStore, disks: FakeDisks, cluster: FakeCluster) -> Self {
-        // Each new host draws other bits.
+        // Each host has different random bytes.
         static HOSTS: AtomicU8 = AtomicU8::new(1);
         let bits = HOSTS.fetch_add(1, Ordering::Relaxed);
         let host = Host { cluster, bits: Some(bits), ..Host::default() };
@@ -169,8 +169,7 @@ impl Harness {
         Self { store, devices, plane, members, disks, vms, far_nodes: host.far_nodes, node }
     }
 
-    /// A process on a host that a former one has left like this, with VMs that go on, which
-    /// reaches other nodes.
+    /// As [`Harness::with_vms`], with access to other nodes.
     pub(crate) fn among_nodes(
         (store, devices): (MemoryStore, FakeDevices),
         vms: FakeVms,
@@ -179,7 +178,7 @@ impl Harness {
         Self::among_nodes_with_disks((store, devices), FakeDisks::default(), vms, far_nodes)
     }
 
-    /// The same, with what it has of disks.
+    /// As [`Harness::among_nodes`], with existing disks.
     pub(crate) fn among_nodes_with_disks(
         (store, devices): (MemoryStore, FakeDevices),
         disks: FakeDisks,
@@ -190,7 +189,7 @@ impl Harness {
         Self::with_all(store, devices, disks, vms, host)
     }
 
-    /// The same, with adapters that have SR-IOV.
+    /// As [`Harness::among_nodes`], with SR-IOV adapters.
     pub(crate) fn with_iov_among_nodes(
         (store, devices): (MemoryStore, FakeDevices),
         (sriov, vms): (FakeSriov, FakeVms),
@@ -200,15 +199,16 @@ impl Harness {
         Self::with_all(store, devices, FakeDisks::default(), vms, host)
     }
 
-    /// What a new process finds after this one was killed.
+    /// Kills the process. Returns the state and devices that a new process finds.
     pub(crate) fn kill(self) -> (MemoryStore, FakeDevices) {
         let store = self.store.surviving();
-        // The devices of a dead process are closed by the kernel.
+        // The kernel closes the devices of a dead process.
         (store, FakeDevices::on_host(self.devices.host_left()))
     }
 
-    /// Kills the process and returns the state store, the devices and the stores of the disks as a new
-    /// process finds them. Disks and state are copied at one moment: writes to disks stall meanwhile.
+    /// Kills the process. Returns the state store, the devices and the disks' stores as a new
+    /// process finds them. Disks and state are copied at the same moment: writes to disks stall
+    /// meanwhile.
     pub(crate) fn kill_with_disks(self) -> (MemoryStore, FakeDevices, FakeDisks) {
         let running = self.disks.clone();
         running.stall_files(true);
@@ -219,7 +219,7 @@ impl Harness {
         (store, devices, disks)
     }
 
-    /// Now, on the processors' clock.
+    /// Returns the current time of the plane's clock.
     pub(crate) fn plane_now(&self) -> suimon_quantity::Time {
         crate::SwitchPlane::now(&self.plane)
     }
@@ -244,8 +244,8 @@ impl Harness {
         all.into_iter().filter(|event| event.id == id).collect()
     }
 
-    /// Waits for this number of events with an id, and returns them. An event may be published after
-    /// the state that it tells of can be seen.
+    /// Waits for this number of events with an id, and returns them. An event may be published
+    /// after the state that it reports is visible.
     pub(crate) fn wait_events(&self, id: u32, count: usize) -> Vec<Event> {
         wait_until(&format!("{count} events {id}"), || self.events(id).len() >= count);
         let events = self.events(id);
@@ -259,7 +259,7 @@ impl Harness {
         self.events(id).remove(0)
     }
 
-    /// Names of the disks that are offered to NBD clients, by socket.
+    /// Returns the names of the disks exported over NBD, by socket.
     pub(crate) fn offered(&self) -> Vec<String> {
         self.disks.sockets().1.into_values().flatten().collect()
     }
@@ -269,7 +269,8 @@ impl Harness {
         claims.map(|(port, spec)| (format!("{:?}", crate::wanted::claim(&spec)), port)).collect()
     }
 
-    /// Desired state and the world agree.
+    /// Asserts that open devices, TAPs, sockets, tables and workers agree with desired state.
+    /// `others_taps` are TAPs of other owners.
     pub(crate) fn assert_consistent(&self, others_taps: &[&str]) {
         let config = self.node.config();
         let wanted = wanted_ports(&config);
@@ -308,13 +309,14 @@ impl Harness {
     }
 }
 
-/// Four CPUs: two cores of two threads, 0 and 2, 1 and 3, each on a node of its own.
+/// Returns four CPUs on two cores with two threads each: 0 and 2, 1 and 3. Each core is a NUMA
+/// node.
 pub(crate) fn cpu_places() -> Vec<CpuPlace> {
     let place = |cpu: u16| CpuPlace { cpu, core: u32::from(cpu % 2), numa_node: cpu % 2 };
     (0..4).map(place).collect()
 }
 
-/// A configuration from a host file.
+/// Parses a host file.
 pub(crate) fn host(toml: &str) -> HostConfig {
     parse_toml(toml, None).unwrap()
 }

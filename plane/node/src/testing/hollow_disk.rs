@@ -1,9 +1,9 @@
-//! A disk that another node serves, without another node.
+//! Remote disk without a remote node.
 
 use suimon_image::ByteRange;
 use suimon_ports::{AllocatedExtent, Allocation, DiskClient, DiskClientError};
 
-/// A disk at the end of a connection, in which nothing is.
+/// Remote disk that is empty.
 pub(crate) struct HollowDisk {
     pub(crate) bytes: u64,
 }

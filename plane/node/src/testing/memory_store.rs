@@ -1,22 +1,22 @@
-//! A store in memory that can refuse a commit or take the process down with it.
+//! State store in memory that can reject a commit or panic at one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use suimon_ports::{StateStore, StoreError, StoreErrorKind};
 
-/// What happens at a commit, counted from 0 after arming.
+/// Failure at a commit, counted from 0 after arming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreFailure {
-    /// It is refused; nothing is written.
+    /// The commit is rejected and writes nothing.
     Refuse(usize),
-    /// The process dies before anything is written.
+    /// The process dies before the commit.
     CrashBefore(usize),
-    /// The process dies when everything is written.
+    /// The process dies after the commit.
     CrashAfter(usize),
 }
 
-/// Clones are the same store.
+/// State store. Clones share the state.
 #[derive(Clone, Default)]
 pub(crate) struct MemoryStore {
     inner: Arc<Mutex<Inner>>,
@@ -43,14 +43,14 @@ impl MemoryStore {
         self.lock().is_full = is_full;
     }
 
-    /// What a new process finds.
+    /// Returns the contents as a new process finds them.
     pub(crate) fn surviving(&self) -> Self {
         let inner = self.lock();
         let (entries, is_full) = (inner.entries.clone(), inner.is_full);
         Self { inner: Arc::new(Mutex::new(Inner { entries, is_full, ..Inner::default() })) }
     }
 
-    /// How often something was written since it was armed.
+    /// Returns the number of commits since arming.
     pub(crate) fn commits(&self) -> usize {
         self.lock().commits
     }

@@ -1,4 +1,5 @@
-//! The world around a node, in memory, with failures on demand.
+//! Simulated environment of a node: in-memory implementations of the port traits with injected
+//! failures.
 
 mod bare_node;
 mod fake_cluster;

@@ -1,4 +1,4 @@
-//! A node without its control thread, on a plane that only counts, in the test's own time.
+//! Test bench: a node without a control thread, on a plane that only counts, in simulated time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::{SwitchPlane, placements};
 
 pub(super) const PERIOD: Duration = Duration::from_millis(250);
 
-/// See the module.
+/// Node and plane, driven by the test.
 pub(super) struct Bench {
     pub(super) shared: Shared,
     pub(super) plane: FakePlane,
-    /// What queues want of each [`PERIOD`].
+    /// Working time that each queue demands per [`PERIOD`].
     pub(super) wanted: BTreeMap<QueueId, Duration>,
 }
 
@@ -34,8 +34,8 @@ impl Bench {
         bench
     }
 
-    /// What the control thread does for a change, as far as VMQ has to do with it. Each
-    /// port attaches its first queues.
+    /// Executes the VMQ part of a change as the control thread does. Each new port attaches its
+    /// first queues.
     pub(super) fn apply(&mut self, config: &HostConfig) {
         let shared = &self.shared;
         assert_eq!(shared.check_vmqs(config), []);
@@ -71,17 +71,17 @@ impl Bench {
         all.iter().find(|port| port.key.name().as_str() == name).unwrap().id
     }
 
-    /// What the guest of a NIC sends.
+    /// Returns the queue of frames that a NIC's guest sends.
     pub(super) fn queue(&self, name: &str) -> QueueId {
         QueueId { port: self.port(name), direction: Direction::Ingress, index: 0 }
     }
 
-    /// From now on the queue wants this much of a processor.
+    /// Sets the demand of a NIC's queue, as a percentage of one worker's time.
     pub(super) fn want(&mut self, name: &str, percent: u32) {
         self.wanted.insert(self.queue(name), PERIOD * percent / 100);
     }
 
-    /// Time passes; the control thread drives VMQ. Returns the events.
+    /// Advances the time by `periods` and drives VMQ after each one. Returns all events so far.
     pub(super) fn run(&self, periods: u32) -> Vec<Event> {
         for _ in 0..periods {
             self.plane.pass(PERIOD, &self.wanted);
@@ -95,7 +95,7 @@ impl Bench {
         self.shared.events.page(0, usize::MAX, &EventFilter::default()).events
     }
 
-    /// Where what these NICs send is worked off.
+    /// Returns the workers that service the NICs' queues.
     pub(super) fn owners<const N: usize>(&self, names: [&str; N]) -> [u16; N] {
         names.map(|name| self.plane.owner(self.queue(name)))
     }
@@ -109,8 +109,8 @@ impl Bench {
     }
 }
 
-/// A host with an uplink that a switch of these NICs uses; each with more keys.
-/// `processors` are a list of CPUs, or another key of `[host]`.
+/// Returns a configuration with an uplink and a switch with these NICs, each with additional keys.
+/// `processors` is a list of CPUs or another key of `[host]`.
 pub(super) fn lan(processors: &str, vmq: &str, nics: &[(&str, &str)]) -> HostConfig {
     let processors = match processors {
         "" => String::new(),

@@ -1,26 +1,25 @@
-//! The numbers of processors.
+//! Conversion between the configuration's numbers of workers and the plane's ids.
 
 use suimon_ports::{CpuPlace, Placement};
 use suimon_quantity::ProcessorId;
 use suimon_switch::ProcessorView;
 use suimon_vmq::Processor;
 
-/// Cores of processors that are not pinned are numbered from here: they share no core that
-/// anybody knows of. CPUs, after which cores are numbered, have numbers of 16 bits.
+/// First core number of workers without a fixed CPU: they are assumed to share no core. Cores are
+/// numbered by CPU, and CPU numbers have 16 bits.
 const FLOATING_CORES: u32 = 1 << 16;
 
-/// Processors by the numbers that a configuration and the policy have for them, from 0.
+/// Workers by the number that the configuration and the policy use, from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Numbering(Vec<(ProcessorId, Processor)>);
 
 impl Numbering {
-    /// Processors that run, in the order in which they are wanted, then those that nobody
-    /// wants.
+    /// Returns the numbering of running workers: configured ones in their order, then others.
     pub(super) fn of(wanted: &[Placement], views: &[ProcessorView], places: &[CpuPlace]) -> Self {
         let mut left: Vec<_> = views.iter().map(|view| (view.id, view.placement)).collect();
         let mut running = Vec::new();
         for placement in wanted {
-            // Several may be where this is to be: each is one of those.
+            // If several workers have this placement, each number refers to one of them.
             if let Some(at) = left.iter().position(|(_, running)| running == placement) {
                 running.push(left.remove(at));
             }
@@ -29,7 +28,7 @@ impl Numbering {
         Self::count(running.into_iter(), places)
     }
 
-    /// What a host that runs as wanted would have.
+    /// Returns the numbering of a host whose workers all run as configured.
     pub(super) fn of_placements(wanted: &[Placement], places: &[CpuPlace]) -> Self {
         Self::count((0..).map(ProcessorId).zip(wanted.iter().copied()), places)
     }
@@ -48,22 +47,22 @@ impl Numbering {
         Self(numbered.collect())
     }
 
-    /// As the policy has them.
+    /// Returns the workers as input of the policy.
     pub(super) fn processors(&self) -> Vec<Processor> {
         self.0.iter().map(|(_, processor)| *processor).collect()
     }
 
-    /// The configuration's number of one of the plane's processors.
+    /// Returns the configuration's number of a worker.
     pub(super) fn number(&self, id: ProcessorId) -> Option<ProcessorId> {
         self.0.iter().find(|(of, _)| *of == id).map(|(_, processor)| processor.number)
     }
 
-    /// The plane's number for one of the configuration's.
+    /// Returns the plane's id of a worker.
     pub(super) fn id(&self, number: ProcessorId) -> Option<ProcessorId> {
         self.0.get(usize::from(number.0)).map(|(id, _)| *id)
     }
 
-    /// Whether every processor of both has the same number.
+    /// Returns true if each worker in both numberings has the same number.
     pub(super) fn agrees_with(&self, other: &Self) -> bool {
         self.0.iter().all(|(id, processor)| {
             other.number(*id).is_none_or(|number| number == processor.number)

@@ -1,4 +1,4 @@
-//! The queues of one uplink or team: where the policy has them, and where they are.
+//! Queues of one uplink or team: placement by the policy, and actual owners.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use suimon_vmq::{
 use crate::vmq::numbering::Numbering;
 use crate::vmq::plan::{Plan, spec_of};
 
-/// A queue that has to be handed over; `to` is the configuration's number.
+/// Queue to be handed over; `to` is the configuration's number of the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
-    /// The policy moves it.
+    /// Move decided by the policy.
     Move(Move),
-    /// It was attached elsewhere than it is to start.
+    /// Queue that was attached to a worker other than its initial one.
     Start { queue: QueueId, to: ProcessorId },
 }
 
@@ -39,25 +39,28 @@ impl Task {
     }
 }
 
-/// What a queue had been told to have cost and carried when it was last looked at.
+/// Counters of a queue at the last measurement.
 #[derive(Clone, Copy)]
 struct Seen {
     busy_ns: u64,
     frames: u64,
 }
 
-/// See the module. Processors have the configuration's numbers.
+/// Placement of the queues of one uplink or team. Workers have the configuration's numbers.
 pub(super) struct Placing {
     plan: Plan,
     pub(super) vmq: Recorded<Vmq>,
     seen: BTreeMap<QueueId, Seen>,
     tasks: Vec<Task>,
-    /// Nothing was looked at yet: queues that are there were there before.
+    /// True before the first measurement: queues found by it already existed.
     is_new: bool,
 }
 
 impl Placing {
-    /// Without queues; recorded where there is somewhere to.
+    /// Returns a placement without queues. Its inputs are recorded if there is a `sink`.
+    ///
+    /// # Errors
+    /// The configuration does not fit the workers.
     pub(super) fn new(
         plan: Plan,
         numbering: &Numbering,
@@ -77,8 +80,10 @@ impl Placing {
         &self.plan
     }
 
-    /// Something else is asked for, or there are other processors, which have the numbers
-    /// they had.
+    /// Applies a changed configuration or set of workers. Existing workers keep their numbers.
+    ///
+    /// # Errors
+    /// The configuration does not fit the workers.
     pub(super) fn change(
         &mut self,
         plan: Plan,
@@ -105,8 +110,7 @@ impl Placing {
         Ok(())
     }
 
-    /// Takes in which queues there are and where, and returns what each cost since this
-    /// was last asked.
+    /// Updates queues and their owners. Returns the working time of each queue since the last call.
     pub(super) fn look(
         &mut self,
         views: &[QueueView],
@@ -127,7 +131,7 @@ impl Placing {
                     self.vmq.handle_found(queue, at, now);
                     busy.push(QueueBusy { queue, busy_ns: seen.busy_ns - before.busy_ns });
                 }
-                // Detached and attached again meanwhile, it counts from nought.
+                // Lower counters: the queue was detached and attached again.
                 Some(_) => {
                     self.forget(queue, now);
                     self.add(queue, at, now);
@@ -146,15 +150,15 @@ impl Placing {
         match self.vmq.add_queue(queue, now) {
             Ok(added) => {
                 if self.is_new && self.vmq.spec().mode == VmqMode::Dynamic {
-                    // It may be where load has brought it.
+                    // An existing queue may have been moved because of load.
                     self.vmq.handle_found(queue, at, now);
                 } else if added.at != at {
                     self.tasks.push(Task::Start { queue, to: added.at });
                 }
                 self.tasks.extend(added.moves.into_iter().map(Task::Move));
             }
-            // A device that is about to be replaced may have more queues than its NIC has
-            // now.
+            // A device that is about to be replaced may have more queues than its NIC is configured
+            // for.
             Err(error) => tracing::debug!(?queue, %error, "VMQ does not place a queue"),
         }
     }
@@ -165,7 +169,7 @@ impl Placing {
         self.tasks.retain(|task| task.queue() != queue);
     }
 
-    /// Queues and processors were measured. Returns what earlier moves did.
+    /// Passes a measurement to the policy. Returns the measured effects of earlier moves.
     pub(super) fn observe(
         &mut self,
         period: Duration,
@@ -179,14 +183,14 @@ impl Placing {
         observed.effects
     }
 
-    /// What is to be carried out now.
+    /// Returns the tasks to execute now.
     pub(super) fn take_tasks(&mut self) -> Vec<Task> {
         self.vmq.flush();
         std::mem::take(&mut self.tasks)
     }
 
-    /// A task was carried out or was not: the queue is `at` now. If it is gone, or where
-    /// nobody knows, it is added again when it is seen again.
+    /// Reports the result of a task: the queue's worker. With `None` the queue is forgotten, and
+    /// added again when it is found again.
     pub(super) fn handle_carried_out(&mut self, task: &Task, at: Option<ProcessorId>, now: Time) {
         let queue = task.queue();
         match (task, at) {
@@ -196,7 +200,7 @@ impl Placing {
         }
     }
 
-    /// How a queue came to where it is.
+    /// Returns the reason of a queue's current placement.
     pub(super) fn why(&self, queue: QueueId, now: Time) -> Option<Why> {
         let explanation = self.vmq.explain(queue.port, now)?;
         explanation.queues.iter().find(|of| of.queue == queue).map(|of| of.why)

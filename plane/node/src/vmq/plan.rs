@@ -1,4 +1,4 @@
-//! What a configuration asks of VMQ.
+//! Conversion of the configuration to inputs of the VMQ policy.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,21 @@ use crate::shared::Shared;
 use crate::topology::Ids;
 use crate::vmq::numbering::Numbering;
 
-/// What is asked for one uplink or team that a switch uses.
+/// Configuration of one uplink or team that a switch uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) uplink: Name,
     pub(super) config: VmqConfig,
-    /// What the power plan makes of the data plane.
+    /// Data-plane parameters of the power plan.
     pub(super) share: DataPlaneShare,
-    /// The team without its VMQ, if it is one: if it changes, so does the load.
+    /// Team without its VMQ keys, if it is a team. A change of it changes the load distribution.
     pub(super) team: Option<TeamConfig>,
-    /// Ports whose queues are placed, with the names of what they belong to.
+    /// Ports whose queues are placed, with their resource names.
     pub(super) ports: BTreeMap<PortId, (Name, NicSpec)>,
 }
 
 impl Plan {
-    /// All of them, in the order of switches. Ports without an identifier are left out.
+    /// Returns the plans in the order of switches. Ports without an id are omitted.
     pub(super) fn all(config: &HostConfig, ids: &Ids) -> Vec<Self> {
         let of_switch = |switch: &suimon_contract::SwitchConfig| {
             let name = switch.uplink.as_ref()?;
@@ -68,13 +68,13 @@ fn of_nic(nic: &NicConfig) -> (PortKey, NicSpec) {
     (PortKey::Nic(nic.name.clone()), spec)
 }
 
-/// The queues of an uplink weigh as those of a NIC do.
+/// Queues of an uplink have the default weight of a NIC.
 fn of_uplink(uplink: &UplinkConfig) -> (PortKey, NicSpec) {
     let spec = NicSpec { queues: uplink.queues, ..NicSpec::default() };
     (PortKey::Uplink(uplink.name.clone()), spec)
 }
 
-/// A configuration as the policy has it.
+/// Returns the policy's specification.
 pub(super) fn spec_of(config: &VmqConfig, share: DataPlaneShare) -> VmqSpec {
     VmqSpec {
         enabled: config.enabled,
@@ -92,7 +92,8 @@ pub(super) fn spec_of(config: &VmqConfig, share: DataPlaneShare) -> VmqSpec {
 }
 
 impl Shared {
-    /// What of VMQ the host's processors do not allow.
+    /// Returns an error for each uplink and team whose VMQ configuration does not fit the host's
+    /// workers.
     pub(crate) fn check_vmqs(&self, config: &HostConfig) -> Vec<ApiError> {
         let placements = placements(&config.host);
         let processors = Numbering::of_placements(&placements, &self.cpu_places).processors();

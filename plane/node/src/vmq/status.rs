@@ -1,4 +1,4 @@
-//! How VMQ stands.
+//! Observed state of VMQ for the API.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::vmq::placing::Placing;
 use crate::vmq::told::in_plane;
 
 impl Shared {
-    /// VMQ of every team and uplink that a switch uses, in the order of switches.
+    /// Returns the status of each uplink and team that a switch uses, in the order of switches.
     pub(crate) fn vmqs(&self) -> Vec<VmqStatus> {
         let desired = self.desired();
         let uplinks = desired.config.switches.iter().filter_map(|switch| switch.uplink.as_ref());
@@ -33,7 +33,10 @@ impl Shared {
         uplinks.filter_map(status).collect()
     }
 
-    /// VMQ of one team or uplink.
+    /// Returns the status of one uplink or team.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotFound`](suimon_contract::ErrorCode::NotFound) if no switch uses it.
     pub(crate) fn vmq(&self, uplink: &str) -> Result<VmqStatus, ApiError> {
         let mut all = self.vmqs().into_iter();
         all.find(|vmq| vmq.uplink.as_str() == uplink).ok_or_else(|| not_found(Kind::Vmq, uplink))

@@ -1,4 +1,4 @@
-//! VMQ of all uplinks and teams: measures four times a second, and carries moves out.
+//! VMQ of all uplinks and teams: measures four times per second, and executes moves.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,8 +16,8 @@ use crate::vmq::placing::{Placing, Task};
 use crate::vmq::plan::Plan;
 use crate::vmq::told::{HandOver, measured, move_failed, moved};
 
-/// Written by the control thread only; read by whoever asks for status. The lock is not
-/// held while queues are handed over.
+/// State of VMQ: written by the control thread, read by status requests. Not locked while queues
+/// are handed over.
 #[derive(Default)]
 pub(crate) struct VmqTable(Mutex<Inner>);
 
@@ -25,15 +25,14 @@ pub(crate) struct VmqTable(Mutex<Inner>);
 pub(super) struct Inner {
     config: HostConfig,
     pub(super) numbering: Numbering,
-    /// By the uplink's or team's name.
+    /// Placements by the name of the uplink or team.
     pub(super) placings: BTreeMap<Name, Placing>,
-    /// When queues and processors were last looked at, and how long each processor had
-    /// worked by then.
+    /// Time of the last measurement, and each worker's working time until then.
     looked_at: Option<Time>,
     worked_ns: BTreeMap<ProcessorId, u64>,
 }
 
-/// What is to be done for one uplink or team, without the lock.
+/// Tasks and effects of one uplink or team, handled without the lock.
 struct Due {
     uplink: Name,
     tasks: Vec<Task>,
@@ -47,8 +46,8 @@ impl VmqTable {
 }
 
 impl Shared {
-    /// VMQ follows the tables that were published just now. What has to leave its
-    /// processor does so the next time it is driven; new queues start where they are to.
+    /// Updates VMQ after tables were published. Queues that must leave their worker are moved when
+    /// VMQ is driven next; new queues start on their initial worker.
     pub(crate) fn publish_vmqs(&self, config: &HostConfig) {
         let mut inner = self.vmq_table.lock();
         inner.config = config.clone();
@@ -57,7 +56,7 @@ impl Shared {
         self.plane.set_homes(inner.homes());
     }
 
-    /// Measures, decides and moves. Returns the events of that.
+    /// Measures, decides and moves queues. Returns the events.
     pub(crate) fn drive_vmqs(&self) -> Vec<Draft> {
         let due = self.decide_vmqs();
         if due.iter().all(|of| of.tasks.is_empty() && of.effects.is_empty()) {
@@ -81,7 +80,7 @@ impl Shared {
             return Vec::new();
         }
         let now = self.plane.now();
-        // Queues first: so the sum of what they cost is not above what processors did.
+        // Queues are read before workers, so that their total does not exceed the workers' time.
         let queues = self.plane.queues();
         let processors = self.plane.processors();
         let numbering = self.numbering(&inner.config, &processors);
@@ -125,8 +124,8 @@ impl Shared {
                 Ok(placing) => {
                     inner.placings.insert(uplink, placing);
                 }
-                // Changes are checked before they are made: it can only be that the host
-                // was changed while the daemon was away.
+                // Changes are validated before they are applied. This occurs only if the host has
+                // changed while no daemon was running.
                 Err(error) => {
                     tracing::error!(%uplink, %error, "VMQ does not fit this host; no queue is moved");
                 }
@@ -150,13 +149,13 @@ impl Shared {
         if let Some(placing) = inner.placings.get_mut(uplink) {
             placing.handle_carried_out(task, found, now);
         }
-        // Where it was already, nothing was done; gone, nothing is to be told.
+        // No event if the queue has disappeared or was already on its worker.
         let (from, at) = (from?, at?);
         let hand_over = HandOver { uplink, queue, from, to: id.unwrap_or(at) };
         match outcome {
             Err(error) if from == at => move_failed(self, &hand_over, task, &error),
             Ok(()) if from == at => None,
-            // It goes there, also if a processor takes its time to say so.
+            // The queue moves, even if the worker confirms it late.
             late => {
                 let why = inner.placings.get(uplink).and_then(|of| of.why(queue, now));
                 let draft = moved(self, &inner.numbering, &hand_over, task, why);
@@ -174,8 +173,8 @@ impl Shared {
 }
 
 impl Inner {
-    /// What each processor did since this was last asked, without looking for work in
-    /// vain; by the configuration's numbers. One that is new did nothing yet.
+    /// Returns each worker's working time since the last call, without empty polls, by the
+    /// configuration's number. New workers are omitted.
     fn busy(&mut self, processors: &[ProcessorView]) -> Vec<ProcessorBusy> {
         let worked = processors.iter().map(|view| (view.id, view.working_ns)).collect();
         let before = std::mem::replace(&mut self.worked_ns, worked);
@@ -187,7 +186,7 @@ impl Inner {
         busy.collect()
     }
 
-    /// Where new queues start, by port.
+    /// Returns the initial worker of new queues, by port.
     fn homes(&self) -> BTreeMap<suimon_quantity::PortId, ProcessorId> {
         let ports = self.placings.values().flat_map(|placing| {
             let ports = placing.plan().ports.keys();

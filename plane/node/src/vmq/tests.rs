@@ -1,4 +1,4 @@
-//! VMQ on a plane that only counts, in the test's own time.
+//! VMQ on a plane that only counts, in simulated time.
 
 use std::collections::BTreeSet;
 
@@ -74,7 +74,7 @@ fn marks_and_parking_are_the_power_plans() {
     bench.run(400);
     assert_eq!(bench.owners(names), spread, "none is emptied: {:?}", bench.status());
 
-    // 60 % are too much for half, and not for what is usual.
+    // 60 % exceed the high-water mark of 50 %, but not the default.
     for (power, used) in
         [(balanced.clone(), 1), (PowerConfig { vmq_high_percent: Some(50), ..balanced }, 2)]
     {
@@ -133,7 +133,7 @@ fn a_move_that_fails_is_told_and_tried_again_later() {
     assert_ne!(bench.owners(["a"]), bench.owners(["b"]));
 }
 
-/// The plane counts a queue as moved that its processor has yet to let go.
+/// The plane reports a queue as moved before its worker has released it.
 #[test]
 fn a_move_that_is_confirmed_late_is_told_as_a_move() {
     let mut bench = Bench::new(&lan("0, 1", "", &[("a", ""), ("b", "")]));
@@ -160,7 +160,7 @@ fn weight_0_and_disabled_vmq_mean_the_base_processor() {
     bench.run(8);
     assert_eq!(bench.owners(["a", "b"]), [1, 2]);
     assert!(bench.queue_status("a/tx/0").default_queue);
-    // Its NIC gets a queue of its own, and the other one loses it.
+    // One NIC gets its own queue, and the other one returns to the default queue.
     bench.apply(&lan("0, 1, 2", base, &[("a", ""), ("b", "vmq_weight = 0")]));
     bench.run(8);
     assert_eq!(bench.owners(["a", "b"]), [2, 1]);
@@ -187,7 +187,7 @@ fn a_specification_is_changed_live() {
     let mut owners = bench.owners(names);
     owners.sort_unstable();
     assert_eq!(owners, [0, 1, 2, 3]);
-    // On one NUMA node there are CPUs 1 and 3.
+    // CPUs 1 and 3 are on NUMA node 1.
     bench.apply(&lan("0, 1, 2, 3", "numa_node = 1", &NICS));
     bench.run(1);
     assert!(bench.owners(names).iter().all(|owner| owner % 2 == 1));
@@ -229,8 +229,8 @@ fn processors_come_and_go() {
     bench.run(4);
     assert_eq!(bench.owners(names), [2; 4], "CPU 2 is still the plane's processor 2");
     assert_eq!(bench.status().processors.len(), 1);
-    // The configuration counts from 0 in its own order, the plane as they came: CPU 3
-    // gets its processor 0, CPU 2 keeps its processor 2.
+    // The configuration numbers CPUs from 0 in its own order, the plane by creation: CPU 3 gets id
+    // 0, and CPU 2 keeps id 2.
     bench.apply(&lan("3, 2", "base_processor = 1", &NICS));
     bench.run(8);
     assert_eq!(bench.owners(names), [2; 4], "{:?}", bench.events());
@@ -284,7 +284,7 @@ fn nics_and_queues_come_and_go() {
     bench.want("a", 60);
     bench.run(8);
     assert_ne!(bench.plane.owner(second), bench.owners(["a"])[0]);
-    // A guest starts anew: its queues begin where new ones do.
+    // After a restart of a guest its queues start on the initial worker.
     for queue in [second, bench.queue("a")] {
         bench.plane.detach(queue);
         bench.plane.attach(queue);
@@ -363,8 +363,8 @@ fn what_the_host_does_not_have_is_refused_before_anything_is_touched() {
 #[test]
 fn the_control_thread_drives_it() {
     let harness = Harness::new();
-    // Whether it has looked before the change or not: without time, nothing is ever measured,
-    // and a queue that it then finds first stays where it is.
+    // A running clock is needed: without elapsed time nothing is measured, and a queue that is
+    // found by the first measurement stays where it is.
     harness.plane.run_clock();
     let config = lan("0, 1", "base_processor = 1", &[("a", "")]);
     harness.apply_well(&config);

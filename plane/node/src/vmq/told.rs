@@ -1,4 +1,4 @@
-//! The events of VMQ.
+//! Events of VMQ.
 
 use suimon_contract::{EventKind, Name};
 use suimon_quantity::{ProcessorId, QueueId};
@@ -10,7 +10,7 @@ use crate::shared::Shared;
 use crate::vmq::numbering::Numbering;
 use crate::vmq::placing::Task;
 
-/// A queue between two of the plane's processors.
+/// Handover of a queue between two workers, by the plane's ids.
 pub(super) struct HandOver<'a> {
     pub(super) uplink: &'a Name,
     pub(super) queue: QueueId,
@@ -19,7 +19,8 @@ pub(super) struct HandOver<'a> {
 }
 
 impl HandOver<'_> {
-    /// An event with who and where in its fields; `None` if the port is gone meanwhile.
+    /// Returns an event with the queue and the workers in its fields; `None` if the port was
+    /// removed.
     fn draft(
         &self,
         shared: &Shared,
@@ -33,7 +34,7 @@ impl HandOver<'_> {
         Some(draft.with("uplink", self.uplink))
     }
 
-    /// Loads of both processors, before and after.
+    /// Returns the loads of both workers before and after as text.
     fn loads(&self, figures: &Figures) -> String {
         let (from, to) = (self.from, self.to);
         let Figures { from_before, from_after, to_before, to_after } = figures;
@@ -43,7 +44,7 @@ impl HandOver<'_> {
     }
 }
 
-/// A queue was handed over.
+/// Returns the event of a queue that was moved.
 pub(super) fn moved(
     shared: &Shared,
     numbering: &Numbering,
@@ -73,7 +74,7 @@ pub(super) fn moved(
     })
 }
 
-/// A queue could not be handed over.
+/// Returns the event of a queue that could not be moved.
 pub(super) fn move_failed(
     shared: &Shared,
     of: &HandOver<'_>,
@@ -94,7 +95,7 @@ pub(super) fn move_failed(
     })
 }
 
-/// What a move did to the loads of both processors.
+/// Returns the event of a move's measured effect; `None` if a worker was stopped in the meantime.
 pub(super) fn measured(
     shared: &Shared,
     numbering: &Numbering,
@@ -102,7 +103,7 @@ pub(super) fn measured(
     effect: &Effect,
 ) -> Option<Draft> {
     let Effect { queue, from, to, predicted, measured } = effect;
-    // A processor that stopped meanwhile has no number any more.
+    // A stopped worker has no number.
     let (from, to) = (numbering.id(*from)?, numbering.id(*to)?);
     let of = HandOver { uplink, queue: *queue, from, to };
     let draft = of.draft(shared, EventKind::QueueMoveMeasured, |name| {
@@ -129,7 +130,7 @@ fn with_figures(draft: Draft, what: &str, figures: &Figures) -> Draft {
         .fold(draft, |draft, (name, load)| draft.with(&format!("{what}_{name}_ppm"), load.ppm()))
 }
 
-/// With the plane's numbers, by which users know processors.
+/// Returns the reason with the plane's worker ids, which the API and events use.
 pub(super) fn in_plane(why: Why, numbering: &Numbering) -> Why {
     let id = |number| numbering.id(number).unwrap_or(number);
     match why {

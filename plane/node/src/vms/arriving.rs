@@ -1,4 +1,4 @@
-//! A VM that comes from another node while it runs: this node's side, which answers.
+//! Incoming live migration: the destination node, which responds to the source.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -22,19 +22,18 @@ use crate::disks::ServedDisk;
 use crate::moving::{ArrivalAnswer, ArrivalCall, Asked, arrival_spec};
 use crate::operations::OperationHandle;
 
-/// A VM of which the node that it leaves says nothing is given up after so many
-/// of the pauses in which it would ask again.
+/// An arrival is abandoned after this silence of the source, in units of `Driver::ask_far_again`.
 const SILENCE_MAX: u32 = 120;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// See the module.
+/// Incoming migration of a VM.
 pub(super) struct Arriving {
     id: String,
     from: String,
     is_paused: bool,
-    /// Connections by which its disks are written.
+    /// NBD connections through which the source writes the copied disks.
     disks: Vec<ServedDisk>,
-    /// Its disks that are handed over, and by what their stores are known.
+    /// Disks that are handed over, and the tokens of their stores.
     handed_over: Vec<Name>,
     stores: Vec<StoreToken>,
     heard_at: Instant,
@@ -42,7 +41,7 @@ pub(super) struct Arriving {
 }
 
 impl Driver {
-    /// Starts the VM's QEMU, which waits for what comes.
+    /// Starts the VM's QEMU process, which waits for the migration stream.
     pub(super) fn begin_arriving(&mut self, request: &ArrivalRequest, operation: &OperationHandle) {
         let waits =
             |of: &StoredMove| matches!(of, StoredMove::Arriving { id, .. } if *id == request.id);
@@ -105,9 +104,9 @@ impl Driver {
         Ok(())
     }
 
-    /// Answers the node that the VM leaves.
+    /// Responds to a request of the source node.
     pub(super) fn answer_arrival(&mut self, (call, answer): Asked) {
-        // While it was asked, what it asks about may have been settled.
+        // The arrival may have been activated or abandoned while the request was queued.
         let settled = match &self.moving {
             None => Some(ArrivalState::Active),
             Some(_) if self.has_given_up => Some(ArrivalState::Abandoned),
@@ -132,7 +131,7 @@ impl Driver {
             }
             (ArrivalCall::Ask, None) => Ok(ArrivalAnswer::State(ArrivalState::Waiting)),
             (ArrivalCall::Activate, Some(_)) => self.activate().map(ArrivalAnswer::State),
-            // Also before its QEMU was started.
+            // Permitted also before QEMU is started.
             (ArrivalCall::Abandon, _) => {
                 if let Some(StoredMove::Arriving { from, .. }) = self.moving.clone() {
                     self.give_up_arrival(&from, "the node that it leaves has given it up");
@@ -147,7 +146,8 @@ impl Driver {
         let _ = answer.try_send(answered);
     }
 
-    /// One end of a line, of which QEMU or the disk has the other.
+    /// Returns a connected socket pair: the daemon's end, and the end of QEMU or of the disk
+    /// server.
     fn line(&self) -> Result<(OwnedFd, OwnedFd), ApiError> {
         let pair = UnixStream::pair().map_err(|error| {
             let text = format!("no connection can be made: {error}");
@@ -181,7 +181,8 @@ impl Driver {
         self.error(ErrorCode::Conflict, "the VM's process is not there any more")
     }
 
-    /// The VM is this node's from now on.
+    /// Activates the VM: this node owns it from here on, and its CPUs are resumed unless it was
+    /// paused on the source. Errors leave the VM with the source.
     fn activate(&mut self) -> Result<ArrivalState, ApiError> {
         let (Some(arriving), Some(run)) = (&mut self.arriving, &self.run) else {
             return Err(self.not_there());
@@ -193,7 +194,7 @@ impl Driver {
             let text = format!("not all of the VM has come ({phase:?})");
             return Err(self.error(ErrorCode::Conflict, &text));
         }
-        // Whatever was still on its way to its disks has come before its CPUs run.
+        // Completes all writes to the copied disks before the CPUs run.
         for disk in &arriving.disks {
             disk.end()?;
         }
@@ -202,7 +203,7 @@ impl Driver {
             self.record_activation().map_err(|error| crate::apply::store_error(&error))
         });
         if let Err(error) = recorded {
-            // The node that it leaves opens them again when it is told that they are not wanted.
+            // The source opens the disks again after it has abandoned the arrival.
             self.close_handed_over(&handed_over);
             return Err(error);
         }
@@ -222,7 +223,7 @@ impl Driver {
         Ok(ArrivalState::Active)
     }
 
-    /// Opens the disks that the other node has closed, if their stores are still the same.
+    /// Opens the disks that the source has closed, after a check that their stores are the same.
     fn open_handed_over(&self) -> Result<(), ApiError> {
         let Some(arriving) = &self.arriving else { return Err(self.not_there()) };
         let desired = self.shared.desired();
@@ -238,7 +239,8 @@ impl Driver {
         }
     }
 
-    /// It is this node's VM, for good or ill; what it does not do is told.
+    /// Executes a command after the activation. A failure is logged; it does not undo the
+    /// activation.
     fn try_it(&self, vm: &dyn Vm, command: &VmCommand) {
         let told: Result<(), VmError> = vm.tell(command);
         if let Err(error) = told {
@@ -260,7 +262,8 @@ impl Driver {
         self.store.commit(&changes)
     }
 
-    /// Whether the VM that comes is given up: its process has ended, or nobody asks for it.
+    /// Updates the phase, and abandons the arrival if its process has ended or the source is
+    /// silent.
     pub(super) fn look_at_arriving(&mut self, now: Instant) {
         let Some(arriving) = self.arriving.as_mut().filter(|of| of.look_at <= now) else { return };
         arriving.look_at = now + LOOK_EVERY;
@@ -284,8 +287,9 @@ impl Driver {
         }
     }
 
-    /// The VM will not be this node's. From here on nothing can make it so: who asks finds no VM
-    /// that waits.
+    /// Abandons the arrival: kills the process, closes the disks and has the VM deleted here. It
+    /// cannot be activated afterwards; the source is told that the VM is abandoned or does not
+    /// exist.
     pub(super) fn give_up_arrival(&mut self, from: &str, reason: &str) {
         if std::mem::replace(&mut self.has_given_up, true) {
             return;
@@ -302,7 +306,8 @@ impl Driver {
         self.depart(None);
     }
 
-    /// What a daemon that has died left of a VM that comes: what was on its way is lost.
+    /// Abandons an arrival that was in progress when the previous daemon ended: its connections are
+    /// lost.
     pub(super) fn take_up_arrival(&mut self, left: Option<StoredRun>) {
         let Some(StoredMove::Arriving { from, .. }) = self.moving.clone() else { return };
         if let Some(stored) = left {
@@ -323,7 +328,7 @@ impl Driver {
     }
 }
 
-/// What is shown of a VM that comes.
+/// Returns the initial migration status of an arriving VM.
 pub(crate) fn arriving_view(request: &ArrivalRequest) -> VmMigration {
     VmMigration {
         id: request.id.clone(),
@@ -339,7 +344,7 @@ pub(crate) fn arriving_view(request: &ArrivalRequest) -> VmMigration {
     }
 }
 
-/// The disks of a VM that are copied.
+/// Returns the names of the VM's disks that are copied, that is, not handed over.
 pub(super) fn copied_disks(request: &ArrivalRequest) -> Vec<Name> {
     let is_copied = |disk: &Name| request.handed_over.iter().all(|of| of.name != *disk);
     let names = request.disks.iter().map(|disk| &disk.name);

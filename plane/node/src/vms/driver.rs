@@ -1,4 +1,4 @@
-//! The thread that talks to one VM.
+//! Driver thread of one VM.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,67 +26,72 @@ use crate::control::Command;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
 
-/// Resets are told at most this often: a guest decides how often there is one.
+/// Minimum interval between two reset events of a VM, because the guest controls the reset rate.
 const RESETS_EVERY: Duration = Duration::from_secs(10);
 
-/// See the module.
+/// State of a VM's driver thread.
 pub(super) struct Driver {
     pub(super) shared: Arc<Shared>,
     pub(super) store: Arc<dyn StateStore>,
     pub(super) entry: Arc<VmEntry>,
     pub(super) run: Option<Run>,
-    /// A VM that runs as far as is known, and has not answered yet.
+    /// Set if the VM's process is assumed to run but has not responded yet.
     pub(super) lost: Option<Lost>,
-    /// What it is to be told of its VFs when it is found again.
+    /// VF orders received while the VM is lost, executed once it is adopted.
     pub(super) vf_orders: Vec<VfOrder>,
-    /// Counts runs, so that news of one that has ended are not taken for its successor's.
+    /// Number of the current run, which increases with each start or adoption. Notices of an ended
+    /// run are not attributed to its successor.
     pub(super) runs: u64,
     pub(super) stopping: Option<Stopping>,
-    /// It starts with the host, and its disks are not all there yet.
+    /// Set while a VM with `autostart` waits for its disks to be in service.
     pub(super) awaited: Option<Awaited>,
-    /// Disks whose queued writes fail because the guest waits for them.
+    /// Disks whose queued writes fail because the guest waits for their completion.
     pub(super) awaited_writes: BTreeSet<Name>,
     pub(super) reset_told: Option<Instant>,
-    /// Whether it moves from one node to another, as it is written down.
+    /// Migration state, as recorded in the state store.
     pub(super) moving: Option<StoredMove>,
     pub(super) leaving: Option<Leaving>,
     pub(super) arriving: Option<Arriving>,
-    /// When a VM that is not this node's is asked to be deleted again.
+    /// Time of the next request to delete a VM that belongs to another node.
     pub(super) depart_again_at: Option<Instant>,
-    /// Whether a VM that comes was given up; it is about to be deleted.
+    /// True if an arriving VM was abandoned and is about to be deleted.
     pub(super) has_given_up: bool,
-    /// To the control thread.
+    /// Sender of commands to the control thread.
     pub(super) control: SyncSender<Command>,
-    /// The pause before another node is asked again; it is silent for long after 120 of these.
+    /// Interval between requests to an unresponsive node. An arrival is abandoned after 120
+    /// intervals of silence.
     pub(super) ask_far_again: Duration,
     /// Interval in which the stores of a VM that waits for space are queried.
     pub(super) query_space_every: Duration,
 }
 
-/// A VM that runs.
+/// Running VM.
 pub(super) struct Run {
     pub(super) vm: Arc<dyn Vm>,
     pub(super) stored: StoredRun,
-    /// Devices that the guest was asked to let go of.
+    /// Devices whose hot-unplug was requested and is not complete.
     pub(super) leaving: BTreeSet<VmDevice>,
-    /// Devices that it is not given again before the change under way is made or taken back.
+    /// Devices that are not plugged again until the change in progress is committed or rolled back.
     pub(super) withheld: BTreeSet<VmDevice>,
-    /// Of `leaving`, the ones that nobody is connected to and that it is to have anew, and why.
+    /// Devices in `leaving` that have lost their connection and are plugged again after the unplug,
+    /// with the reason.
     pub(super) cut_off: BTreeMap<VmDevice, VmError>,
-    /// Devices and CPUs that it could not be given or could not be freed of when that was last
-    /// tried, which is at each change of what is desired.
+    /// Devices and CPUs whose last plug or unplug attempt failed. Attempts are repeated at each
+    /// change of desired state.
     pub(super) refused: BTreeSet<String>,
-    /// Whether `stored` is what the state store has.
+    /// True if the state store contains `stored`.
     pub(super) is_written: bool,
     /// Set while the guest's file systems are frozen.
     pub(super) frozen: Option<Frozen>,
     pub(super) vfs: RunVfs,
-    /// Set while it is paused because there was no space for a write, and while it tries to go on.
+    /// Set while the VM is paused because a write found no space, and during an attempt to resume
+    /// it.
     pub(super) space: Option<WaitsForSpace>,
 }
 
 impl Driver {
-    /// Drives the VM until it is told to leave it.
+    /// Runs the driver until [`Message::Leave`] or [`Message::Delete`] arrives. `left` is the run
+    /// that the previous daemon recorded.
     pub(super) fn drive(mut self, left: Option<StoredRun>) {
         self.take_up(left);
         loop {
@@ -116,10 +121,10 @@ impl Driver {
         }
     }
 
-    /// What the daemon before has left of it.
+    /// Resumes the recorded run or migration of the previous daemon.
     fn take_up(&mut self, left: Option<StoredRun>) {
         if matches!(self.moving, Some(StoredMove::Arriving { .. })) {
-            // One that was just made waits for the message that starts it.
+            // A new arrival is started by `Message::Arrive`.
             if self.entry.view().moving.is_none() {
                 self.take_up_arrival(left);
             }
@@ -176,7 +181,8 @@ impl Driver {
                 self.hold();
                 Ok(())
             }
-            // QEMU may have paused it for space just before, which is not known here yet.
+            // QEMU may have paused the VM for lack of space immediately before; that notice has not
+            // been handled yet.
             VmWork::Pause => self.tell(&VmCommand::Pause).map(|()| self.hold()),
             VmWork::Resume => self.tell(&VmCommand::Resume).map(|()| self.end_hold()),
             VmWork::Reset => self.tell(&VmCommand::Reset),
@@ -194,15 +200,16 @@ impl Driver {
         }
     }
 
-    /// What the configuration wanted and was not done, where nobody waits for an answer.
+    /// Emits an event if an autostart failed: no operation reports the error.
     fn tell_not_done(&self, state: VmState, done: &Result<(), ApiError>) {
-        // A start that was tried has told itself, and what runs needs none.
+        // A failed start attempt has emitted its own event, and a running VM needs none.
         if let (VmState::Lost, Err(error)) = (state, done) {
             self.append(texts::not_started(&self.entry, &error.message));
         }
     }
 
-    /// A VM runs and answers.
+    /// Makes a started or adopted VM the current run, publishes its state and applies desired
+    /// state. `is_written` is true if the state store contains `stored`.
     pub(super) fn take_over(&mut self, vm: Arc<dyn Vm>, stored: StoredRun, is_written: bool) {
         let state = vm.facts().state;
         let (leaving, withheld) = (BTreeSet::new(), BTreeSet::new());
@@ -224,7 +231,7 @@ impl Driver {
         self.find_vfs();
         self.follow_space(in_words(state));
         self.publish(in_words(state));
-        // What was asked for while it was being started, or while no daemon was there.
+        // Applies changes that were made during the start or while no daemon was running.
         self.look();
     }
 
@@ -235,7 +242,8 @@ impl Driver {
         run.vm.tell(command).map_err(|error| self.told(&error))
     }
 
-    /// Ends the VM's process, also if it does not answer.
+    /// Kills the VM's process, including one that does not respond. Succeeds if there is no
+    /// process.
     pub(super) fn kill(&mut self) -> Result<(), ApiError> {
         let identity = match (&self.run, &self.lost) {
             (Some(run), _) => Some(run.vm.identity()),
@@ -263,7 +271,7 @@ impl Driver {
             return self.has_ended(is_orderly, &reason);
         }
         if news.is_reset {
-            // The guest that was frozen is not there any more.
+            // The reset has ended the freeze.
             self.end_freeze(false);
             let now = Instant::now();
             let is_due = self.reset_told.is_none_or(|told| now - told >= RESETS_EVERY);
@@ -282,7 +290,7 @@ impl Driver {
 
     fn handle_state(&mut self, state: VmRunState) {
         let before = self.entry.view().state;
-        // What ends has its own notice.
+        // `VmNotice::Ended` reports the end of the process.
         if state == VmRunState::Off {
             return;
         }
@@ -293,7 +301,8 @@ impl Driver {
             (VmRunState::Running, Some(_)) => VmState::Stopping,
             _ => in_words(state),
         };
-        // Also if the state is as before: it may have been another one meanwhile.
+        // Also for an unchanged state: notices are merged, so the state may have changed and
+        // changed back.
         self.follow_space(now);
         if before != now {
             let draft = texts::state(&self.entry, before, now);
@@ -304,7 +313,8 @@ impl Driver {
         self.publish(now);
     }
 
-    /// The VM's process is gone.
+    /// Handles the end of the VM's process: releases its VFs, records and publishes the end,
+    /// completes a pending stop operation.
     pub(super) fn has_ended(&mut self, is_orderly: bool, reason: &str) {
         let was_asked = self.stopping.is_some();
         if let Some(run) = self.run.take() {
@@ -324,7 +334,8 @@ impl Driver {
         self.end_stopping(&Ok(()));
     }
 
-    /// The VM is not desired any more. It did not run when that was decided.
+    /// Kills a VM that has been removed from desired state. Its removal was accepted while it was
+    /// stopped.
     fn delete(&mut self) {
         if let Err(error) = self.kill() {
             tracing::error!(vm = %self.entry.name, %error, "a VM that was deleted runs on");

@@ -1,4 +1,5 @@
-//! One VM: its inbox, and what is known of it. Written by its driver only.
+//! Entry of one VM in the registry: inbox of its driver, and its observed state, which only the
+//! driver writes once the thread is started.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,33 +11,33 @@ use suimon_ports::Vm;
 
 use super::inbox::Inbox;
 
-/// See the module.
+/// Registry entry of a VM.
 pub(crate) struct VmEntry {
     pub(crate) name: Name,
-    /// What the guest sees as the machine's identity.
+    /// UUID of the machine, visible to the guest (SMBIOS).
     pub(crate) uuid: [u8; 16],
-    /// The user that its process runs as.
+    /// User id of the VM's process.
     pub(crate) user: u32,
     pub(crate) inbox: Inbox,
     view: Mutex<VmView>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What is known of a VM.
+/// Observed state of a VM.
 pub(crate) struct VmView {
     pub(crate) state: VmState,
     pub(crate) reason: Option<String>,
-    /// Whether it is paused because there was no space for a write, and goes on when there is.
+    /// True if the VM is paused because a write found no space and will be resumed when there is
+    /// some.
     pub(crate) waits_for_space: bool,
     pub(crate) running: Option<RunView>,
-    /// NICs that were given VFs, of a VM that ran when the daemon before ended and has not been
-    /// found again.
+    /// NICs that had VFs when the previous daemon ended, until the VM is adopted or has ended.
     pub(crate) vfs_left: BTreeSet<Name>,
-    /// Whether it moves from one node to another; nothing else is changed of it meanwhile.
+    /// Progress of a migration. While set, other changes of the VM are rejected.
     pub(crate) moving: Option<VmMigration>,
 }
 
-/// What is known of a VM that runs.
+/// Observed state of a running VM.
 #[derive(Clone)]
 pub(crate) struct RunView {
     pub(crate) process: u32,
@@ -48,19 +49,20 @@ pub(crate) struct RunView {
     pub(crate) qemu_version: String,
     pub(crate) nics: BTreeSet<Name>,
     pub(crate) disks: BTreeSet<Name>,
-    /// NICs that were plugged in as standbys of virtual functions.
+    /// NICs plugged as standbys of virtual functions.
     pub(crate) standbys: BTreeSet<Name>,
-    /// Those of them whose guest's driver takes one beside them.
+    /// Standbys whose guest driver has negotiated the failover to a VF.
     pub(crate) takers: BTreeSet<Name>,
-    /// NICs that have a virtual function, plugged in or on its way into or out of the guest.
+    /// NICs with a virtual function that is plugged, being plugged or being unplugged.
     pub(crate) vfs: BTreeSet<Name>,
-    /// Devices and CPUs that it could not be given or be freed of.
+    /// Devices and CPUs whose last plug or unplug attempt failed.
     pub(crate) refused: BTreeSet<String>,
-    /// Until when its guest's file systems are frozen, if they are.
+    /// Time at which the guest's file systems are thawed at the latest; `None` if they are not
+    /// frozen.
     pub(crate) frozen_until: Option<Instant>,
-    /// True if it was paused on request.
+    /// True if the VM was paused on request.
     pub(crate) is_held: bool,
-    /// For its console, which is asked for beside the driver.
+    /// Handle for queries that bypass the driver: console, guest agent, uptime.
     pub(crate) vm: Arc<dyn Vm>,
 }
 
@@ -88,7 +90,7 @@ impl VmEntry {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As events and errors name it.
+    /// Returns the VM's name in events and errors: `vm/NAME`.
     pub(crate) fn label(&self) -> String {
         format!("vm/{}", self.name)
     }
@@ -97,7 +99,8 @@ impl VmEntry {
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
     }
 
-    /// Waits until the driver has ended, which was told to.
+    /// Blocks until the driver thread has ended. The caller has sent
+    /// [`Message::Leave`](super::Message) or `Delete` before.
     pub(crate) fn join(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {

@@ -1,4 +1,4 @@
-//! A VM that runs, or did, and of which this daemon holds nothing yet.
+//! Adoption of a VM that an earlier daemon started, or that this daemon has lost contact to.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,17 +11,18 @@ use super::inbox::Ear;
 use super::records::StoredRun;
 use super::texts;
 
-/// A VM that does not answer is asked again so often.
+/// Interval between attempts to adopt a VM that does not respond.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
-/// A VM that does not answer, or of which it cannot be told whether it runs.
+/// VM that does not respond, or whose process cannot be determined.
 pub(super) struct Lost {
     pub(super) stored: StoredRun,
     pub(super) ask_at: Instant,
 }
 
 impl Driver {
-    /// Finds a VM again that another daemon has started, or this one, and that did not answer.
+    /// Adopts the VM of a recorded run. An unresponsive VM is marked as lost and tried again; a VM
+    /// whose process has ended is stopped.
     pub(super) fn find_again(&mut self, stored: StoredRun) {
         self.runs += 1;
         let ear: Arc<dyn VmObserver> = Arc::new(Ear { entry: self.entry.clone(), run: self.runs });
@@ -59,10 +60,11 @@ impl Driver {
         }
     }
 
-    /// By what a VM is found again; `None` if it does not run.
+    /// Returns the identity of the VM's process; `None` if no process is running. An unrecorded
+    /// process id is determined from the running VMs.
     ///
     /// # Errors
-    /// It is not recorded, and what runs cannot be told.
+    /// The process id is not recorded, and the running VMs cannot be determined.
     pub(super) fn identity_of(&self, stored: &StoredRun) -> Result<Option<VmIdentity>, VmError> {
         let name = self.entry.name.as_str();
         if let Some((process, started)) = stored.process {

@@ -1,5 +1,5 @@
-//! A guest whose agent holds writes to its file systems, and that goes on again whatever becomes of
-//! who asked for it.
+//! Frozen guest file systems (guest agent), with a thaw that depends neither on the client that
+//! requested the freeze nor on this daemon.
 
 use std::time::{Duration, Instant};
 
@@ -9,27 +9,27 @@ use suimon_ports::{VmCommand, VmErrorKind};
 use super::driver::Driver;
 use super::texts;
 
-/// How often a guest that does not go on is told to again.
+/// Interval between attempts to thaw a guest after a failure.
 const THAW_AGAIN: Duration = Duration::from_secs(5);
 
-/// See the module.
+/// Freeze of a guest's file systems.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frozen {
-    /// When it is told to go on, or told again.
+    /// Time of the thaw, or of the next attempt.
     pub(super) until: Instant,
-    /// Whether that it does not was told.
+    /// True if an event has reported that the thaw failed.
     is_told: bool,
 }
 
 impl Frozen {
-    /// For so long.
+    /// Returns a freeze that is thawed after `time`.
     pub(super) fn for_time(time: Duration) -> Self {
         Self { until: Instant::now() + time, is_told: false }
     }
 }
 
 impl Driver {
-    /// Has the guest hold writes.
+    /// Freezes the guest's file systems for at most `request.seconds`.
     pub(super) fn freeze(&mut self, request: FreezeVmRequest) -> Result<(), ApiError> {
         let Some(run) = &mut self.run else {
             return Err(self.error(ErrorCode::Conflict, "the VM does not run"));
@@ -41,7 +41,7 @@ impl Driver {
             );
             return Err(self.error(ErrorCode::Conflict, &text));
         }
-        // A daemon that is killed from here on leaves this to the next one.
+        // Recorded first: if the daemon is killed from here on, the next one thaws the guest.
         run.stored.is_frozen = true;
         self.save_run();
         let Some(run) = &mut self.run else { return Ok(()) };
@@ -54,7 +54,8 @@ impl Driver {
         let result = run.vm.tell(&VmCommand::Freeze);
         let time = match &result {
             Ok(()) => Some(Duration::from_secs(request.seconds)),
-            // What refuses has frozen nothing; what does not answer may yet do so.
+            // A refusal leaves the guest unfrozen. A guest agent without a response may still
+            // freeze it.
             Err(error) if error.kind == VmErrorKind::Refused => None,
             Err(_) => Some(Duration::ZERO),
         };
@@ -69,18 +70,19 @@ impl Driver {
         Ok(())
     }
 
-    /// Has it write again.
+    /// Thaws the guest's file systems on request.
     pub(super) fn thaw(&mut self) -> Result<(), ApiError> {
         let Some(run) = &self.run else {
             return Err(self.error(ErrorCode::Conflict, "the VM does not run"));
         };
-        // Also if it is not known to be frozen: somebody else may have done that.
+        // Sent even if no freeze is recorded: another client of the guest agent may have frozen the
+        // guest.
         run.vm.tell(&VmCommand::Thaw).map_err(|error| self.told(&error))?;
         self.end_freeze(true);
         Ok(())
     }
 
-    /// Whether the time is over for which it was frozen.
+    /// Thaws the guest if the duration of the freeze has expired.
     pub(super) fn look_at_freeze(&mut self, now: Instant) {
         let Some(run) = &mut self.run else { return };
         let Some(frozen) = run.frozen.as_mut().filter(|frozen| frozen.until <= now) else { return };
@@ -95,7 +97,8 @@ impl Driver {
         }
     }
 
-    /// It writes again: it was told to, or was started anew.
+    /// Handles the end of a freeze, by a thaw or a reset. `is_asked_for` is true for a thaw on
+    /// request.
     pub(super) fn end_freeze(&mut self, is_asked_for: bool) {
         let Some(run) = &mut self.run else { return };
         run.stored.is_frozen = false;

@@ -1,4 +1,4 @@
-//! A VM that was handed over to another node: only that node knows whose it is.
+//! Final phase of an outgoing migration: only the destination node knows which node owns the VM.
 
 use std::time::{Duration, Instant};
 
@@ -13,19 +13,27 @@ use crate::moving::far_error;
 use crate::operations::OperationHandle;
 use crate::{FarError, FarNode};
 
-/// What is left of a VM that is another node's is asked to be deleted again after so many of the
-/// pauses in which other nodes are asked.
+/// Interval between requests to delete the remains of a migrated VM, in units of
+/// `Driver::ask_far_again`.
 const DEPART_AGAIN: u32 = 10;
 
 impl Driver {
-    /// Asks the other node to run the VM, until it says whose that is.
+    /// Requests the destination node to activate the VM. Repeated until the destination reports
+    /// which node owns the VM. `is_told` is true if an event has reported the destination as
+    /// unresponsive.
+    ///
+    /// Returns the time until the next request, or `None` if the VM belongs to the destination.
+    ///
+    /// # Errors
+    /// The VM stays on this node: the destination has abandoned it or is no longer configured.
     pub(super) fn ask_whose(
         &mut self,
         leaving: &mut Leaving,
         is_told: bool,
     ) -> Result<Option<Duration>, ApiError> {
         if leaving.marks.is_empty() {
-            // The daemon before this one had made them. Without them the other node refuses.
+            // The marks were created by the previous daemon and must be created again: without them
+            // the destination refuses the activation.
             let marked = self.shared.mark_stores(&leaving.leave.stores);
             leaving.marks = marked.unwrap_or_else(|error| {
                 tracing::warn!(vm = %self.entry.name, %error, "a store cannot be marked");
@@ -35,7 +43,7 @@ impl Driver {
         let leave = &leaving.leave;
         let answer = match self.shared.far_node(&leave.to) {
             Ok(far) => activated(far.as_ref(), &leave.id),
-            // Its user says that it is not there any more.
+            // By deleting the node, the operator declares that it will never run the VM.
             Err(error) if error.code == ErrorCode::NotFound => {
                 let text = "the node that was told to run it is not configured any more";
                 return Err(self.error(ErrorCode::Conflict, text));
@@ -66,7 +74,8 @@ impl Driver {
         }
     }
 
-    /// The VM is the other node's.
+    /// Handles the activation on the destination: kills the local process and has the VM deleted
+    /// here.
     fn leave(&mut self, leaving: &mut Leaving) {
         let leave = leaving.leave.clone();
         let to = leave.to.clone();
@@ -81,8 +90,9 @@ impl Driver {
         self.depart(leaving.operation.take());
     }
 
-    /// Has the VM, its NICs and disks deleted here, and says so to who waits. It is asked for again
-    /// until it was done: a change can be cancelled, or fail.
+    /// Requests the control thread to delete the VM, its NICs and its disks on this node, and to
+    /// complete `waiting` afterwards. Repeated until the VM is deleted, because the change can be
+    /// cancelled or fail.
     pub(super) fn depart(&mut self, waiting: Option<OperationHandle>) {
         let (text, with_file) = match &self.moving {
             Some(StoredMove::Left(leave)) => {
@@ -102,12 +112,12 @@ impl Driver {
                 let command = Command::Depart { operation, waiting, vm, with_file };
                 let _ = self.control.try_send(command);
             }
-            // It has moved; what is left of it goes when there is room for another operation.
+            // The VM has moved. Its remains are deleted when another operation can be registered.
             Err(_) => waiting.iter().for_each(|waiting| waiting.end(&Ok(()))),
         }
     }
 
-    /// Asks for it again, if it is still here.
+    /// Repeats the deletion request if the VM still exists.
     pub(super) fn look_at_departing(&mut self, now: Instant) {
         if self.depart_again_at.is_some_and(|at| at <= now) {
             self.depart(None);
@@ -115,8 +125,8 @@ impl Driver {
     }
 }
 
-/// Tells the other node to run the VM. One that refuses is told to give it up, so that it never
-/// does.
+/// Activates the arrival on the destination. If the destination refuses, the arrival is abandoned,
+/// so that it can never be activated later.
 fn activated(far: &dyn FarNode, id: &str) -> Result<Arrival, FarError> {
     match far.activate_arrival(id) {
         Err(FarError::Refused(errors)) => {

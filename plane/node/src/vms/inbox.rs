@@ -1,4 +1,4 @@
-//! What a VM's driver is told.
+//! Inbox of a VM's driver: requests and merged notices.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,49 +12,50 @@ use super::work::VmWork;
 use crate::moving::Asked;
 use crate::operations::OperationHandle;
 
-/// What comes from those who want something of the VM.
+/// Request to a VM's driver.
 pub(crate) enum Message {
-    /// Do this; `None` if nobody asked but the configuration.
+    /// Execute an operation; `None`: requested by `autostart`.
     Work(VmWork, Option<OperationHandle>),
-    /// Do this about a NIC's virtual function.
+    /// Execute an order about a NIC's virtual function.
     Vf(VfOrder),
-    /// Move it to another node.
+    /// Migrate the VM to another node.
     Migrate(Box<MigrateVmRequest>, OperationHandle),
-    /// It comes from another node: start what waits for it.
+    /// Start the QEMU process of an arriving VM.
     Arrive(Arc<ArrivalRequest>, OperationHandle),
-    /// What that node asks.
+    /// Respond to the source node of an arriving VM.
     OfArrival(Asked),
-    /// The change under way takes these devices from it, and waits for a while.
+    /// Unplug devices whose connection the change in progress will close. The control thread waits
+    /// for a limited time.
     Release(BTreeSet<VmDevice>),
-    /// The configuration has changed, or a change of it was taken back.
+    /// Reconcile with desired state, because it has changed or a change was rolled back.
     Look,
-    /// Let the VM go on without a driver: the daemon ends.
+    /// Stop the driver and let the VM continue: the daemon ends.
     Leave,
-    /// The VM is not desired any more.
+    /// Stop the driver: the VM was removed from desired state.
     Delete,
 }
 
-/// What a VM has done since it was last asked. However much that was, it takes no more room
-/// than this: a guest decides how often it says something.
+/// Merged notices of a VM since the last [`Inbox::take`]. The size is bounded, because a guest
+/// controls the rate of notices.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct News {
-    /// Which run of the VM it is about.
+    /// Run that the notices belong to.
     pub(crate) run: u64,
-    /// Whether its CPUs run now, if that has changed.
+    /// Last run state, if it has changed.
     pub(crate) state: Option<VmRunState>,
-    /// Whether it was started anew.
+    /// True if the machine was reset.
     pub(crate) is_reset: bool,
-    /// Devices that the guest has let go of, of those that it has.
+    /// Devices released by the guest, at most twice [`VM_DEVICES_MAX`].
     pub(crate) unplugged: BTreeSet<VmDevice>,
-    /// The end of the VM's process: whether it was orderly, and the reason.
+    /// End of the VM's process: true if orderly, and the reason.
     pub(crate) ended: Option<(bool, String)>,
 }
 
-/// The next thing that a driver hears.
+/// Next input of a driver.
 pub(crate) enum Heard {
     Message(Message),
     News(News),
-    /// Nothing, and it is time for what waits.
+    /// The deadline has passed without other input.
     Time,
 }
 
@@ -64,7 +65,7 @@ struct Waiting {
     news: Option<News>,
 }
 
-/// See the module. Messages are bounded by the operations under way.
+/// Inbox of a VM's driver. The number of messages is bounded by the operations in progress.
 #[derive(Default)]
 pub(crate) struct Inbox {
     waiting: Mutex<Waiting>,
@@ -77,7 +78,8 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
-    /// What has happened comes before what is asked for.
+    /// Blocks until there is input or `until` has passed. Notices precede messages, and both
+    /// precede the deadline.
     pub(crate) fn take(&self, until: Option<Instant>) -> Heard {
         let mut waiting = self.lock();
         loop {
@@ -103,7 +105,7 @@ impl Inbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds to what a run has done. What an earlier run did is forgotten with it.
+    /// Merges a notice. Notices of an earlier run are discarded.
     fn hear(&self, run: u64, notice: VmNotice) {
         let mut waiting = self.lock();
         if waiting.news.as_ref().is_none_or(|news| news.run < run) {
@@ -125,7 +127,7 @@ impl Inbox {
     }
 }
 
-/// Hears of one run of a VM.
+/// Observer of one run of a VM; writes to the inbox of its driver.
 pub(crate) struct Ear {
     pub(crate) entry: Arc<super::VmEntry>,
     pub(crate) run: u64,

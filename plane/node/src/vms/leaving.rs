@@ -1,7 +1,8 @@
-//! A VM that goes to another node while it runs: this node's side, which drives.
+//! Outgoing live migration: the source node, which drives the migration.
 //!
-//! Nothing here waits for long: each look takes one step, so that the guest's end, a request to
-//! cancel and the end of the daemon are seen to meanwhile.
+//! A step blocks for some seconds at most, on requests to the destination. The end of the guest, a
+//! cancellation and the end of the daemon are handled between steps. [`DiskMirror::finish`] is the
+//! exception: it blocks for up to 60 s while the VM is stopped.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,69 +22,70 @@ use crate::moving::{arrival_request, disks_to_hand_over, far_error};
 use crate::operations::OperationHandle;
 use crate::{FarError, FarLine, FarNode};
 
-/// How often is looked while things are copied, and while the VM stands still for it.
+/// Interval between steps while data is copied, and while the VM is stopped for the switchover.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(super) const LOOK_WHILE_STILL: Duration = Duration::from_millis(2);
-/// The other node, which gives the VM up if it hears nothing for long, hears of it after so many
-/// of the pauses in which it is asked again.
+/// Interval between progress queries to the destination, in units of `Driver::ask_far_again`. The
+/// destination abandons an arrival after a longer silence.
 const TELL_AFTER: u32 = 10;
-/// A guest that was asked lets go of its VFs within so many of the pauses in which the other
-/// node is asked again.
+/// Limit on the time in which the guest must release its VFs, in units of `Driver::ask_far_again`.
 const LET_GO_AFTER: u32 = 120;
-/// What the guest has written last to its disks is copied within this, or the VM goes on here.
+/// Limit on copying the last disk writes while the VM is stopped. Beyond it the VM continues here.
 const REST_LIMIT: Duration = Duration::from_secs(60);
-/// QEMU sends the rest, and goes on after it was told not to, within this.
+/// Limit on the transfer of the remaining state by QEMU, and on the cancellation of a migration.
 pub(super) const SWITCH_LIMIT: Duration = Duration::from_secs(60);
-/// Parts in which progress is told.
+/// Resolution of the operation's progress.
 const PARTS: usize = 1000;
 
-/// See the module.
+/// Outgoing migration of a VM.
 pub(super) struct Leaving {
     pub(super) leave: StoredLeave,
-    /// Nobody waits for it once a daemon has died over it.
+    /// Migration operation; `None` after a restart of the daemon.
     pub(super) operation: Option<OperationHandle>,
     pub(super) stage: Stage,
     pub(super) look_at: Instant,
     copied: Copied,
-    /// When the other node was last told that somebody is there.
+    /// Time of the last successful progress query to the destination.
     told_at: Instant,
-    /// Disks that are handed over; empty if a daemon has died over it.
+    /// Disks on shared stores, which are handed over instead of copied; empty after a restart of
+    /// the daemon.
     pub(super) handed: Vec<DiskToHandOver>,
-    /// By what the other node knows their stores.
+    /// Marks by which the destination verifies that the stores are the same.
     pub(super) marks: Vec<HeldMark>,
-    /// Since when only VFs are in the way, which the guest was asked to let go of.
+    /// Time since when the migration has been waiting only for the guest to release its VFs.
     asked_at: Option<Instant>,
 }
 
 pub(super) enum Stage {
-    /// The other node makes what the VM needs; its operation.
+    /// The destination prepares the VM; id of its operation.
     Preparing(Box<Order>, u64),
     Copying(Box<Order>, Vec<DiskMirror>),
     Sending(Box<Order>, Vec<DiskMirror>),
-    /// The VM stands still, until then at most.
+    /// The VM is stopped and the remaining state is transferred, at most until this time.
     Rest(Instant),
-    /// Whether it was told that the other node does not answer.
+    /// The destination was told to activate the VM. `is_told` is true if an event has reported the
+    /// destination as unresponsive.
     HandedOver {
         is_told: bool,
     },
 }
 
-/// What is to be done.
+/// Parameters of a migration in progress.
 pub(super) struct Order {
     far: Arc<dyn FarNode>,
     send: SendSpec,
-    /// Those that are copied.
+    /// Disks that are copied.
     disks: Vec<Name>,
 }
 
-/// What goes with the VM and is not copied.
+/// Disks that are handed over instead of copied, and the marks of their stores.
 #[derive(Default)]
 struct Handed {
     disks: Vec<DiskToHandOver>,
     marks: Vec<HeldMark>,
 }
 
-/// What was copied, for those who look.
+/// Progress as bytes copied and bytes left.
 #[derive(Clone, Copy, Default)]
 struct Copied {
     disks: (u64, u64),
@@ -101,7 +103,7 @@ impl Leaving {
         }
     }
 
-    /// A VM that leaves, at this stage.
+    /// Returns an outgoing migration in this stage, with its next step due immediately.
     pub(super) fn new(
         leave: StoredLeave,
         operation: Option<OperationHandle>,
@@ -143,7 +145,8 @@ impl Leaving {
     }
 }
 
-/// What is shown of a VM that was handed over to another node before this daemon.
+/// Returns the migration status of a VM that an earlier daemon handed over; `None` if it was not
+/// handed over.
 pub(super) fn handed_over_view(moving: &StoredMove) -> Option<VmMigration> {
     let (leave, is_told) = match moving {
         StoredMove::HandedOver(leave) => (leave, false),
@@ -154,7 +157,7 @@ pub(super) fn handed_over_view(moving: &StoredMove) -> Option<VmMigration> {
 }
 
 impl Driver {
-    /// Begins to move the VM.
+    /// Starts an outgoing migration.
     pub(super) fn begin_leaving(&mut self, request: &MigrateVmRequest, operation: OperationHandle) {
         if !operation.begin() {
             return;
@@ -174,8 +177,8 @@ impl Driver {
         }
     }
 
-    /// Asks the other node to make what the VM needs, after it was noted that it may have to be
-    /// told that the VM does not come.
+    /// Records the migration, then requests the destination to prepare the VM. The record enables
+    /// the next daemon to tell the destination that the VM stays here.
     fn ask_to_come(
         &mut self,
         request: &MigrateVmRequest,
@@ -183,7 +186,7 @@ impl Driver {
         self.entry.check_can_leave()?;
         self.check_nothing_leaves()?;
         let far = self.shared.far_node(&request.to)?;
-        // Nothing else is done to them from before the other node hears what they are.
+        // Reserves the disks for the migration before the destination receives their description.
         let handed_over = self.disks_to_hand_over()?;
         let arrival = self.arrival_request()?;
         let marks = self.shared.mark_stores(&arrival.stores)?;
@@ -237,7 +240,7 @@ impl Driver {
         arrival_request(&self.shared, &self.entry, &run.stored, (&run.vm.facts(), &layout))
     }
 
-    /// Takes the next step of a VM that leaves, if it is time.
+    /// Executes the next step of an outgoing migration if it is due.
     pub(super) fn look_at_leaving(&mut self, now: Instant) {
         let Some(mut leaving) = self.leaving.take_if(|leaving| leaving.look_at <= now) else {
             return;
@@ -264,7 +267,11 @@ impl Driver {
         }
     }
 
-    /// Takes a step; says when the next is due, and `None` if that was the last.
+    /// Executes one step. Returns the time until the next step, or `None` if the migration is
+    /// complete.
+    ///
+    /// # Errors
+    /// The migration has failed and the VM stays here.
     fn step(&mut self, leaving: &mut Leaving) -> Result<Option<Duration>, ApiError> {
         let to = leaving.leave.to.clone();
         let far = |error| far_error(&to, error);
@@ -311,7 +318,11 @@ impl Driver {
         Ok(Some(wait))
     }
 
-    /// Lets the other node know that somebody is there, and hears whether it still waits.
+    /// Queries the arrival on the destination once in `TELL_AFTER`, which also keeps the
+    /// destination waiting.
+    ///
+    /// # Errors
+    /// The destination does not respond or has abandoned the VM.
     fn tell_far(&self, leaving: &mut Leaving) -> Result<(), ApiError> {
         let far = match &leaving.stage {
             Stage::Copying(order, _) | Stage::Sending(order, _) => &order.far,
@@ -330,7 +341,11 @@ impl Driver {
         Err(self.error(ErrorCode::HostError, &text))
     }
 
-    /// Whether the guest has let go of its VFs: memory that a function writes to cannot be copied.
+    /// Returns true if the guest has released its VFs. Memory that a VF writes to by DMA cannot be
+    /// migrated.
+    ///
+    /// # Errors
+    /// The guest has not released them within `LET_GO_AFTER`.
     fn has_let_go(&self, leaving: &mut Leaving) -> Result<bool, ApiError> {
         if !self.has_vfs() {
             return Ok(true);
@@ -384,7 +399,7 @@ impl Driver {
         let status = vm.send_status().map_err(|error| self.told(&error))?;
         leaving.copied.memory = (status.bytes_sent, status.bytes_left);
         if !matches!(status.phase, SendPhase::Failed(_)) {
-            // The other node would not repeat them.
+            // QEMU on the destination would not repeat queued writes.
             self.check_no_queued_writes()?;
         }
         match status.phase {
@@ -428,9 +443,9 @@ impl Driver {
             }
             _ => return Ok((Stage::Rest(until), LOOK_WHILE_STILL)),
         }
-        // Nobody reads or writes them any more, and what was written is durable.
+        // QEMU and the mirrors have stopped accessing the disks, and completed writes are durable.
         leaving.handed.iter().try_for_each(DiskToHandOver::let_go)?;
-        // From here on only the other node knows whose the VM is.
+        // From here on, only the destination knows which node owns the VM.
         let handed_over = StoredMove::HandedOver(leaving.leave.clone());
         if !self.save_moving(Some(handed_over)) {
             self.moving = Some(StoredMove::Leaving(leaving.leave.clone()));
@@ -441,7 +456,7 @@ impl Driver {
         Ok((Stage::HandedOver { is_told: false }, Duration::ZERO))
     }
 
-    /// Tells where it stands.
+    /// Publishes the progress to the operation and the VM's view.
     pub(super) fn show_leaving(&self) {
         let Some(leaving) = &self.leaving else { return };
         let view = leaving.view();
@@ -459,7 +474,7 @@ impl Driver {
         self.entry.view().moving = Some(view);
     }
 
-    /// Notes how the VM moves, if at all; whether that is written down.
+    /// Sets and records the migration state. Returns true if the state store accepted the record.
     pub(super) fn save_moving(&mut self, moving: Option<StoredMove>) -> bool {
         self.moving = moving;
         let saved = self.save(self.run.as_ref().map(|run| &run.stored));

@@ -1,4 +1,4 @@
-//! What a VM's moving means for everything else that is done with it.
+//! Effects of a migration on other operations and changes of the VM.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::control::Command;
 use crate::shared::Shared;
 
 impl VmEntry {
-    /// Whether it can be moved to another node now.
+    /// Checks that a migration to another node can start.
     ///
     /// # Errors
-    /// What stands against it.
+    /// [`ErrorCode::Conflict`] with the reason.
     pub(crate) fn check_can_leave(&self) -> Result<(), ApiError> {
         let view = self.view();
         let name = &self.name;
@@ -42,7 +42,8 @@ impl VmEntry {
 }
 
 impl RunView {
-    /// What of it is to be known to move it.
+    /// Returns the record of the running VM that an arrival request is derived from. VFs and a
+    /// freeze do not migrate.
     pub(crate) fn stored(&self) -> StoredRun {
         StoredRun {
             folder: self.vm.identity().folder,
@@ -60,10 +61,11 @@ impl RunView {
 }
 
 impl Driver {
-    /// Whether something can be done though the VM may be moving.
+    /// Checks that a migration in progress permits the operation. While the VM leaves, only a kill
+    /// is permitted.
     ///
     /// # Errors
-    /// It moves, and has to be as it was told to the other node.
+    /// [`ErrorCode::Conflict`] with the state of the migration.
     pub(super) fn check_stays(&self, work: VmWork) -> Result<(), ApiError> {
         let text = match &self.moving {
             None => return Ok(()),
@@ -86,14 +88,16 @@ impl Driver {
         Err(self.error(ErrorCode::Conflict, &text))
     }
 
-    /// Whoever publishes the switch's tables looks at once whether the VM is here.
+    /// Has the control thread publish the switch's tables again, because the VM's location has
+    /// changed.
     pub(super) fn tell_where(&self) {
-        // If there is no room it looks some time later.
+        // If the command queue is full, the control thread does so at its next periodic run.
         let _ = self.control.try_send(Command::Look);
     }
 
-    /// QEMU stops the CPUs of a VM at the end of its migration: that is none of the states that
-    /// people are told of, and the next step can be taken. Whether that is what has happened.
+    /// Handles a state notice of a migrating VM and returns true if it was consumed. QEMU stops the
+    /// CPUs at the end of a migration; that state is not reported as an event. The next step
+    /// becomes due.
     pub(super) fn handle_state_while_moving(&mut self, state: VmRunState) -> bool {
         if let Some(leaving) = &mut self.leaving {
             leaving.look_at = std::time::Instant::now();
@@ -111,7 +115,8 @@ impl Driver {
 }
 
 impl Shared {
-    /// Changes of what moves: what the other node was told is what it is.
+    /// Returns an error for each migrating VM that the change would modify, including its NICs,
+    /// disks and their QoS policies: the destination uses the values that it received.
     pub(crate) fn check_vms_stay(
         &self,
         edit: &Edit,
@@ -127,7 +132,7 @@ impl Shared {
                 let of = config.disks.iter().filter(|disk| vm.disks.contains(&disk.name));
                 of.cloned().collect::<Vec<_>>()
             };
-            // What the other node was told of them would be held to there.
+            // The destination applies the QoS policies that it received.
             let policies = |config: &HostConfig| {
                 let of_disks: Vec<Name> =
                     disks(config).into_iter().filter_map(|disk| disk.qos_policy).collect();

@@ -1,4 +1,4 @@
-//! What changes of a VM while it runs: NICs, disks and CPUs.
+//! Hot-plug and hot-unplug: NICs, disks and CPUs of a running VM.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use super::replugging::still_cut_off;
 use super::spec::{disk_spec, nic_spec};
 use super::texts;
 
-/// A device of a VM that runs.
+/// Kind of a hot-pluggable device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Device {
     Nic,
@@ -19,7 +19,7 @@ pub(super) enum Device {
 }
 
 impl Device {
-    /// The one of this name.
+    /// Returns the device of this kind with this name.
     fn named(self, name: &Name) -> VmDevice {
         match self {
             Self::Nic => VmDevice::Nic(name.to_string()),
@@ -34,7 +34,7 @@ impl Device {
         }
     }
 
-    /// The command that gives a VM the device as it is desired.
+    /// Returns the command that plugs the device as configured; `None` if it is not configured.
     fn plug(self, config: &HostConfig, name: &Name) -> Option<VmCommand> {
         match self {
             Self::Nic => nic_spec(config, name).map(VmCommand::PlugNic),
@@ -43,13 +43,14 @@ impl Device {
     }
 }
 
-/// What a VM could not be given or be freed of, and why.
+/// Devices and CPUs that could not be plugged or unplugged, with the reason.
 pub(super) type Refusals = Vec<(String, VmError)>;
 
 impl Driver {
-    /// Gives a VM that runs what is desired of NICs, disks and CPUs, and takes away what is not.
+    /// Reconciles a running VM's NICs, disks and CPUs with desired state. Guests complete unplug
+    /// requests later.
     pub(super) fn look(&mut self) {
-        // A VM that moves is changed when it is where it stays.
+        // A migrating VM is reconciled once the migration has ended.
         if self.moving.is_some() {
             return self.publish_again();
         }
@@ -80,13 +81,13 @@ impl Driver {
         self.publish_again();
     }
 
-    /// Asks the guest to let go of what is not wanted any more.
+    /// Requests the hot-unplug of devices that are plugged but not in `wanted`.
     fn take_away(&self, run: &mut Run, device: Device, wanted: &BTreeSet<Name>) -> Refusals {
         let mut refusals = Vec::new();
         let gone: Vec<Name> = device.plugged(run).difference(wanted).cloned().collect();
         for name in gone {
             let what = device.named(&name);
-            // The virtual function of a NIC goes before the NIC. `Driver::release` looks again.
+            // A VF must be unplugged before its standby NIC. `Driver::release` calls `look` again.
             let has_vf = device == Device::Nic && run.stored.vfs.contains_key(&name);
             if has_vf || run.leaving.contains(&what) {
                 continue;
@@ -141,7 +142,8 @@ impl Driver {
         }
     }
 
-    /// Tells what was not refused before as well.
+    /// Replaces the set of failed devices, and emits an event for each device that did not fail
+    /// before.
     fn tell_refusals(&self, run: &mut Run, refusals: Refusals) {
         let before = std::mem::take(&mut run.refused);
         for (what, error) in refusals {
@@ -152,13 +154,13 @@ impl Driver {
         }
     }
 
-    /// The guest has let go of a device.
+    /// Handles a completed unplug: updates the recorded devices and reconciles again.
     pub(super) fn handle_unplugged(&mut self, device: &VmDevice) {
         if let VmDevice::Vf(nic) = device {
             return self.handle_vf_unplugged(nic);
         }
         let Some(mut run) = self.run.take() else { return };
-        // A guest may let go of what it was not asked for: then it is not plugged in either.
+        // A guest may also release a device on its own. Such a device is not plugged either.
         run.leaving.remove(device);
         run.cut_off.remove(device);
         let (kind, name) = match device {
@@ -176,7 +178,7 @@ impl Driver {
             run.is_written = false;
         }
         self.run = Some(run);
-        // One of the same name may have been wanted again meanwhile.
+        // A device with the same name may have been configured again in the meantime.
         self.look();
     }
 }

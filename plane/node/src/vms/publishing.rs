@@ -1,4 +1,4 @@
-//! Publishes what is known of a VM: to the state store, to readers of the API, and as events.
+//! Publication of a VM's state: to the state store, to the view that the API reads, and as events.
 
 use suimon_contract::{ApiError, ErrorCode, VmState};
 use suimon_ports::{VmError, VmErrorKind, VmRunState};
@@ -9,7 +9,8 @@ use super::records::{StoredRun, StoredVm, save_vm};
 use crate::events::Draft;
 
 impl Driver {
-    /// Writes down what the next daemon needs. Returns whether it could.
+    /// Records the VM with this run in the state store. Returns true if the store accepted the
+    /// record.
     pub(super) fn save(&self, run: Option<&StoredRun>) -> bool {
         let vm = StoredVm {
             uuid: self.entry.uuid,
@@ -24,7 +25,7 @@ impl Driver {
         saved.is_ok()
     }
 
-    /// Writes down what is known of the VM that runs, if it does.
+    /// Records the current run, if the VM is running.
     pub(super) fn save_run(&mut self) {
         let is_written = self.run.as_ref().is_some_and(|run| self.save(Some(&run.stored)));
         if let Some(run) = &mut self.run {
@@ -32,13 +33,13 @@ impl Driver {
         }
     }
 
-    /// Tells what is known of it; its state is as it was.
+    /// Publishes the observed state without a change of [`VmState`].
     pub(super) fn publish_again(&self) {
         let state = self.entry.view().state;
         self.publish(state);
     }
 
-    /// Tells everybody what is known of the VM that runs.
+    /// Publishes the observed state to the VM's view.
     pub(super) fn publish(&self, state: VmState) {
         let running = self.run.as_ref().map(|run| {
             let facts = run.vm.facts();
@@ -78,7 +79,7 @@ impl Driver {
         ApiError::new(code, text).about(self.entry.label())
     }
 
-    /// A VM's refusal in the API's words.
+    /// Converts a VM's error to an API error.
     pub(super) fn told(&self, error: &VmError) -> ApiError {
         let code = match error.kind {
             VmErrorKind::Host | VmErrorKind::Silent => ErrorCode::HostError,
@@ -89,7 +90,7 @@ impl Driver {
     }
 }
 
-/// What a VM does, in the API's words.
+/// Returns the API state that corresponds to a run state.
 pub(super) const fn in_words(state: VmRunState) -> VmState {
     match state {
         VmRunState::Running => VmState::Running,

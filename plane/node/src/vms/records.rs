@@ -1,4 +1,4 @@
-//! What of VMs is kept in the state store.
+//! Records of VMs in the state store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,103 +10,109 @@ use suimon_ports::{StateStore, StoreError};
 use crate::iov::StoredVf;
 use crate::records::{StoreChange, decode, encode, scan_all};
 
-/// By name, [`StoredVm`].
+/// Table of [`StoredVm`] by VM name.
 pub(super) const VMS: &str = "vms";
-/// By the migration's name, when it became active: answers to who asks again.
+/// Table of arrivals that became active: activation time in Unix milliseconds by migration id. Used
+/// to answer repeated requests of the source.
 const ARRIVALS: &str = "arrivals";
-/// Arrivals that are remembered. A node that asks does so within seconds, or once it is back.
+/// Arrivals that are kept, newest first. A source repeats its request within seconds, or after its
+/// restart.
 const ARRIVALS_MAX: usize = 1000;
-/// `boot`: which start of the host it was when a daemon was last there.
+/// Table with the key `boot`: boot id of the host when a daemon last ran.
 const HOST: &str = "host";
 const BOOT: &str = "boot";
 
-/// A VM that is desired.
+/// Record of a configured VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredVm {
     pub(crate) uuid: [u8; 16],
     pub(crate) user: u32,
-    /// What runs, or was about to.
+    /// Current run, recorded before the process is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<StoredRun>,
-    /// Whether it moves, or has.
+    /// Migration in progress or completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) moving: Option<StoredMove>,
 }
 
-/// A VM that moves from one node to another.
+/// Migration state of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum StoredMove {
-    /// It comes, and never runs here until that is over.
+    /// The VM arrives from another node. It never runs here before the activation.
     Arriving {
-        /// Names the migration.
+        /// Migration id.
         id: String,
-        /// The host that it leaves.
+        /// Host name of the source node.
         from: String,
-        /// Its disks that are handed over; that host has their files until it has come.
+        /// Disks that are handed over. The source has their files open until the activation.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         handed_over: Vec<Name>,
     },
-    /// It may go on here, and it may be that the other node was never told of it.
+    /// The VM leaves. It may continue here; the destination may not have received the request.
     Leaving(StoredLeave),
-    /// Only the other node knows whose it is.
+    /// The destination was told to activate the VM, and only the destination knows which node owns
+    /// it.
     HandedOver(StoredLeave),
-    /// It is the other node's. Nothing of it is started here any more.
+    /// The VM belongs to the destination and is never started here again.
     Left(StoredLeave),
 }
 
-/// A VM that leaves.
+/// Outgoing migration of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredLeave {
-    /// Names the migration.
+    /// Migration id.
     pub(crate) id: String,
-    /// The other node.
+    /// Destination node.
     pub(crate) to: Name,
-    /// Whether its CPUs stood still before.
+    /// True if the VM was paused before the migration.
     pub(crate) was_paused: bool,
-    /// Whether the files of its disks go with it.
+    /// True if the files of its disks are deleted here after the migration.
     pub(crate) with_files: bool,
-    /// Its disks that are copied.
+    /// Disks that are copied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) copied: Vec<Name>,
-    /// Its disks that are handed over: the other node sees their files too.
+    /// Disks that are handed over: the destination accesses the same files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) handed_over: Vec<Name>,
-    /// By what their stores are known there.
+    /// Tokens by which the destination identifies the stores.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) stores: Vec<StoreToken>,
 }
 
-/// A VM that was started.
+/// Record of a started VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredRun {
     pub(crate) folder: PathBuf,
-    /// Its process and when that was started; absent if a daemon was killed before it knew.
+    /// Process id and start time in clock ticks since boot; `None` if the daemon was killed before
+    /// it received them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) process: Option<(u32, u64)>,
     pub(crate) started_unix_ms: u64,
     pub(crate) as_started: VmConfig,
     pub(crate) nics: BTreeSet<Name>,
     pub(crate) disks: BTreeSet<Name>,
-    /// NICs that were plugged in as standbys of virtual functions.
+    /// NICs plugged as standbys of virtual functions.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) standbys: BTreeSet<Name>,
-    /// The virtual functions that NICs were given, or are about to be.
+    /// Virtual functions by NIC, recorded before they are assigned.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) vfs: BTreeMap<Name, StoredVf>,
-    /// Whether its guest's file systems may be frozen.
+    /// True if the guest's file systems may be frozen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_frozen: bool,
-    /// True if it was paused on request: it does not go on when there is space for its writes.
+    /// True if the VM was paused on request. It is then not resumed when there is space for its
+    /// writes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_held: bool,
 }
 
-/// All VMs that are recorded.
+/// Returns all recorded VMs.
 pub(crate) fn load_vms(store: &dyn StateStore) -> Result<Vec<(Name, StoredVm)>, StoreError> {
     let mut vms = Vec::new();
     scan_all(store, VMS, &mut |key, value| {
         let vm: StoredVm = decode(VMS, key, value)?;
-        // A name that is none any more belongs to no VM that can be desired.
+        // Skips names that the current rules do not permit: no VM with such a name can be
+        // configured.
         if let Ok(name) = key.parse::<Name>() {
             vms.push((name, vm));
         }
@@ -123,7 +129,7 @@ pub(crate) fn clear_vm(name: &Name) -> StoreChange {
     (VMS, name.to_string(), None)
 }
 
-/// Which start of the host it was when a daemon was last there.
+/// Returns the boot id of the host when a daemon last ran; `None` before the first run.
 pub(crate) fn load_boot(store: &dyn StateStore) -> Result<Option<String>, StoreError> {
     let bytes = store.read(HOST, BOOT)?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
@@ -133,12 +139,13 @@ pub(crate) fn save_boot(boot_id: &str) -> StoreChange {
     (HOST, BOOT.to_owned(), Some(boot_id.as_bytes().to_vec()))
 }
 
-/// Whether a VM that came by this migration became this node's.
+/// Returns true if this migration was activated on this node.
 pub(crate) fn has_arrived(store: &dyn StateStore, id: &str) -> Result<bool, StoreError> {
     Ok(store.read(ARRIVALS, id)?.is_some())
 }
 
-/// Notes that it did. The oldest are forgotten.
+/// Returns the changes that record an activated migration and delete the oldest records beyond
+/// `ARRIVALS_MAX`.
 pub(crate) fn save_arrived(
     store: &dyn StateStore,
     id: &str,

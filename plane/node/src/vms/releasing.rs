@@ -1,12 +1,12 @@
-//! Devices that a change takes from VMs while they run.
+//! Devices that a change unplugs from running VMs.
 //!
-//! The change closes the connections of such devices. QEMU can crash when the guest lets go of a
-//! device in the moment in which its connection ends (seen with QEMU 7.2, vhost-user with
-//! `reconnect`). So guests are asked first, and connections are closed when QEMU has closed them or
-//! when a guest takes longer than a change is to wait.
+//! The change closes the connections of such devices. QEMU can crash when a guest releases a device
+//! while its connection is being closed (observed with QEMU 7.2, vhost-user with `reconnect`).
+//! Therefore the unplug is requested first. Connections are closed when QEMU has closed them, or
+//! after a limited time if the guest does not release the device.
 //!
-//! A NIC that stands by for a virtual function is not asked for here: the function goes first, in its
-//! own time.
+//! The unplug of a NIC that is the standby of a virtual function is not requested here, because the
+//! function must be unplugged first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,31 +25,32 @@ use crate::disks::{WantedDisk, WantedDisks};
 use crate::needed::Needed;
 use crate::wanted::WantedPorts;
 
-/// A change waits so many of the pauses after which a failed device is tried again first: 3 s.
+/// Time that a change waits for guests, in units of the first retry delay of devices: 3 s by
+/// default.
 const WAIT_PAUSES: u32 = 3;
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Devices by the VM that is to let go of them.
+/// Devices to be released, by VM.
 pub(crate) type Releases = BTreeMap<Name, BTreeSet<VmDevice>>;
 
-/// The devices that VMs lose by a change and whose connection ends with it.
+/// Devices that a change unplugs from VMs and whose connection it closes.
 #[derive(Default)]
 pub(crate) struct ReleasesOfChange {
-    /// Those whose device a step closes or changes.
+    /// Devices that a step before the commit closes or changes.
     pub(crate) early: Option<Releases>,
-    /// Those whose device is closed when the change is made.
+    /// Devices that are closed when the change is committed.
     pub(crate) late: Option<Releases>,
 }
 
-/// When a change closes the device behind a VM's NIC or disk.
+/// Time at which a change closes the device behind a VM's NIC or disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Closed {
     Early,
     Late,
 }
 
-/// What guests are to let go of on the way from one configuration to another. `ports` and `disks` are
-/// those of `from`.
+/// Returns the devices that guests must release for a change from one configuration to another.
+/// `ports` and `disks` are those of `from`.
 pub(crate) fn releases(
     from: &HostConfig,
     (ports, disks): (&WantedPorts, &WantedDisks),
@@ -83,7 +84,7 @@ pub(crate) fn releases(
     ReleasesOfChange { early: some(early), late: some(late) }
 }
 
-/// When what was wanted is closed; nothing if it was not there, or stays as it is.
+/// Returns when a device is closed; `None` if it did not exist or is unchanged.
 fn closed<S: PartialEq>(
     before: Option<&S>,
     after: Option<&S>,
@@ -98,12 +99,12 @@ fn closed<S: PartialEq>(
 }
 
 impl Controller {
-    /// Asks guests to let go of devices, and waits until they have, for a limited time. VMs are not
-    /// given the devices again before [`Message::Look`]. The switch has the tables of `config`
-    /// meanwhile.
+    /// Requests the unplug of devices and blocks until the guests have released them, at most
+    /// [`WAIT_PAUSES`] retry delays. The devices are not plugged again before [`Message::Look`].
+    /// The switch uses the tables of `config` meanwhile.
     ///
     /// # Errors
-    /// One of the VMs has begun to move to another node.
+    /// [`ErrorCode::Conflict`] if a migration of one of the VMs has started.
     pub(crate) fn release_devices(
         &mut self,
         releases: &Releases,
@@ -121,7 +122,7 @@ impl Controller {
         let deadline = Instant::now() + self.devices.retry_first * WAIT_PAUSES;
         while !waiting.is_empty() && Instant::now() < deadline {
             std::thread::sleep(LOOK_EVERY);
-            // Frames of VMs that move do not wait for guests of others.
+            // Keeps the switch's tables of migrating VMs current during the wait.
             self.follow_moves_in(config);
             waiting.retain(|(entry, devices)| has_any(entry, devices));
         }
@@ -140,7 +141,8 @@ impl Controller {
     }
 }
 
-/// Whether the VM runs, so that its guest can let go, and still has one of the devices.
+/// Returns true if the VM is running, so that its guest can respond, and still has one of the
+/// devices.
 fn has_any(entry: &VmEntry, devices: &BTreeSet<VmDevice>) -> bool {
     let view = entry.view();
     let Some(run) = view.running.as_ref().filter(|_| view.moving.is_none()) else { return false };
@@ -156,9 +158,9 @@ fn has_any(entry: &VmEntry, devices: &BTreeSet<VmDevice>) -> bool {
 }
 
 impl Driver {
-    /// Asks the guest to let go of devices that the change under way takes from it.
+    /// Requests the unplug of devices that the change in progress takes from the VM.
     pub(super) fn begin_release(&mut self, devices: BTreeSet<VmDevice>) {
-        // A VM that has begun to move stays as it is, and the change is refused.
+        // A migrating VM stays unchanged, and the change is rejected.
         if self.moving.is_some() {
             return;
         }
@@ -167,7 +169,7 @@ impl Driver {
             if run.is_standby(device) {
                 continue;
             }
-            // What is refused here is tried again, and told, when the change is made.
+            // A failed request is repeated and reported when the change is committed.
             let is_new = !run.leaving.contains(device);
             if is_new && run.vm.tell(&VmCommand::Unplug(device.clone())).is_ok() {
                 run.leaving.insert(device.clone());
@@ -177,8 +179,8 @@ impl Driver {
         self.follow_awaited_writes();
     }
 
-    /// The configuration is settled: what it has is the VM's. A device that the guest was asked for in
-    /// vain, and keeps, is asked for anew if it is to go after all.
+    /// Ends the release after the change was committed or rolled back. If a device stays configured
+    /// and the guest has not released it, a later unplug is requested again.
     pub(super) fn end_release(&mut self) {
         let Some(run) = &mut self.run else { return };
         let withheld = std::mem::take(&mut run.withheld);
@@ -196,8 +198,11 @@ impl Driver {
         self.follow_awaited_writes();
     }
 
+    /// Checks that no unplug is pending, because the destination of a migration would not know of
+    /// it.
+    ///
     /// # Errors
-    /// The guest is asked to let go of something, which the other node would not know of.
+    /// [`ErrorCode::Conflict`] with the device.
     pub(super) fn check_nothing_leaves(&self) -> Result<(), ApiError> {
         let leaves = |run: &Run| run.leaving.iter().chain(&run.withheld).next().cloned();
         match self.run.as_ref().and_then(leaves) {

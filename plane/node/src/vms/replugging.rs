@@ -1,7 +1,7 @@
-//! NICs that were cut off when the daemon before this one ended.
+//! Legacy NICs that were disconnected when the previous daemon ended.
 //!
-//! An emulated NIC of a QEMU before 8.0 does not connect again. It is unplugged and plugged in
-//! again: the guest sees that its cable and its card were pulled, which is the least that helps.
+//! The stream netdev of QEMU before 8.0 does not reconnect. Such a NIC is unplugged and plugged
+//! again, which the guest observes as a removed and a new device.
 
 use suimon_contract::{Name, NicBackend};
 use suimon_ports::{VmCommand, VmDevice, VmError, VmErrorKind};
@@ -10,8 +10,8 @@ use super::driver::{Driver, Run};
 use super::plugging::Refusals;
 
 impl Driver {
-    /// Has the guest let go of the NICs that do not connect again. As soon as it has they are
-    /// given to it again, as all that is desired; until then they are told to wait.
+    /// Requests the unplug of NICs that do not reconnect. They are plugged again as part of desired
+    /// state once the guest has released them; until then they are reported as waiting.
     pub(super) fn replug_cut_off(&mut self) {
         let Some(run) = &mut self.run else { return };
         let facts = run.vm.facts();
@@ -45,7 +45,7 @@ impl Driver {
     }
 }
 
-/// NICs that the guest still has and that nobody is connected to, and why.
+/// Returns the disconnected NICs that the guest has not released yet, with the reason.
 pub(super) fn still_cut_off(run: &Run) -> Refusals {
     run.cut_off.iter().map(|(device, why)| (device.to_string(), why.clone())).collect()
 }

@@ -1,12 +1,12 @@
-//! VMs whose disks find their stores full.
+//! VMs whose disks are on full stores.
 //!
-//! QEMU pauses a VM when there is no space for a write to a disk that it emulates (`werror=enospc`), and
-//! repeats the write when the VM goes on. The driver lets it go on when a store has more space than
-//! before, and now and then if there is any: how much a write needs is not known. A VM that was paused
-//! on request, before or meanwhile, stays paused.
+//! QEMU pauses a VM when a write to an emulated disk finds no space (`werror=enospc`), and repeats
+//! the write when the VM is resumed. The driver resumes the VM when a store has more space than
+//! before, and periodically if there is any space, because the space that the write needs is
+//! unknown. A VM that was paused on request, before or afterwards, stays paused.
 //!
-//! Writes to virtio disks are queued while the VM runs. They fail when the guest is asked to turn itself
-//! off or to let go of the disk, because it waits for them.
+//! Writes to virtio disks are queued while the VM runs. They fail when the guest is asked to shut
+//! down or to release the disk, because the guest waits for their completion.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,23 +21,24 @@ use super::publishing::in_words;
 use super::texts;
 use crate::shared::Shared;
 
-/// A VM that waits for space is resumed at most once in so many intervals of queries, and counts as
-/// continued when it has run for as long.
+/// Minimum interval between attempts to resume a VM that waits for space, and run time after which
+/// an attempt counts as successful, in units of the query interval.
 const TRY_AFTER: u32 = 10;
 
-/// A VM that was paused because there was no space for a write.
+/// VM that was paused because a write found no space.
 #[derive(Clone, Debug)]
 pub(super) struct WaitsForSpace {
-    /// When its stores are queried next or, if it was resumed, when it counts as continued.
+    /// Time of the next query of its stores or, after an attempt, at which the attempt counts as
+    /// successful.
     pub(super) look_at: Instant,
     /// Interval of queries.
     every: Duration,
     since: Instant,
-    /// When it was resumed last; `None` before the first attempt.
+    /// Time of the last attempt to resume the VM; `None` before the first.
     tried_at: Option<Instant>,
-    /// True after an attempt, until the VM is paused again or counts as continued.
+    /// True after an attempt, until the VM is paused again or the attempt counts as successful.
     is_on_trial: bool,
-    /// The fewest free bytes of its stores since it was paused.
+    /// Lowest number of free bytes per store since the VM was paused.
     least_free: BTreeMap<PathBuf, u64>,
 }
 
@@ -53,7 +54,7 @@ impl WaitsForSpace {
         }
     }
 
-    /// Returns true if the VM is to be resumed, with so many free bytes on its stores.
+    /// Returns true if the VM is to be resumed, given the free bytes of its stores.
     fn look(&mut self, now: Instant, free: &BTreeMap<PathBuf, u64>) -> bool {
         self.look_at = now + self.every;
         let mut has_more = false;
@@ -64,11 +65,11 @@ impl WaitsForSpace {
         }
         let has_any = free.values().any(|bytes| *bytes > 0);
         let is_due = now >= self.tried_at.unwrap_or(self.since) + self.every * TRY_AFTER;
-        // Space that was there at the last attempt may not be enough.
+        // The space that was free at the last attempt may have been insufficient.
         (has_more && self.tried_at.is_none()) || (has_any && is_due)
     }
 
-    /// The VM was resumed, or could not be.
+    /// Records an attempt to resume the VM, and whether the command succeeded.
     fn note_attempt(&mut self, now: Instant, is_resumed: bool) {
         (self.tried_at, self.is_on_trial) = (Some(now), is_resumed);
         if is_resumed {
@@ -76,21 +77,21 @@ impl WaitsForSpace {
         }
     }
 
-    /// The VM is paused for space again.
+    /// Ends an attempt: the VM is paused for space again.
     fn end_trial(&mut self, now: Instant) {
         if std::mem::take(&mut self.is_on_trial) {
             self.look_at = now + self.every;
         }
     }
 
-    /// Time from the pause to the last attempt.
+    /// Returns the time from the pause to the last attempt.
     fn waited(&self) -> Duration {
         self.tried_at.unwrap_or(self.since).saturating_duration_since(self.since)
     }
 }
 
 impl Driver {
-    /// Names of the VM's disks that QEMU emulates.
+    /// Returns the names of the VM's emulated disks.
     fn emulated_disks(&self, run: &Run) -> BTreeSet<Name> {
         let desired = self.shared.desired();
         let disks =
@@ -99,9 +100,10 @@ impl Driver {
         emulated.map(|disk| disk.name.clone()).collect()
     }
 
-    /// Follows a change of the VM's state: it may be paused for space, or not any more.
+    /// Updates the state after a change of the VM's run state: the VM may be paused for space or no
+    /// longer be.
     ///
-    /// A VM that moves is not resumed here: it may run on the other node.
+    /// A migrating VM is not resumed here, because it may run on the other node.
     pub(super) fn follow_space(&mut self, state: VmState) {
         let is_moving = self.moving.is_some();
         let every = self.query_space_every;
@@ -132,7 +134,7 @@ impl Driver {
         }
     }
 
-    /// Follows the VM's state after changes of it were left aside because it moved.
+    /// Updates the state after a migration, during which changes of the run state were not handled.
     pub(super) fn follow_space_again(&mut self) {
         let Some(run) = &self.run else { return };
         let state = in_words(run.vm.facts().state);
@@ -140,7 +142,8 @@ impl Driver {
         self.publish(state);
     }
 
-    /// The VM begins to move: it goes on where it is afterwards.
+    /// Ends waiting for space at the start of a migration; it is evaluated again on the node where
+    /// the VM continues.
     pub(super) fn forget_space(&mut self) {
         let Some(run) = self.run.as_mut() else { return };
         let Some(space) = run.space.take() else { return };
@@ -150,7 +153,7 @@ impl Driver {
         self.publish_again();
     }
 
-    /// Stores of its emulated disks, for people: `store/a, store/b`.
+    /// Returns the stores of the VM's emulated disks as text: `store/a, store/b`.
     fn stores_in_words(&self) -> String {
         let Some(run) = &self.run else { return String::new() };
         let disks = self.emulated_disks(run);
@@ -161,7 +164,7 @@ impl Driver {
         stores.join(", ")
     }
 
-    /// Why it is paused, if it is because a store is full.
+    /// Returns why the VM is paused, if it waits for space.
     pub(super) fn space_reason(&self) -> Option<String> {
         if !self.waits_for_space() {
             return None;
@@ -173,23 +176,24 @@ impl Driver {
         ))
     }
 
-    /// Returns true if the VM is paused for space and by nobody else.
+    /// Returns true if the VM is paused for space and not on request.
     pub(super) fn waits_for_space(&self) -> bool {
         let space = self.run.as_ref().and_then(|run| run.space.as_ref());
         space.is_some_and(|space| !space.is_on_trial)
     }
 
-    /// Returns true if changes of the VM's state are told by events about space, or are no news.
+    /// Returns true if state changes are reported by events about space, or are attempts without an
+    /// event.
     pub(super) fn tells_of_space(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.space.is_some())
     }
 
-    /// The VM was paused on request: it stays paused when there is space.
+    /// Records a pause on request: the VM stays paused when there is space.
     pub(super) fn hold(&mut self) {
         self.set_held(true);
     }
 
-    /// The VM was resumed on request: if a write finds no space again, it goes on when there is some.
+    /// Records a resume on request: if a write finds no space again, the VM waits for space.
     pub(super) fn end_hold(&mut self) {
         self.set_held(false);
     }
@@ -203,7 +207,7 @@ impl Driver {
         self.publish_again();
     }
 
-    /// Resumes a VM that waits for space if there may be some, and reports one that has gone on.
+    /// Resumes a VM that waits for space if there may be some, and reports a successful attempt.
     pub(super) fn look_at_space(&mut self, now: Instant) {
         let is_moving = self.moving.is_some();
         let Some(run) = self.run.as_mut() else { return };
@@ -223,7 +227,8 @@ impl Driver {
         }
     }
 
-    /// Resumes the VM if its stores have space. Another state than `Paused` is being reported.
+    /// Resumes the VM if its stores have space. A run state other than `Paused` has a pending
+    /// notice.
     fn try_with_space(
         &mut self,
         mut space: WaitsForSpace,
@@ -243,8 +248,8 @@ impl Driver {
         space
     }
 
-    /// Fails queued writes of the virtio disks whose writes the guest waits for: of all while it turns
-    /// itself off, and of those that it is asked to let go of. Queues those of others again.
+    /// Fails queued writes of the virtio disks whose completion the guest waits for: all disks
+    /// during a shutdown, and disks to be unplugged. Queues writes of the others again.
     pub(super) fn follow_awaited_writes(&mut self) {
         let mut awaited = BTreeSet::new();
         if let Some(run) = &self.run {
@@ -258,12 +263,14 @@ impl Driver {
         for disk in before.difference(&self.awaited_writes) {
             self.shared.disks.set_writes_awaited(disk, vm, false);
         }
-        // Also those of before: a disk may have been made anew.
+        // Repeated for disks that were included before, because a disk may have been created again.
         for disk in &self.awaited_writes {
             self.shared.disks.set_writes_awaited(disk, vm, true);
         }
     }
 
+    /// Checks that no writes to the VM's disks are queued.
+    ///
     /// # Errors
     /// As [`VmEntry::check_no_queued_writes`].
     pub(super) fn check_no_queued_writes(&self) -> Result<(), ApiError> {
@@ -273,9 +280,11 @@ impl Driver {
 }
 
 impl VmEntry {
+    /// Checks that no writes to these disks of the VM are queued because a store is full.
+    ///
     /// # Errors
-    /// Writes to one of these disks of it are queued because the store is full. They would fail when
-    /// the VM moves, and its file systems could become read-only.
+    /// [`ErrorCode::Conflict`]. The writes would fail when the VM moves, and its file systems could
+    /// become read-only.
     pub(crate) fn check_no_queued_writes(
         &self,
         shared: &Shared,
@@ -316,13 +325,13 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut space = WaitsForSpace::new(start, EVERY);
-        // There is no report yet; then there is none, a little that was there before, and more.
+        // No report yet, then no new space, no space at all, and more than the lowest value.
         assert!(!space.look(at(1), &BTreeMap::new()));
         assert!(!space.look(at(2), &free(4096)));
         assert!(!space.look(at(3), &free(0)));
         assert!(space.look(at(4), &free(1)));
         assert_eq!(space.look_at, at(5));
-        // Nothing is freed while it waits.
+        // No space is freed while the VM waits.
         let mut space = WaitsForSpace::new(at(5), EVERY);
         assert!(!space.look(at(6), &free(1)));
         assert!(!space.look(at(14), &free(1)));
@@ -341,7 +350,7 @@ mod tests {
         assert_eq!((space.look_at, space.waited()), (at(12), Duration::from_secs(2)));
         space.end_trial(at(3));
         assert_eq!(space.look_at, at(4));
-        // More than before, but perhaps not enough.
+        // More space than before, but possibly still too little.
         for seconds in 4..12 {
             assert!(!space.look(at(seconds), &free(seconds << 20)));
         }

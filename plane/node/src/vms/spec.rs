@@ -1,4 +1,4 @@
-//! A VM as it is to be started, from what is desired.
+//! Specification of a VM to start, derived from desired state.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use super::VmEntry;
 use crate::shared::Shared;
 
 impl Shared {
-    /// How a VM is started.
+    /// Returns the specification with which a VM is started.
     ///
     /// # Errors
-    /// The host has no firmware for it.
+    /// [`ErrorCode::DeviceMissing`] if the VM boots by UEFI and the host has no firmware for it.
     pub(crate) fn vm_spec(
         &self,
         config: &HostConfig,
@@ -57,13 +57,13 @@ fn spec_with(config: &HostConfig, vm: &VmConfig, entry: &VmEntry, boot: VmBoot) 
     }
 }
 
-/// The NICs that stand by for virtual functions.
+/// Returns the NICs that are plugged as standbys of virtual functions.
 pub(super) fn standbys(spec: &VmSpec) -> BTreeSet<Name> {
     let standbys = spec.nics.iter().filter(|nic| nic.is_standby);
     standbys.filter_map(|nic| nic.name.parse().ok()).collect()
 }
 
-/// What a VM starts with; `None` if that is UEFI and the host has none.
+/// Returns the boot method; `None` for UEFI on a host without UEFI firmware.
 fn boot(vm: &VmConfig, host: &dyn VmHost) -> Option<VmBoot> {
     if let Some(kernel) = &vm.kernel {
         return Some(VmBoot::Direct {
@@ -78,7 +78,7 @@ fn boot(vm: &VmConfig, host: &dyn VmHost) -> Option<VmBoot> {
     }
 }
 
-/// A NIC as its VM is given it; `None` if it is none that a VM can have.
+/// Returns the specification of a NIC; `None` if the NIC does not exist or has no socket.
 pub(super) fn nic_spec(config: &HostConfig, name: &Name) -> Option<VmNicSpec> {
     let nic: &NicConfig = config.nics.iter().find(|nic| nic.name == *name)?;
     Some(VmNicSpec {
@@ -95,7 +95,7 @@ pub(super) fn nic_spec(config: &HostConfig, name: &Name) -> Option<VmNicSpec> {
     })
 }
 
-/// A disk as its VM is given it.
+/// Returns the specification of a disk; `None` if the disk does not exist or has no socket.
 pub(super) fn disk_spec(config: &HostConfig, name: &Name) -> Option<VmDiskSpec> {
     let disk: &DiskConfig = config.disks.iter().find(|disk| disk.name == *name)?;
     let kind = match disk.controller {

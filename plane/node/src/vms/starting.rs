@@ -1,4 +1,4 @@
-//! How a VM is started, and one that starts with the host and waits for its disks.
+//! Start of a VM, including autostart of a VM whose disks are not in service yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,19 +13,20 @@ use super::records::StoredRun;
 use super::spec::standbys;
 use super::texts;
 
-/// Disks that a VM waits for are looked at so often.
+/// Interval in which the disks of a waiting VM are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// A VM that starts with the host as soon as its disks are in service.
+/// Autostart that waits until the VM's disks are in service.
 pub(super) struct Awaited {
     pub(super) look_at: Instant,
-    /// Whether an event says so. What takes a moment only is none.
+    /// True if an event has reported it. A wait of one interval emits no event.
     is_told: bool,
 }
 
 impl Driver {
-    /// Starts it because the host was started, at once or when its disks are there: work on
-    /// one that the daemon before has left may go on, or its store come later than the host.
+    /// Starts the VM after a boot of the host, immediately or when its disks are in service.
+    /// Interrupted disk jobs may still be running, and stores may be mounted after the daemon's
+    /// start.
     pub(super) fn start_with_host(&mut self) -> Result<(), ApiError> {
         let desired = self.shared.desired();
         let Some(vm) = desired.config.vm(self.entry.name.as_str()) else { return Ok(()) };
@@ -40,7 +41,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether what it waits for has come, or is not waited for any more.
+    /// Starts a waiting VM if its disks are in service. Ends the wait if `autostart` was unset or
+    /// the VM was started otherwise.
     pub(super) fn look_at_awaited(&mut self, now: Instant) {
         if self.awaited.as_ref().is_none_or(|awaited| awaited.look_at > now) {
             return;
@@ -58,11 +60,11 @@ impl Driver {
         if vm.is_some_and(|vm| self.check_disks(vm).is_ok()) {
             self.awaited = None;
         }
-        // A start that fails tells itself.
+        // A failed start emits its own event.
         let _ = self.start_with_host();
     }
 
-    /// Starts it now or not at all, and tells why not.
+    /// Starts the VM. A failure sets the reason in the VM's status and emits an event.
     pub(super) fn start(&mut self) -> Result<(), ApiError> {
         let desired = self.shared.desired();
         let Some(vm) = desired.config.vm(self.entry.name.as_str()).cloned() else {
@@ -98,7 +100,8 @@ impl Driver {
         };
         host.prepare(&spec.folder, spec.user).map_err(|error| self.told(&error))?;
         host.probe(&spec).map_err(|error| self.told(&error))?;
-        // A daemon that is killed from here on finds by this what it has started.
+        // Recorded first: if the daemon is killed from here on, the next one finds the process by
+        // this record.
         if !self.save(Some(&stored)) {
             let text = "the state store takes nothing, and a VM that it does not know would be \
                         lost with the daemon; see its log";
@@ -115,7 +118,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether all its disks are in service: QEMU could only say that nobody listens.
+    /// Checks that all disks of the VM are in service, so that the error names the disk and the
+    /// cause. QEMU would only report that the connection was refused.
     fn check_disks(&self, vm: &VmConfig) -> Result<(), ApiError> {
         for name in &vm.disks {
             let Some(entry) = self.shared.disks.find(name) else { continue };

@@ -1,4 +1,4 @@
-//! What is observed of VMs.
+//! Observed state of VMs for the API.
 
 use std::time::Instant;
 
@@ -10,16 +10,16 @@ use crate::edit::not_found;
 use crate::shared::Shared;
 
 impl Shared {
-    /// All VMs.
+    /// Returns the status of all configured VMs.
     pub(crate) fn vms(&self) -> Vec<VmStatus> {
         let desired = self.desired();
         desired.config.vms.iter().map(|vm| self.vm_status(vm)).collect()
     }
 
-    /// One VM.
+    /// Returns the status of one VM.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// [`ErrorCode::NotFound`](suimon_contract::ErrorCode) if no VM has this name.
     pub(crate) fn vm(&self, name: &str) -> Result<VmStatus, ApiError> {
         let desired = self.desired();
         let vm = desired.config.vm(name).ok_or_else(|| not_found(Kind::Vm, name))?;
@@ -56,7 +56,7 @@ impl Shared {
     }
 }
 
-/// Keys whose values hold from the VM's next start on.
+/// Returns the keys whose changed values take effect at the VM's next start.
 fn waits_for_start(as_started: &VmConfig, desired: &VmConfig) -> Vec<String> {
     let table = |vm: &VmConfig| serde_json::to_value(vm).unwrap_or_default();
     let (before, after) = (table(as_started), table(desired));
@@ -65,7 +65,7 @@ fn waits_for_start(as_started: &VmConfig, desired: &VmConfig) -> Vec<String> {
     changed.map(|key| key.name.to_owned()).collect()
 }
 
-/// What runs a VM's instructions, in the API's words.
+/// Returns the API value of an accelerator.
 pub(super) const fn accelerator(accelerator: ports::VmAccelerator) -> VmAccelerator {
     match accelerator {
         ports::VmAccelerator::Kvm => VmAccelerator::Kvm,

@@ -1,4 +1,4 @@
-//! A VM that was to go to another node and goes on where it was.
+//! Failed or cancelled outgoing migration: the VM continues on the source node.
 
 use std::time::Instant;
 
@@ -14,14 +14,15 @@ use crate::control::Command;
 use crate::disks::DiskToHandOver;
 
 impl Driver {
-    /// The VM goes on here after all.
+    /// Ends an outgoing migration with `error`, and has the VM continue on this node. Blocks until
+    /// QEMU has cancelled the migration, at most for `SWITCH_LIMIT`.
     pub(super) fn stay(&mut self, leaving: Leaving, error: ApiError) {
         let Leaving { leave, operation, stage, handed, marks, .. } = leaving;
-        // Nothing is copied any more before the guest goes on.
+        // Stops the mirrors before the guest continues.
         drop(stage);
         self.take_back(&leave, handed);
         drop(marks);
-        // What is sent to it finds it before it goes on.
+        // Restores the switch's tables before the guest continues, so that frames reach it.
         if let Some(moving) = &mut self.entry.view().moving {
             moving.phase = MigrationPhase::Switching;
         }
@@ -30,13 +31,13 @@ impl Driver {
         self.save_moving(None);
         self.set_vfs_moving(false);
         if let Ok(far) = self.shared.far_node(&leave.to) {
-            // If it does not hear of it, it finds out by itself.
+            // Best effort: the destination also abandons an arrival after a silence.
             let _ = far.abandon_arrival(&leave.id);
         }
         self.append(texts::stays(&self.entry, leave.to.as_str(), &error.message));
         let mut view = self.entry.view();
         view.moving = None;
-        // One that has ended meanwhile stays so.
+        // A VM that has ended in the meantime stays stopped.
         if self.run.is_none() && self.lost.is_none() {
             view.state = VmState::Stopped;
         }
@@ -45,11 +46,11 @@ impl Driver {
         if let Some(operation) = operation {
             operation.end(&Err(error));
         }
-        // What was desired of it meanwhile.
+        // Applies changes that were made during the migration.
         self.look();
     }
 
-    /// Its disks stay here too. What cannot be opened is tried again by the control thread.
+    /// Reopens the handed-over disks. The control thread retries failed ones.
     fn take_back(&self, leave: &StoredLeave, handed: Vec<DiskToHandOver>) {
         let bring_back = |disk: &Name, failure| {
             let command = Command::BringBack { disk: disk.clone(), failure };
@@ -58,7 +59,7 @@ impl Driver {
             }
         };
         if handed.is_empty() {
-            // A daemon before this one may have let go of them.
+            // A previous daemon may have closed them.
             let left = leave.handed_over.iter().filter(|disk| self.shared.end_being_away(disk));
             left.for_each(|disk| bring_back(disk, None));
         }
@@ -71,7 +72,8 @@ impl Driver {
         }
     }
 
-    /// Whatever was sent, the VM runs on, if it runs at all.
+    /// Cancels QEMU's migration and resumes the CPUs, unless the VM was paused before or waits for
+    /// space.
     fn go_on_here(&mut self, was_paused: bool) {
         let Some(vm) = self.run.as_ref().map(|run| run.vm.clone()) else { return };
         let is_over = |phase: &SendPhase| {
@@ -87,7 +89,7 @@ impl Driver {
             let _ = vm.tell(&VmCommand::CancelSending);
             std::thread::sleep(LOOK_WHILE_STILL);
         }
-        // One that waits for space goes on when there is some.
+        // A VM that waits for space is resumed when there is some.
         let facts = vm.facts();
         if !was_paused && facts.state == VmRunState::Paused && !facts.waits_for_space {
             if let Err(error) = vm.tell(&VmCommand::Resume) {
@@ -98,7 +100,7 @@ impl Driver {
         self.publish(in_words(state));
     }
 
-    /// What a daemon that has died left of a VM that leaves.
+    /// Resumes an outgoing migration that the previous daemon left in progress.
     pub(super) fn take_up_leaving(&mut self) {
         match self.moving.clone() {
             Some(StoredMove::Leaving(leave)) => {

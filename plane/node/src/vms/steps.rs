@@ -1,4 +1,4 @@
-//! What a change of desired state, and the start of a daemon, do to VMs.
+//! Effects of configuration changes and of the daemon's start on VMs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::control::Controller;
 use crate::disks::Moving;
 use crate::moving::uuid_of;
 
-/// A VM, and what ran of it, or how it moved, when the daemon before ended.
+/// Recorded VM with the run and the migration state that the previous daemon left.
 pub(crate) type LeftVm = (Arc<VmEntry>, Option<StoredRun>, Option<StoredMove>);
 
-/// The disks of these that another node may have open: those of a VM that was handed over to it,
-/// and those of one that was to come from it.
+/// Returns the disks of these VMs that another node may have open: handed-over disks of VMs that
+/// have left for it, and of VMs that were arriving from it.
 pub(crate) fn disks_away(left: &[LeftVm]) -> BTreeMap<Name, Moving> {
     let away = left.iter().flat_map(|(_, _, moving)| {
         let (names, way): (&[Name], Moving) = match moving {
@@ -38,20 +38,21 @@ pub(crate) fn disks_away(left: &[LeftVm]) -> BTreeMap<Name, Moving> {
     away.collect()
 }
 
-/// The refusal of one VM more.
+/// Returns the error for a new VM when all user ids are in use.
 pub(crate) fn no_user_left(name: &Name) -> ApiError {
     let text = "no user is left for another VM; delete VMs that are not needed";
     ApiError::new(ErrorCode::HostError, text).about(format!("vm/{name}"))
 }
 
 impl Controller {
-    /// Makes the VMs that are new, before anything of theirs is opened. Returns the names of
-    /// those that were made, also if one could not be.
+    /// Creates the VMs that `to` adds and prepares the folders of stopped ones, before their
+    /// devices are opened. Returns the names of the created VMs, also after a failure.
     pub(crate) fn make_vms(&mut self, to: &HostConfig) -> (Vec<Name>, Result<(), ApiError>) {
         let mut made = Vec::new();
         for vm in &to.vms {
             if let Some(entry) = self.shared.vms.find(&vm.name) {
-                // One that runs has its folder, and where that is does not change.
+                // A running VM's folder exists, and `check_vms_stopped` has rejected a change of
+                // its path.
                 if entry.view().state != VmState::Stopped {
                     continue;
                 }
@@ -102,7 +103,7 @@ impl Controller {
 
     fn new_uuid(&self) -> [u8; 16] {
         let mut uuid = (self.shared.disks.parts.random)();
-        // Version 4, variant 1 (RFC 9562, section 5.4).
+        // UUID version 4, variant 1 (RFC 9562, section 5.4).
         let [_, _, _, _, _, _, version, _, variant, ..] = &mut uuid;
         *version = (*version & 0x0f) | 0x40;
         *variant = (*variant & 0x3f) | 0x80;
@@ -143,7 +144,8 @@ impl Controller {
         Ok(())
     }
 
-    /// VMs that are not desired any more go; none of them runs.
+    /// Deletes VMs that have been removed from desired state; they are stopped. Failures are logged
+    /// and do not stop the deletion.
     pub(crate) fn delete_vms(&mut self, names: &[Name], config: &HostConfig) {
         for name in names {
             let Some(entry) = self.shared.vms.remove(name) else { continue };
@@ -159,14 +161,15 @@ impl Controller {
         }
     }
 
-    /// A change was made, which these VMs are to follow while they run.
+    /// Notifies all VM drivers of a change of desired state.
     pub(crate) fn tell_vms(&self) {
         for entry in self.shared.vms.all() {
             entry.inbox.put(Message::Look);
         }
     }
 
-    /// The daemon ends, and VMs go on.
+    /// Stops all VM drivers because the daemon ends, and blocks until they have stopped. VMs
+    /// continue.
     pub(crate) fn leave_vms(&self) {
         let all = self.shared.vms.all();
         for entry in &all {
@@ -177,8 +180,11 @@ impl Controller {
         }
     }
 
-    /// Makes the folders of a daemon's VMs that starts, in which NICs and disks listen, and
-    /// returns what ran when the daemon before it ended.
+    /// Prepares the folders of recorded VMs at the daemon's start, because the sockets of their
+    /// devices are created in them. Returns the recorded runs and migrations.
+    ///
+    /// # Errors
+    /// The state store cannot be read or written.
     pub(crate) fn prepare_stored_vms(
         &mut self,
         config: &HostConfig,
@@ -186,13 +192,13 @@ impl Controller {
         let mut left = Vec::new();
         for (name, stored) in load_vms(self.store.as_ref())? {
             if config.vm(name.as_str()).is_none() {
-                // A change that was never made had made it.
+                // The record stems from a change that was not committed.
                 self.store.commit(&[clear_vm(&name)])?;
                 continue;
             }
             let folder = config.host.folder_of(&name);
             let prepared = self.shared.vms.parts.host.prepare(&folder, stored.user);
-            // One that runs has its folder.
+            // A running VM's folder exists.
             if let Err(error) = prepared.or_else(unless_running) {
                 tracing::error!(vm = %name, %error, "the VM has no folder and cannot be started");
             }
@@ -200,7 +206,8 @@ impl Controller {
             let vfs = stored.run.iter().flat_map(|run| run.vfs.keys());
             let mut view = entry.view();
             view.vfs_left = vfs.cloned().collect();
-            // Known before anything is switched: its frames come from elsewhere.
+            // Published before the switch's first tables: frames of a handed-over VM arrive from
+            // elsewhere.
             view.moving = stored.moving.as_ref().and_then(handed_over_view);
             drop(view);
             self.shared.vms.insert(entry.clone());
@@ -209,7 +216,11 @@ impl Controller {
         Ok(left)
     }
 
-    /// Finds the VMs again that run, and starts those that start with the host.
+    /// Starts the drivers of recorded VMs, which adopt running VMs. VMs with `autostart` are
+    /// started if the host has booted since the last daemon.
+    ///
+    /// # Errors
+    /// The state store cannot be read or written.
     pub(crate) fn drive_stored_vms(
         &mut self,
         config: &HostConfig,

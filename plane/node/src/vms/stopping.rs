@@ -1,4 +1,5 @@
-//! A guest that was asked to turn itself off, until it has, or until nobody waits any more.
+//! Graceful stop: shutdown request to the guest, until it has powered off, the timeout has expired
+//! or the operation is cancelled.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +10,10 @@ use super::driver::Driver;
 use super::publishing::in_words;
 use crate::operations::OperationHandle;
 
-/// Whether somebody has cancelled the operation is looked at so often.
+/// Interval in which the operation is checked for cancellation.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// See the module.
+/// Pending graceful stop of a VM.
 pub(super) struct Stopping {
     operation: Option<OperationHandle>,
     until: Instant,
@@ -20,7 +21,7 @@ pub(super) struct Stopping {
 }
 
 impl Stopping {
-    /// When it is to be looked at.
+    /// Returns the time of the next check.
     pub(super) fn deadline(&self) -> Instant {
         match &self.operation {
             Some(_) => self.until.min(Instant::now() + LOOK_EVERY),
@@ -30,7 +31,8 @@ impl Stopping {
 }
 
 impl Driver {
-    /// Asks the guest to turn itself off.
+    /// Requests a shutdown of the guest: through the guest agent, the ACPI power button, or by
+    /// default the agent with the power button as fallback.
     pub(super) fn ask_to_stop(&mut self, by: StopBy) -> Result<(), ApiError> {
         let has_agent = self.run.as_ref().is_some_and(|run| run.vm.facts().has_agent);
         match by {
@@ -46,7 +48,7 @@ impl Driver {
         self.tell(&VmCommand::PowerButton)
     }
 
-    /// The guest was asked.
+    /// Starts waiting for the guest's power-off, after a shutdown request was sent.
     pub(super) fn begin_stopping(
         &mut self,
         request: StopVmRequest,
@@ -61,7 +63,8 @@ impl Driver {
         self.publish(VmState::Stopping);
     }
 
-    /// Whether it is given up: it was cancelled, or its time is over.
+    /// Ends the stop if it was cancelled or its timeout has expired. A stop with `force` then kills
+    /// the VM.
     pub(super) fn look_at_stopping(&mut self, now: Instant) {
         let Some(stopping) = &self.stopping else { return };
         let request = stopping.request;
@@ -74,7 +77,7 @@ impl Driver {
             return;
         }
         if request.force {
-            // With the VM's end comes that of the operation.
+            // The end of the VM completes the operation.
             if let Err(error) = self.kill() {
                 self.go_on(error);
             }
@@ -95,7 +98,7 @@ impl Driver {
         self.end_stopping(&Err(error));
     }
 
-    /// It has ended, or is given up.
+    /// Ends the pending stop, if there is one, and completes its operation with `result`.
     pub(super) fn end_stopping(&mut self, result: &Result<(), ApiError>) {
         let Some(stopping) = self.stopping.take() else { return };
         self.follow_awaited_writes();

@@ -215,7 +215,7 @@ fn nics_and_cpus_change_while_it_runs() {
     patch(&harness, r#"{"nics": ["web"]}"#);
     wait_until("it is asked for", || harness.vms.told().len() == 3);
     assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2, "the guest still has it");
-    // A disk of the same name is another device.
+    // A disk with the same name is a different device.
     let gone = |device| harness.vms.guest("web", VmNotice::Unplugged(device));
     gone(VmDevice::Disk("more".to_owned()));
     gone(VmDevice::Nic("web".to_owned() + "x"));
@@ -232,7 +232,7 @@ fn nics_and_cpus_change_while_it_runs() {
     assert!(refused()[0].text.contains("no slot left"));
     let waits = || harness.node.vm("web").unwrap().waits_for_start;
     wait_until("it is seen", || waits() == ["memory_bytes", "nic/more"]);
-    // What is not wanted any more waits for nothing.
+    // A device that is not configured is not pending.
     patch(&harness, r#"{"nics": ["web"]}"#);
     wait_until("it is seen", || waits() == ["memory_bytes"]);
     assert_eq!(refused().len(), 1, "told once");
@@ -266,7 +266,7 @@ fn a_change_that_is_no_vms_writes_nothing_of_it() {
         assert_eq!(harness.change(edit).state, OperationState::Succeeded);
         let edit = Edit::Nic(ResourceEdit::Patch(name("more"), br#"{"mtu": 1500}"#.to_vec()));
         assert_eq!(harness.change(edit).state, OperationState::Succeeded);
-        // The driver has looked when it has done what it is told after that.
+        // The driver handles messages in order: once the reset is done, it has reconciled.
         if before.state == VmState::Running {
             well(&harness, VmWork::Reset);
         }
@@ -276,7 +276,7 @@ fn a_change_that_is_no_vms_writes_nothing_of_it() {
     well(&harness, VmWork::Start);
     wait_until("it is told", || !harness.events(EventKind::VmStarted.id()).is_empty());
     let running = commits();
-    // The reset is an event, which is written.
+    // The reset emits an event, which is written.
     assert!(running <= stopped + 1, "{running} beside {stopped}");
 }
 
@@ -324,7 +324,7 @@ fn the_next_daemon_finds_vms_again() {
     wait_until("it is heard", || state(&harness) == VmState::Paused);
     assert_eq!(harness.node.vm("web").unwrap().nics, [name("web")]);
 
-    // Stopped in order, a daemon leaves them as well.
+    // An orderly stop of the daemon leaves the VMs running as well.
     harness.node.stop();
     assert_eq!(vms.running(), ["web"]);
     let (store, devices) = harness.kill();

@@ -1,4 +1,4 @@
-//! The events of VMs.
+//! Events of VMs, and progress texts of migrations.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(super) fn ended(entry: &VmEntry, is_orderly: bool, reason: &str) -> Draft {
     Draft::new(kind, entry.label(), text).with("reason", reason)
 }
 
-/// A change of what it does that somebody should know of.
+/// Returns the event of a state change; `None` if the change is reported elsewhere or not at all.
 pub(super) fn state(entry: &VmEntry, before: VmState, now: VmState) -> Option<Draft> {
     let draft = |kind, text: &str| Some(Draft::new(kind, entry.label(), text));
     match (before, now) {
@@ -58,7 +58,7 @@ pub(super) fn paused_for_space(entry: &VmEntry, stores: &str) -> Draft {
         "The VM is paused: there was no space for a write ({stores}). It goes on when there is space; \
          free some, or move its disks to another store."
     );
-    // A guest can cause it at will.
+    // The guest controls the rate.
     Draft::new(EventKind::VmPausedForSpace, entry.label(), text).with("stores", stores).repeated()
 }
 
@@ -165,7 +165,7 @@ pub(super) fn did_not_arrive(entry: &VmEntry, from: &str, reason: &str) -> Draft
         .with("reason", reason)
 }
 
-/// Where a migration is, for who waits for it.
+/// Returns the progress text of a migration.
 pub(super) fn phase(of: &VmMigration) -> String {
     const MIB: u64 = 1 << 20;
     let left = |bytes: u64| bytes.div_ceil(MIB);

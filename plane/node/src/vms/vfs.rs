@@ -1,7 +1,8 @@
-//! The virtual functions of a VM's NICs: plugged in beside their standby, and taken away.
+//! Virtual functions (VFs) of a running VM's NICs: hot-plug beside the standby NIC, hot-unplug,
+//! release.
 //!
-//! What a NIC is given is written down before anything is done about it, so that a daemon that
-//! comes after finds it, and forgotten when nobody has it any more.
+//! An assignment is recorded before the VF is touched, so that the next daemon finds it, and
+//! deleted once the VF is released.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,38 +15,38 @@ use super::entry::{RunView, VmEntry};
 use super::inbox::Message;
 use crate::iov::{StoredVf, VfPlace, VfReport, for_nic, for_nobody};
 
-/// How often a guest is asked whether it takes VFs, and whether it has one.
+/// Interval between queries of QEMU for the failover state of standby NICs.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// What is to be done about a NIC's VF.
+/// Order of the control thread about a NIC's VF.
 #[derive(Clone, Debug)]
 pub(crate) enum VfOrder {
-    /// Plug it in.
+    /// Plug the VF into the VM.
     Give { nic: Name, vf: VfPlace },
-    /// Have the guest let go of it.
+    /// Unplug the VF from the VM.
     Take { nic: Name, vf: VfPlace },
 }
 
-/// What is known of the VFs of a VM that runs, beside what is written down.
+/// State of a running VM's VFs that is not recorded.
 #[derive(Debug, Default)]
 pub(super) struct RunVfs {
-    /// NICs whose guest's driver takes a VF beside them.
+    /// Standby NICs whose guest driver has negotiated `VIRTIO_NET_F_STANDBY`.
     pub(super) takers: std::collections::BTreeSet<Name>,
-    /// VFs that were plugged in and that the guest does not have yet.
+    /// VFs that are plugged and not yet present in the guest.
     offered: BTreeMap<Name, VfPlace>,
-    /// VFs that the guest was asked to let go of.
+    /// VFs whose hot-unplug was requested.
     leaving: BTreeMap<Name, VfPlace>,
     pub(super) ask_at: Option<Instant>,
 }
 
 impl VmEntry {
-    /// Has the VM's driver do something about a VF; it reports what came of it.
+    /// Sends an order to the VM's driver. The driver reports the result as a [`VfReport`].
     pub(crate) fn order_vf(&self, order: VfOrder) {
         self.inbox.put(Message::Vf(order));
     }
 
-    /// Returns true if the VM runs and has this NIC or a VF of it, or had it with a VF when it was
-    /// last heard of.
+    /// Returns true if the running VM has this NIC or a VF of it, or if a VM that has not been
+    /// adopted yet has a recorded VF of it.
     pub(crate) fn has_nic(&self, nic: &Name) -> bool {
         let view = self.view();
         let has = |run: &RunView| run.nics.contains(nic) || run.vfs.contains(nic);
@@ -54,7 +55,7 @@ impl VmEntry {
 }
 
 impl Run {
-    /// The NICs that stand by for VFs.
+    /// Returns true if the VM has NICs that are standbys of VFs.
     fn has_standbys(&self) -> bool {
         !self.stored.standbys.is_empty()
     }
@@ -62,7 +63,7 @@ impl Run {
 
 impl Driver {
     pub(super) fn handle_vf_order(&mut self, order: VfOrder) {
-        // It may still have its VFs, and cannot be told anything.
+        // The VM may still have its VFs and cannot receive commands.
         if self.lost.is_some() {
             return self.vf_orders.push(order);
         }
@@ -89,8 +90,8 @@ impl Driver {
         if run.stored.vfs.contains_key(nic) {
             return Err("the NIC still has another VF".to_owned());
         }
-        // It was ordered before it was known that the VM moves: memory that a function writes to
-        // cannot be copied.
+        // The order was sent before the migration was known. Memory that a VF writes to by DMA
+        // cannot be migrated.
         if self.moving.is_some() {
             return Err("the VM is being moved".to_owned());
         }
@@ -103,8 +104,7 @@ impl Driver {
         }
         let text = |error: VmError| error.text;
         self.shared.vms.parts.host.give_vf(&vm.identity(), vf.address, memory).map_err(text)?;
-        // Last of all before the guest has it: from here on the adapter gives it what is for
-        // the NIC.
+        // Last step before the plug: from here on the adapter delivers the NIC's frames to the VF.
         self.shared.set_vf(vf, |is| for_nic(is, config))?;
         let address = vf.address;
         vm.tell(&VmCommand::PlugVf { nic: nic.to_string(), address }).map_err(text)?;
@@ -119,7 +119,7 @@ impl Driver {
     fn take_vf(&mut self, nic: &Name, vf: VfPlace) {
         let is_here = |run: &Run| run.stored.vfs.get(nic) == Some(&StoredVf::from(&vf));
         let Some(run) = self.run.as_mut().filter(|run| is_here(run)) else {
-            // It ended, or never came so far; what it had was released then.
+            // The VM has ended or never received the VF; its VFs were released at that time.
             return self.report(VfReport::Released { nic: nic.clone(), vf });
         };
         run.vfs.offered.remove(nic);
@@ -135,7 +135,7 @@ impl Driver {
         }
     }
 
-    /// The guest has let go of a VF, whether or not it was asked to.
+    /// Handles a VF that the guest has released, on request or on its own.
     pub(super) fn handle_vf_unplugged(&mut self, nic: &str) {
         let Ok(nic) = nic.parse::<Name>() else { return };
         let Some(run) = &mut self.run else { return };
@@ -149,7 +149,8 @@ impl Driver {
         self.release(&nic);
     }
 
-    /// Nobody has the VF of a NIC any more.
+    /// Releases the VF of a NIC after it was unplugged: returns it to the host, reports and records
+    /// that.
     fn release(&mut self, nic: &Name) {
         let Some(run) = &mut self.run else { return };
         let Some(stored) = run.stored.vfs.remove(nic) else { return };
@@ -157,11 +158,11 @@ impl Driver {
         run.vfs.leaving.remove(nic);
         self.free(nic, &stored);
         self.save_run();
-        // A NIC that is not wanted any more has waited for this.
+        // The NIC's own unplug may have been delayed until now.
         self.look();
     }
 
-    /// All VFs of a VM that is gone.
+    /// Releases all VFs of a VM that has ended.
     pub(super) fn release_all(&self, vfs: &BTreeMap<Name, StoredVf>) {
         for (nic, stored) in vfs {
             self.free(nic, stored);
@@ -180,20 +181,21 @@ impl Driver {
         self.report(VfReport::Released { nic: nic.clone(), vf });
     }
 
-    /// NICs leave their VFs because the VM leaves, or may have them again because it stays.
+    /// Reports the start or end of a migration for each standby NIC: VFs are taken from the NICs,
+    /// or may be assigned again.
     pub(super) fn set_vfs_moving(&self, is_moving: bool) {
         for nic in self.run.iter().flat_map(|run| &run.stored.standbys) {
             self.report(VfReport::Migrating { nic: nic.clone(), is_moving });
         }
     }
 
-    /// Whether the VM has VFs, or somebody has not let go of one yet.
+    /// Returns true if the VM has VFs or has not released one yet.
     pub(super) fn has_vfs(&self) -> bool {
         self.run.as_ref().is_some_and(|run| !run.stored.vfs.is_empty())
     }
 
-    /// Looks whether a VM has the VFs that it was given before this daemon; the control thread
-    /// takes it that it does.
+    /// Queries whether an adopted VM still has its recorded VFs, and reports those that are
+    /// missing. The control thread assumes until then that all are present.
     pub(super) fn find_vfs(&mut self) {
         let Some(run) = &mut self.run else { return };
         let vm = run.vm.clone();
@@ -202,7 +204,8 @@ impl Driver {
         }
         for (nic, stored) in run.stored.vfs.clone() {
             let Some(vf) = stored.place() else { continue };
-            // One that does not answer has it: it is not given to somebody else.
+            // On a failed query the VF is assumed to be present, so that it is not assigned
+            // elsewhere.
             let has_vf = vm.standby(nic.as_str()).map_or(true, |standby| standby.has_vf);
             if !has_vf {
                 let reason = "it was unplugged while no daemon was there".to_owned();
@@ -214,7 +217,7 @@ impl Driver {
         }
     }
 
-    /// Asks for what QEMU does not tell by itself: whether guests take VFs, and have them.
+    /// Queries the failover state if a query is due. QEMU does not report it by events.
     pub(super) fn look_at_vfs(&mut self, now: Instant) {
         let is_due = |run: &Run| run.vfs.ask_at.is_some_and(|at| at <= now);
         if self.run.as_ref().is_some_and(is_due) {
@@ -223,8 +226,8 @@ impl Driver {
     }
 
     pub(super) fn ask_for_vfs(&mut self) {
-        // What comes from another node is not this one's yet, and what was handed over is not any
-        // more: none of them is given anything.
+        // A VM in migration does not receive VFs: an arriving VM is not this node's yet, and a
+        // handed-over VM may belong to the destination.
         let is_here = self.moving.is_none();
         let Some(run) = &mut self.run else { return };
         let (vm, mut gone, mut reports) = (run.vm.clone(), Vec::new(), Vec::new());
@@ -245,7 +248,8 @@ impl Driver {
             }
             if run.vfs.leaving.contains_key(nic) {
                 if has_vf {
-                    // A guest that was not ready to hear of it is told again.
+                    // Repeats the request, because the guest's driver may have missed the first
+                    // one.
                     let _ = vm.tell(&VmCommand::Unplug(VmDevice::Vf(nic.to_string())));
                 } else {
                     gone.push(nic.clone());

@@ -1,4 +1,4 @@
-//! What can be done with a VM, and what stands against it.
+//! Operations on a VM and their preconditions.
 
 use std::os::fd::OwnedFd;
 
@@ -14,29 +14,29 @@ use crate::edit::not_found;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
 
-/// What can be done with a VM.
+/// Operation on a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VmWork {
-    /// Start it.
+    /// Starts the VM.
     Start,
-    /// Ask its guest to turn itself off, and wait until it has.
+    /// Requests a shutdown from the guest and waits until the guest has powered off.
     Stop(StopVmRequest),
-    /// End it as if its plug was pulled.
+    /// Kills the VM's process, like a loss of power.
     Kill,
-    /// Stop its CPUs.
+    /// Stops the VM's CPUs.
     Pause,
-    /// Let them run again.
+    /// Resumes the VM's CPUs.
     Resume,
-    /// Start it anew, as a reset button does.
+    /// Resets the machine, like its reset button.
     Reset,
-    /// Have its guest's agent hold writes to file systems.
+    /// Freezes the guest's file systems through the guest agent.
     Freeze(FreezeVmRequest),
-    /// Have its guest's agent let them go on.
+    /// Thaws the guest's file systems through the guest agent.
     Thaw,
 }
 
 impl VmWork {
-    /// The word for it: `start`, `stop`, …
+    /// Returns the verb of the CLI and of error messages: `start`, `stop`, …
     #[must_use]
     pub const fn verb(&self) -> &'static str {
         match self {
@@ -51,10 +51,10 @@ impl VmWork {
         }
     }
 
-    /// Whether it can be done to a VM in this state.
+    /// Checks that the operation is permitted in this state of the VM.
     ///
     /// # Errors
-    /// Why not.
+    /// [`ErrorCode::Conflict`] with the reason and the command that resolves it.
     pub(super) fn check(&self, name: &Name, state: VmState) -> Result<(), ApiError> {
         let command = |verb: &str| format!("`suimon vm {verb} {name}`");
         let text = match (self, state) {
@@ -111,10 +111,11 @@ impl VmWork {
 }
 
 impl Shared {
-    /// Whether this can be done now.
+    /// Checks that the operation can be submitted now.
     ///
     /// # Errors
-    /// There is no such VM, or it does not fit what it does.
+    /// [`ErrorCode::NotFound`] if the VM does not exist, [`ErrorCode::InvalidValue`] for a duration
+    /// out of range, [`ErrorCode::Conflict`] if the VM's state does not permit the operation.
     pub(crate) fn check_vm_work(&self, name: &Name, work: VmWork) -> Result<(), ApiError> {
         let entry = self.vms.find(name).ok_or_else(|| not_found(Kind::Vm, name))?;
         let seconds = match work {
@@ -137,7 +138,7 @@ impl Shared {
         work.check(name, state)
     }
 
-    /// Tells a VM's driver to do it; `operation` tells how that goes.
+    /// Submits the operation to the VM's driver, which reports through `operation`.
     pub(crate) fn begin_vm_work(&self, name: &Name, work: VmWork, operation: OperationHandle) {
         match self.vms.find(name) {
             Some(entry) => entry.inbox.put(Message::Work(work, Some(operation))),
@@ -145,14 +146,16 @@ impl Shared {
         }
     }
 
-    /// VMs that run and would be gone, or cut off from their folder.
+    /// Returns an error for each VM that must be stopped before the change: VMs that would be
+    /// deleted, VMs whose folder would change, and VMs whose plugged devices would change
+    /// incompatibly.
     pub(crate) fn check_vms_stopped(
         &self,
         edit: &Edit,
         from: &HostConfig,
         to: &HostConfig,
     ) -> Vec<ApiError> {
-        // What departs never runs here again.
+        // A VM that has moved to another node is never started here again.
         let departs = |vm: &VmConfig| matches!(edit, Edit::Depart(name) if vm.name == *name);
         let gone = from.vms.iter().filter(|vm| to.vm(vm.name.as_str()).is_none() && !departs(vm));
         let errors = gone.filter_map(|vm| {
@@ -180,9 +183,9 @@ impl Shared {
         errors
     }
 
-    /// What a VM that runs is plugged into and cannot become another or be taken away: a NIC or
-    /// disk is not emulated from one moment to the next, and what is on a controller of old stays
-    /// there.
+    /// Returns an error for each plugged device of a running VM that the change would replace or
+    /// that cannot be unplugged: the backend of a NIC, the controller of a disk, and the removal of
+    /// an emulated disk. IDE and SATA disks do not support hot-unplug.
     fn check_plugged(&self, from: &HostConfig, to: &HostConfig) -> Vec<ApiError> {
         let mut errors = Vec::new();
         for vm in &to.vms {
@@ -225,18 +228,20 @@ impl Shared {
         running.map(|entry| entry.label())
     }
 
-    /// A connection to a VM's serial console.
+    /// Opens a connection to a VM's serial console.
     ///
     /// # Errors
-    /// There is no such VM, it does not run, or somebody has its console.
+    /// [`ErrorCode::NotFound`] if the VM does not exist, [`ErrorCode::Conflict`] if it is not
+    /// running or its console is in use.
     pub(crate) fn vm_console(&self, name: &Name) -> Result<OwnedFd, ApiError> {
         self.ask_vm(name, |vm| vm.console())
     }
 
-    /// What the agent in a VM's guest tells.
+    /// Queries the guest agent of a VM. Blocks for some seconds at most.
     ///
     /// # Errors
-    /// There is no such VM, it does not run, or no agent answers in its guest.
+    /// [`ErrorCode::NotFound`] if the VM does not exist, [`ErrorCode::Conflict`] if it is not
+    /// running or its guest agent does not respond.
     pub(crate) fn vm_guest(&self, name: &Name) -> Result<VmGuest, ApiError> {
         let facts = self.ask_vm(name, |vm| vm.guest())?;
         let interfaces = facts.interfaces.into_iter();
@@ -252,7 +257,7 @@ impl Shared {
         })
     }
 
-    /// Asks a VM that runs beside its driver.
+    /// Queries a running VM from the caller's thread, concurrently with the VM's driver.
     fn ask_vm<T>(
         &self,
         name: &Name,

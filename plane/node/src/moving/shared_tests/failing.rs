@@ -1,4 +1,4 @@
-//! Whatever fails when, one node has the disk's file open at most.
+//! Failures during a handover: at most one node has the disk's file open.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use super::pair::{Pair, assert_open, failure, request, state_of_disk, take};
 use crate::testing::{StoreFailure, name, wait_until};
 use crate::{Edit, ResourceEdit};
 
-/// Disks that failed are tried again several times within this.
+/// Time in which failed disks are retried several times.
 const RETRIED: Duration = Duration::from_millis(500);
 
 #[test]
@@ -19,7 +19,7 @@ fn whatever_call_fails_one_node_has_it() {
     for call in ["prepare_arrival", "operation", "line", "arrival", "abandon_arrival"] {
         for is_refused in [false, true] {
             let pair = Pair::new();
-            // The arrival is asked for only while memory is sent for long.
+            // The arrival is queried only during a long memory transfer.
             pair.here.vms.hold_memory(call == "arrival");
             pair.watch(move |asked| (asked == call).then(|| failure(is_refused)));
             let operation = pair.migrate();
@@ -57,7 +57,7 @@ fn a_vm_that_is_cancelled_or_fails_keeps_its_disk() {
     pair.assert_there();
 }
 
-/// It was closed here and opened there, and goes back.
+/// The file is closed on the source, opened on the destination, and returned.
 #[test]
 fn a_vm_that_cannot_be_recorded_there_stays() {
     let pair = Pair::new();
@@ -77,7 +77,7 @@ fn a_vm_that_cannot_be_recorded_there_stays() {
 #[test]
 fn a_disk_that_cannot_be_opened_there_goes_on_here() {
     let pair = Pair::new();
-    // Somebody else is quicker.
+    // Another client opens the file first.
     let held: Arc<Mutex<Option<Arc<dyn DiskFile>>>> = Arc::default();
     let (files, holder) = (pair.files.clone(), held.clone());
     pair.watch(move |asked| {
@@ -86,19 +86,19 @@ fn a_disk_that_cannot_be_opened_there_goes_on_here() {
         }
         None
     });
-    // Its VM is connected, and still paused when that fails.
+    // The VM is connected, and still paused when the opening fails.
     pair.here.disks.connect(true);
     let served = pair.here.disks.served();
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     let said = operation.error.unwrap().message;
     assert!(said.contains("had given the VM up"), "{said}");
-    // It is told, and tried again until he has gone.
+    // The failure is reported, and retried until the other client has closed the file.
     wait_until("the disk's failure is told", || {
         !pair.here.events(EventKind::DiskFailed.id()).is_empty()
     });
     held.lock().unwrap().take().expect("it was closed here");
-    // It stays offered as long as its VM has not started the device: QEMU would not connect again.
+    // The disk stays offered until its VM has started the device, because QEMU would not reconnect.
     std::thread::sleep(RETRIED);
     assert_eq!(pair.here.disks.served(), served);
     assert_eq!(state_of_disk(&pair.here).0, StorageState::Failed);
@@ -109,7 +109,7 @@ fn a_disk_that_cannot_be_opened_there_goes_on_here() {
     pair.assert_here();
 }
 
-/// As if the file system there had been unmounted meanwhile.
+/// Simulates that the destination's file system was unmounted in the meantime.
 #[test]
 fn a_store_that_is_another_one_by_then_is_refused() {
     let pair = Pair::new();
@@ -152,7 +152,7 @@ fn the_daemon_here_dies_when_the_vm_was_handed_over() {
     }
 }
 
-/// The other node has given it up meanwhile.
+/// The destination has abandoned the VM in the meantime.
 #[test]
 fn a_disk_that_was_handed_over_by_a_daemon_that_died_is_opened_again() {
     let pair = Pair::new();
@@ -213,8 +213,8 @@ fn a_disk_comes_back_when_the_node_that_has_it_is_deleted() {
     assert_open(&pair.here);
 }
 
-/// The state store refuses one thing, whichever, once the VM is the other node's: its disk is
-/// neither opened nor is its file deleted.
+/// After the handover, each write of the state store in turn fails once. The source neither opens
+/// the disk nor deletes its file.
 #[test]
 fn what_is_left_here_of_a_disk_that_has_moved_does_it_no_harm() {
     for refused in 0..8 {
@@ -229,7 +229,7 @@ fn what_is_left_here_of_a_disk_that_has_moved_does_it_no_harm() {
     }
 }
 
-/// Before a migration begins, and while memory is copied: then the VM goes on here.
+/// Queued writes prevent a migration at its start, and end it while memory is copied.
 #[test]
 fn a_vm_with_queued_writes_goes_when_there_is_space() {
     let pair = Pair::new();
@@ -258,7 +258,7 @@ fn a_vm_with_queued_writes_goes_when_there_is_space() {
     pair.assert_there();
 }
 
-/// While disks are copied, before memory is sent; and when all of it was sent.
+/// Writes become queued while disks are copied, and after all memory was sent.
 #[test]
 fn a_vm_whose_writes_are_queued_just_before_the_next_stage_stays() {
     for (before, sends) in [("operation", 0), ("line", 1)] {

@@ -1,4 +1,4 @@
-//! Two nodes in one process that see one store.
+//! Two nodes in one process with a shared store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,7 +28,7 @@ memory_bytes = "1 GiB"
 disks = ["web"]
 "#;
 pub(super) const FILE: &str = "web.vhdx";
-/// Where each has the store.
+/// Path of the store on each node.
 pub(super) const PATHS: [&str; 2] = ["/srv/here", "/srv/there"];
 
 pub(super) fn nodes(path: &str, is_shared: bool) -> HostConfig {
@@ -61,16 +61,16 @@ pub(super) fn with_vm(vm: &str) -> HostConfig {
     config
 }
 
-/// So that what is in it can be read by itself.
+/// Makes the VM's configuration valid on its own, so that it can be parsed separately.
 pub(super) const STORE: &str = "[[store]]\nname = \"all\"\npath = \"/srv/here\"\nshared = true\n\
                      [[qos_policy]]\nname = \"silver\"\n";
 
 pub(super) struct Pair {
     pub(super) here: Harness,
     pub(super) there: Harness,
-    /// What both see.
+    /// Files of the shared store.
     pub(super) files: MemoryFiles,
-    /// What the VM and its disks are here.
+    /// Configuration of the source.
     pub(super) config: HostConfig,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn harness(at: usize, files: &MemoryFiles, far_nodes: &FakeFarNodes) 
 }
 
 impl Pair {
-    /// The VM runs here.
+    /// Returns two nodes; the VM runs on the first.
     pub(super) fn new() -> Self {
         Self::with(&with_vm(VM))
     }
@@ -111,8 +111,8 @@ impl Pair {
         self.here.far_nodes.connect("192.0.2.2:8443", &self.there.node);
     }
 
-    /// Before the other node is told to run the VM nobody has the disk open; then this may be in
-    /// the way.
+    /// Calls `in_the_way` for each request to the destination. Asserts before the first activation
+    /// that no node has the disk's file open.
     pub(super) fn watch(
         &self,
         in_the_way: impl Fn(&str) -> Option<FarError> + Send + Sync + 'static,
@@ -139,7 +139,7 @@ impl Pair {
         self.end(&self.begin())
     }
 
-    /// The VM waits there, with the disk.
+    /// Waits until the VM waits on the destination.
     pub(super) fn wait_for_waiting(&self) {
         wait_until("it waits there", || self.there.vms.state("web").is_some());
     }
@@ -150,7 +150,8 @@ impl Pair {
         wait_until("it is handed over", is_handed_over);
     }
 
-    /// The VM is here and runs, its disk is open here, and there is nothing of either there.
+    /// Asserts that the VM runs on the source with its disk open, and that nothing remains on the
+    /// destination.
     pub(super) fn assert_here(&self) {
         wait_until("it runs here", || self.here.vms.state("web") == Some(VmRunState::Running));
         wait_until("that is shown", || self.here.node.vm("web").unwrap().state == VmState::Running);
@@ -163,7 +164,8 @@ impl Pair {
         self.assert_held();
     }
 
-    /// The VM is there and runs, its disk is open there, and there is nothing of either here.
+    /// Asserts that the VM runs on the destination with its disk open, and that nothing remains on
+    /// the source.
     pub(super) fn assert_there(&self) {
         wait_until("it runs there", || self.there.vms.state("web") == Some(VmRunState::Running));
         wait_until("nothing is here", || self.here.node.config() == nodes(PATHS[0], true));
@@ -174,7 +176,7 @@ impl Pair {
         self.assert_held();
     }
 
-    /// One has the file, and nothing is left of how the store was known.
+    /// Asserts that one node has the file open, and that the marks of the store are deleted.
     pub(super) fn assert_held(&self) {
         assert!(take(&self.files).is_none(), "somebody has it open");
         wait_until("nothing else is in the store", || {
@@ -207,7 +209,7 @@ pub(super) fn restarted(harness: Harness, disks: FakeDisks) -> Harness {
     Harness::among_nodes_with_disks(left, disks, vms, far_nodes)
 }
 
-/// Opens the file for writing, unless somebody has it.
+/// Opens the file for writing; `None` if it is open elsewhere.
 pub(super) fn take(files: &MemoryFiles) -> Option<Arc<dyn DiskFile>> {
     files.open(&FileName::new(FILE).unwrap(), FileUse::Write, 1).ok()
 }
@@ -219,7 +221,7 @@ pub(super) fn assert_open(harness: &Harness) {
 }
 
 pub(super) fn request(to: &str) -> MigrateVmRequest {
-    // Files that are handed over stay, also if those of others are to go.
+    // Files of handed-over disks are kept despite `with_files`.
     MigrateVmRequest { to: name(to), downtime_ms: 300, bandwidth: None, with_files: true }
 }
 

@@ -5,7 +5,8 @@ use super::super::records::{VMS, load_vms, save_vm};
 use super::{VmWork, harness, patch, refusal, state, well};
 use crate::testing::{FakeVms, Harness, MemoryStore, wait_until};
 
-/// What a daemon leaves that was killed when it had told the launcher to start the VM.
+/// Deletes the recorded process id, as if the daemon was killed after its start request to the
+/// launcher.
 fn forget_process(store: &MemoryStore) {
     let (name, mut vm) = load_vms(store).unwrap().remove(0);
     vm.run.as_mut().unwrap().process = None;

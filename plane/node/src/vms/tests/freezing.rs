@@ -36,7 +36,7 @@ fn nobody_has_to_thaw_a_guest() {
     well(&harness, VmWork::Freeze(FreezeVmRequest { seconds: 1 }));
     wait_until("it is thawed", || !frozen(&harness));
     assert!(harness.wait_event(EventKind::VmThawed.id()).text.contains("nobody had asked"));
-    // One that is started anew is another guest.
+    // A reset ends the freeze without a thaw.
     well(&harness, FREEZE);
     harness.vms.guest("web", VmNotice::Reset);
     wait_until("it is not frozen", || !frozen(&harness));
@@ -55,7 +55,7 @@ fn the_next_daemon_thaws_what_this_one_has_frozen() {
     let harness = Harness::with_vms(store, devices, vms.clone());
     wait_until("it is told", || harness.events(EventKind::VmNotThawed.id()).len() == 1);
     assert_eq!(harness.node.vm("web").unwrap().frozen_s.map(|left| left <= 5), Some(true));
-    // And tried again.
+    // The attempt is repeated.
     wait_until("it is thawed", || !frozen(&harness));
     assert_eq!(vms.told().last().unwrap(), "web Thaw");
     let (store, devices) = harness.kill();
@@ -72,7 +72,7 @@ fn a_freeze_that_fails_leaves_nothing_frozen() {
     let operation = work(&harness, FREEZE);
     assert_eq!(operation.error.unwrap().message, "no agent runs in the guest");
     assert!(!frozen(&harness) && harness.vms.told().is_empty());
-    // One that was not answered may have been heard.
+    // A command without a response may have been executed.
     harness.vms.refuse("tell", VmErrorKind::Silent, "it does not answer");
     assert_eq!(work(&harness, FREEZE).state, OperationState::Failed);
     wait_until("it is thawed", || harness.vms.told() == ["web Thaw"]);
@@ -104,7 +104,7 @@ fn a_guest_is_asked_to_stop_in_the_way_it_hears() {
         assert_eq!(work(&harness, by(way)).state, OperationState::Failed);
         assert_eq!(harness.vms.told().last().unwrap(), told);
     }
-    // An agent that does not do it is not all there is.
+    // If the agent rejects the shutdown, the power button is pressed.
     harness.vms.refuse("tell", VmErrorKind::Refused, "not allowed");
     work(&harness, by(suimon_contract::StopBy::Auto));
     assert_eq!(harness.vms.told().last().unwrap(), "web PowerButton");

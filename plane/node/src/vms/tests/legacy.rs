@@ -1,4 +1,4 @@
-//! What QEMU emulates for guests without drivers for virtio.
+//! Devices that QEMU emulates for guests without virtio drivers.
 
 use suimon_contract::{ErrorCode, EventKind, HostConfig, OperationState, VmState};
 use suimon_ports::{VmDevice, VmDiskKind, VmNicKind, VmNotice};
@@ -58,7 +58,7 @@ fn a_vm_has_emulated_devices_by_sockets_in_its_folder() {
     let kinds: Vec<_> = spec.nics.iter().map(|nic| (nic.name.as_str(), nic.kind)).collect();
     assert_eq!(kinds, [("old", VmNicKind::Legacy), ("new", VmNicKind::Virtio)]);
 
-    // Others lose it, and its VM does not.
+    // The NBD socket for other clients is closed, and the VM's own socket stays.
     let mut after = with_disk();
     after.disks[0].nbd = None;
     harness.apply_well(&after);
@@ -108,7 +108,7 @@ fn a_nic_that_does_not_connect_again_is_pulled_out_and_put_in() {
     assert_eq!(vms.told(), ["web unplug nic/old"]);
     let status = || harness.node.vm("web").unwrap();
     wait_until("it is shown", || status().waits_for_start == ["nic/old"]);
-    // A change of something else does not plug it in while the guest has it.
+    // A change of another key does not plug the NIC while the guest still has it.
     let patch = Edit::Vm(ResourceEdit::Patch(name("web"), br#"{"autostart": true}"#.to_vec()));
     assert_eq!(harness.change(patch).state, OperationState::Succeeded);
     assert_eq!(vms.told().len(), 1);

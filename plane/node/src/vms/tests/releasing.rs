@@ -1,4 +1,4 @@
-//! Devices whose connection a change closes: the guest lets go of them first.
+//! Devices whose connection a change closes: the guest releases them first.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use crate::{Edit, ResourceEdit, VmWork};
 
 const SOCKET: &str = "/run/suimon/vms/web/n-own";
 
-/// The VM runs with a second NIC, whose socket is in its folder.
+/// Returns a harness whose VM runs with a second NIC, with its socket in the VM's folder.
 fn with_two_nics() -> Harness {
     let harness = harness();
     let text = "[[nic]]\nname = \"own\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\n\
@@ -40,7 +40,7 @@ fn a_connection_is_closed_after_the_guest_has_let_go() {
         noted.lock().unwrap().push(devices.sockets().contains(Path::new(SOCKET)));
     });
     patch(&harness, r#"{"nics": ["web"]}"#);
-    // All of it was done when the change was.
+    // The unplug has completed when the change has.
     assert_eq!(*seen.lock().unwrap(), [true], "asked once, while it was connected");
     assert!(!is_open(&harness));
     assert_eq!(harness.node.vm("web").unwrap().nics, [name("web")]);
@@ -86,7 +86,7 @@ fn what_the_guest_has_let_go_of_comes_back_when_the_change_fails() {
     for place in 0..8 {
         let harness = with_two_nics();
         harness.vms.let_go(|| {});
-        // Some of the writes are the driver's and those of events, which go on without.
+        // Some of these writes are by the VM's driver or for events, which tolerate failures.
         harness.store.arm(StoreFailure::Refuse(place));
         let ended = harness.change(without_own());
         if ended.state == OperationState::Failed {
@@ -104,7 +104,7 @@ fn what_the_guest_has_let_go_of_comes_back_when_the_change_fails() {
 #[test]
 fn a_guest_that_was_asked_in_vain_is_asked_again() {
     let harness = with_two_nics();
-    // Nobody lets go, and the last write fails.
+    // The guest does not release the NIC, and the last write fails.
     harness.store.arm(StoreFailure::Refuse(1));
     let failed = harness.change(without_own());
     assert_eq!(failed.state, OperationState::Failed, "{failed:?}");

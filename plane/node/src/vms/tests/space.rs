@@ -1,4 +1,4 @@
-//! VMs whose disks find their stores full.
+//! VMs whose disks are on full stores.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ fn a_vm_with_an_emulated_disk_is_paused_and_goes_on_when_there_is_space() {
     assert_eq!(state(&harness), VmState::Paused);
     let reason = harness.node.vm("web").unwrap().reason.unwrap();
     assert!(reason.contains("goes on when there is"), "{reason}");
-    // What is paused for that is no news besides.
+    // The pause is reported by the event about space only.
     assert!(harness.events(EventKind::VmPaused.id()).is_empty());
     fill(&harness, false);
     wait_until("it runs", || state(&harness) == VmState::Running);
@@ -53,7 +53,7 @@ fn a_vm_with_an_emulated_disk_is_paused_and_goes_on_when_there_is_space() {
 
 #[test]
 fn a_vm_that_was_paused_on_request_stays_paused() {
-    // Before a write found no space, and while the VM waited for space.
+    // Paused on request before the write finds no space, and while the VM waits for space.
     for is_before in [true, false] {
         let harness = running("ide");
         fill(&harness, true);
@@ -73,7 +73,7 @@ fn a_vm_that_was_paused_on_request_stays_paused() {
         well(&harness, VmWork::Resume);
         wait_until("it runs", || state(&harness) == VmState::Running);
         assert_eq!(vms.told().last().unwrap(), "web Resume");
-        // From then on it goes on by itself again.
+        // A resume on request makes the VM wait for space again.
         fill(&harness, true);
         harness.vms.find_no_space("web");
         wait_until("it waits", || harness.node.vm("web").unwrap().reason.is_some());
@@ -107,15 +107,16 @@ fn reason(harness: &Harness) -> Option<String> {
     harness.node.vm("web").unwrap().reason
 }
 
-/// How long a VM is left alone at least after it was resumed in vain: ten queries of its stores.
+/// Minimum time between attempts to resume a VM: ten queries of its stores.
 const LEFT_ALONE: Duration = Duration::from_millis(200);
 
-/// Longer than a VM that waits for space is left alone.
+/// Waits for longer than the minimum time between attempts.
 fn pass_looks() {
     std::thread::sleep(2 * LEFT_ALONE);
 }
 
-/// Waits with a VM whose writes find no space whenever it is resumed, on a store that has some.
+/// Returns a harness whose VM waits for space and finds none whenever it is resumed, although its
+/// store has some.
 fn out_of_space() -> Harness {
     let harness = running("sata");
     fill(&harness, true);
@@ -145,7 +146,7 @@ fn a_vm_that_is_paused_again_at_once_is_left_alone_for_a_while() {
     wait_until("it is resumed in vain", || resumes(&harness) >= 3);
     assert!(begun.elapsed() >= 2 * LEFT_ALONE, "{:?}", begun.elapsed());
     wait_until("it waits", || reason(&harness).is_some());
-    // Such an attempt is no news.
+    // Failed attempts emit no events.
     let told = || {
         [EventKind::VmPausedForSpace, EventKind::VmContinuedWithSpace, EventKind::VmResumed]
             .map(|kind| harness.events(kind.id()).len())
@@ -225,7 +226,7 @@ fn writes_of_a_disk_that_another_vm_has_are_queued_whatever_the_vm_before_does()
     other.name = crate::testing::name("db");
     moved.vms[0].disks.clear();
     moved.vms.push(other);
-    // The guest of the first VM does not let go of the disk.
+    // The first VM's guest does not release the disk.
     harness.apply_well(&moved);
     assert_eq!(harness.node.vm("web").unwrap().disks.len(), 1);
     wait_until("they are queued", || harness.disks.full_policies() == [queues(30)]);

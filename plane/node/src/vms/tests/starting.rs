@@ -31,7 +31,8 @@ fn with(of_host: (MemoryStore, FakeDevices), disks: FakeDisks, vms: FakeVms) -> 
     Harness::among_nodes_with_disks(of_host, disks, vms, FakeFarNodes::default())
 }
 
-/// The host is started anew, and the store comes later than the daemon.
+/// Restarts the host with the VM's store missing. Returns a function that makes the store
+/// available.
 fn started_anew() -> (Harness, impl FnOnce(&Harness)) {
     let of_host = (MemoryStore::default(), FakeDevices::default());
     let harness = with(of_host, FakeDisks::with_store(STORE), FakeVms::default());
@@ -79,7 +80,7 @@ fn one_that_starts_with_the_host_waits_for_its_disk() {
     wait_until("it is started", || state(&harness) == VmState::Running);
     assert_eq!(harness.node.vm("web").unwrap().reason, None);
     assert!(harness.events(EventKind::VmFailed.id()).is_empty());
-    // Waited for once.
+    // The wait is reported once.
     harness.wait_events(EventKind::VmWaitsForDisks.id(), 1);
 }
 

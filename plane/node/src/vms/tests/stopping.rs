@@ -22,7 +22,7 @@ fn who_waits_for_a_guest_can_stop_waiting() {
     assert!(operation.error.unwrap().message.contains("may still do so"));
     wait_until("it runs", || state(&harness) == VmState::Running);
     assert_eq!(harness.vms.running(), ["web"]);
-    // And may be asked again.
+    // Another stop is permitted.
     let again = stop(&harness, 1, true);
     let operation = harness.node.wait_operation(again, PATIENCE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded);
