@@ -3,7 +3,7 @@
 //!
 //! A node has one empty file beside the store's mark. Its name contains the node, a counter, and
 //! rates. The file is renamed for each heartbeat, so that no partial heartbeat can be read and no
-//! lock is needed. A node lives if its heartbeat changes; clocks of different nodes are not
+//! lock is needed. A node is alive if its heartbeat changes; clocks of different nodes are not
 //! compared.
 
 use std::collections::BTreeMap;
@@ -165,7 +165,7 @@ impl Seen {
         }
     }
 
-    /// Returns living nodes, each with the age of its heartbeat.
+    /// Returns nodes that are alive, each with the age of its heartbeat.
     pub(super) fn living(&self, now: Time) -> impl Iterator<Item = (&Beat, Duration)> {
         let all = self.all.values().map(move |(beat, at, lives)| (beat, now.since(*at), *lives));
         all.filter(|(_, age, lives)| *lives && *age < LIVES).map(|(beat, age, _)| (beat, age))

@@ -124,7 +124,7 @@ impl Shared {
     /// Removes a node that is permanently gone from the cluster, and thereby its reservations.
     ///
     /// # Errors
-    /// Fails if there is no such node, the node lives, or the cluster does not respond.
+    /// Fails if there is no such node, the node is alive, or the cluster does not respond.
     pub(crate) fn remove_cluster_node(&self, node: &str) -> Result<(), ApiError> {
         let refused = |text: String| about(ErrorCode::HostError, text);
         let desired = self.desired();

@@ -96,8 +96,8 @@ impl Node {
         self.shared.addresses(switch)
     }
 
-    /// Returns the status of all stores. A store that does not respond delays the call by at most
-    /// 200 ms.
+    /// Returns the status of all stores. Each store that does not respond delays the call by up to
+    /// 0.4 s.
     pub fn stores(&self) -> Vec<StoreStatus> {
         self.shared.stores()
     }
@@ -110,8 +110,8 @@ impl Node {
         self.shared.store(name)
     }
 
-    /// Returns the status of all disks. A store that does not respond delays the call by at most
-    /// 200 ms.
+    /// Returns the status of all disks. Each store that does not respond delays the call by up to
+    /// 0.2 s.
     pub fn disks(&self) -> Vec<DiskStatus> {
         self.shared.disks()
     }
