@@ -1,4 +1,4 @@
-//! Verification that a store is the one that the cluster knows by its name.
+//! Verification that a store is the one registered in the cluster under its name.
 //!
 //! The directory contains an empty mark file, whose name consists of the cluster's name and 128
 //! random bits. etcd has the same bits. Another cluster's mark, other bits, or a missing mark (for
@@ -19,7 +19,7 @@ const ENDING: &str = ".suimon-cluster";
 /// Number of attempts if other nodes mark the store at the same time.
 const TRIES: usize = 4;
 
-/// Reason why a store is not the one that the cluster knows by its name.
+/// Reason why a store is not the one registered in the cluster under its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) why: String,
