@@ -1,9 +1,9 @@
-//! Asking a store's leader for a minimum before a disk has it.
+//! Reservation of minimums with the leader of a shared store before a change is made.
 //!
-//! A change that raises minimums is made when what they come to is reserved for this host: the driver
-//! reports them as if the disks had them, and the leader's grant is the answer. What nobody answers in time is
-//! made all the same and is not promised: until it is reserved, disks have the minimums of before
-//! ([`covered`](super::covered)).
+//! A change that raises minimums is made after the leader has reserved their sum for this host. The
+//! driver reports the new sum as if disks had it; the leader's grant has the result. Without a
+//! response in time the change is made nevertheless, but the minimums are pending: disks keep the
+//! minimums in effect until the sum is reserved ([`covered`](super::covered)).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -18,22 +18,22 @@ use super::shared_stores;
 use super::status::Reach;
 use crate::shared::Shared;
 
-/// So long a change waits for leaders.
+/// Maximum time that a change waits for a leader.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// So long what was reserved waits for the change to be made.
+/// Time for which a reservation is kept until the change is made.
 const MADE_WITHIN: Duration = Duration::from_secs(30);
 
-/// What a leader says.
+/// Response of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is reserved.
+    /// The sum is reserved.
     Reserved,
-    /// It does not fit.
+    /// The sum exceeds what may be reserved.
     Refused(Promises),
 }
 
-/// Where the verdict comes.
+/// Slot for the response.
 #[derive(Default)]
 pub(super) struct Slot {
     verdict: Mutex<Option<Verdict>>,
@@ -53,15 +53,15 @@ impl Slot {
     }
 }
 
-/// Minimums that disks of a store are to have.
+/// Request to reserve the sum of a store's minimums after a change.
 #[derive(Clone)]
 pub(super) struct Ask {
-    /// What they come to.
+    /// Sum of the minimums in IOPS.
     pub(super) iops: u64,
-    /// The change is not made after that.
+    /// Time until which the reservation is kept if the change is not made.
     until: Time,
     slot: Arc<Slot>,
-    /// The report that asked for it.
+    /// First report that contains the sum.
     asked: Option<ReportId>,
     is_answered: bool,
 }
@@ -72,7 +72,8 @@ impl Ask {
         Self { iops, until, slot: Arc::default(), asked: None, is_answered: false }
     }
 
-    /// Whether the leader is to be asked for it still, where disks have so much by now.
+    /// Returns true while the sum must be reported to the leader: it exceeds the minimums that
+    /// disks have, and the change may still be made.
     pub(super) fn is_open(&self, now: Time, minimums_iops: u64) -> bool {
         self.iops > minimums_iops && now < self.until
     }
@@ -83,7 +84,7 @@ impl Ask {
         }
     }
 
-    /// A grant is in force. Whether it is the end of it.
+    /// Processes a grant in effect. Returns true if the request has ended.
     pub(super) fn handle_grant(&mut self, grant: &Grant) -> bool {
         if self.is_answered || self.asked.is_none_or(|asked| grant.answers < asked) {
             return false;
@@ -93,7 +94,8 @@ impl Ask {
             return true;
         }
         if grant.store.reserved_iops >= self.iops {
-            // Disks have it soon, and what is reserved stays until then.
+            // The request stays in the reports, so that the reservation is kept until disks have
+            // the minimums.
             self.is_answered = true;
             self.slot.tell(Verdict::Reserved);
         }
@@ -102,11 +104,12 @@ impl Ask {
 }
 
 impl Shared {
-    /// Has leaders reserve what a change promises more on shared stores. What is not promised although
-    /// the change is made.
+    /// Has leaders reserve the additional minimums of a change on shared stores. Returns a text per
+    /// store whose minimums are pending although the change is made. Blocks at most [`PATIENCE`]
+    /// per store.
     ///
     /// # Errors
-    /// A leader refuses it. Nothing was changed.
+    /// Fails if a leader rejects the minimums. Nothing was changed.
     pub(crate) fn ask_leaders(
         &self,
         from: &HostConfig,
@@ -155,5 +158,5 @@ impl Shared {
     }
 }
 
-/// What is asked of each store; `None`: nothing any more.
+/// Requests by store; `None` withdraws the request.
 pub(super) type Asks = BTreeMap<Name, Option<Ask>>;

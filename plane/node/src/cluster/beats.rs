@@ -1,10 +1,10 @@
-//! What nodes write on a shared store itself, so that they see each other without etcd, and see who is there
-//! that the cluster does not know.
+//! Heartbeats of nodes on a shared store. They show nodes without etcd, and nodes that are not
+//! members of this cluster.
 //!
-//! A node has one empty file beside the store's mark, whose name says who it is, how often it has
-//! written, and what its disks do. It is renamed at each beat, so nobody ever reads half of one, and
-//! nobody has to lock it. A beat that changes is of somebody who lives: no clock is compared with
-//! another's.
+//! A node has one empty file beside the store's mark. Its name contains the node, a counter, and
+//! rates. The file is renamed for each heartbeat, so that no partial heartbeat can be read and no
+//! lock is needed. A node is alive if its heartbeat changes; clocks of different nodes are not
+//! compared.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,31 +16,31 @@ use suimon_quantity::Time;
 use thiserror::Error;
 
 const ENDING: &str = ".suimon-beat";
-/// What no name has.
+/// Separator; not permitted in names.
 const BETWEEN: char = '@';
-/// How often a node writes, and looks.
+/// Interval at which a node writes its heartbeat and reads those of others.
 pub(super) const BEAT: Duration = Duration::from_secs(5);
-/// A beat that has not changed for so long is of somebody who is gone.
+/// Time after which an unchanged heartbeat is considered that of a dead node.
 const LIVES: Duration = Duration::from_secs(20);
-/// So many beats of a store are looked at. There are not as many nodes.
+/// Maximum number of heartbeats read from a store. Clusters have fewer nodes.
 const BEATS_MAX: usize = 1024;
 
-/// What a node says of itself on a store.
+/// Heartbeat of a node on a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Beat {
     pub(super) cluster: Name,
     pub(super) node: Name,
-    /// Which start of its daemon.
+    /// Number of the daemon's start.
     pub(super) incarnation: u64,
-    /// Counts up.
+    /// Counter, increased by each heartbeat.
     pub(super) number: u64,
-    /// What its disks do, in normalised operations per second.
+    /// Delivered rate of the node's disks in normalised operations per second.
     pub(super) delivered_iops: u64,
-    /// What they may do without anybody.
+    /// Rate that the node may use without a lease, in normalised operations per second.
     pub(super) reserved_iops: u64,
 }
 
-/// Why a file's name is no beat.
+/// Reason why a file name is not a valid heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum BeatError {
     #[error("it has {0} parts and not 6")]
@@ -71,7 +71,7 @@ impl Beat {
         let name = |text: &str, what| {
             text.parse::<Name>().map_err(|_| BeatError::Name(text.to_owned(), what))
         };
-        // Digits alone, so that each beat has one name.
+        // Digits only, so that each heartbeat has exactly one name.
         let count = |text: &str, what| {
             let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
             let number = text.parse::<u64>().ok().filter(|_| is_digits);
@@ -92,10 +92,11 @@ impl Beat {
     }
 }
 
-/// Writes a node's beat in place of its last, and reads those of others.
+/// Replaces a node's heartbeat, and returns the heartbeats of other nodes. Other files are not
+/// changed.
 ///
 /// # Errors
-/// The store's file system said no.
+/// Fails if the store's file system reports an error.
 pub(super) fn exchange(files: &dyn StoreFiles, own: &Beat) -> Result<Vec<Beat>, StoreFileError> {
     let mut others = Vec::new();
     let mut before = Vec::new();
@@ -107,7 +108,7 @@ pub(super) fn exchange(files: &dyn StoreFiles, own: &Beat) -> Result<Vec<Beat>, 
             Err(error) => tracing::debug!(file = file.as_str(), %error, "is no node's beat"),
         }
     }
-    // Both parts are names, and numbers have twenty digits.
+    // Does not fail: both names are valid, and numbers have at most 20 digits.
     let Ok(name) = FileName::new(&own.to_string()) else { return Ok(others) };
     let mut before = before.into_iter();
     match before.next() {
@@ -115,17 +116,17 @@ pub(super) fn exchange(files: &dyn StoreFiles, own: &Beat) -> Result<Vec<Beat>, 
         Some(last) => files.rename(&last, &name)?,
         None => drop(files.create(&name, 1)?),
     }
-    // Of a daemon that died in between.
+    // Left by a daemon that was killed between two operations.
     for rest in before.filter(|rest| *rest != name) {
         files.remove(&rest)?;
     }
     Ok(others)
 }
 
-/// Takes a node's beat away.
+/// Removes a node's heartbeat.
 ///
 /// # Errors
-/// The store's file system said no.
+/// Fails if the store's file system reports an error.
 pub(super) fn end(files: &dyn StoreFiles, own: &Beat) -> Result<(), StoreFileError> {
     for file in files.names(ENDING)? {
         if Beat::parse(file.as_str()).is_ok_and(|beat| beat.is_of(own)) {
@@ -135,10 +136,11 @@ pub(super) fn end(files: &dyn StoreFiles, own: &Beat) -> Result<(), StoreFileErr
     Ok(())
 }
 
-/// Who was seen on a store.
+/// Nodes seen on a store.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// Each with when its beat was first seen as it is, and whether it has changed since the first.
+    /// Last heartbeat by cluster and node, the time when it was first seen, and whether it has
+    /// changed since the node was first seen.
     all: BTreeMap<(Name, Name), (Beat, Time, bool)>,
 }
 
@@ -163,7 +165,7 @@ impl Seen {
         }
     }
 
-    /// Those who live, with for how long they have said nothing new.
+    /// Returns nodes that are alive, each with the age of its heartbeat.
     pub(super) fn living(&self, now: Time) -> impl Iterator<Item = (&Beat, Duration)> {
         let all = self.all.values().map(move |(beat, at, lives)| (beat, now.since(*at), *lives));
         all.filter(|(_, age, lives)| *lives && *age < LIVES).map(|(beat, age, _)| (beat, age))

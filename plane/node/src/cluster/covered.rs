@@ -1,25 +1,25 @@
-//! Minimums of disks on a shared store, and which of them are in effect ([`Coverage`]). What was in effect
-//! is on record, so that it is again after a restart.
+//! Minimums of disks on a shared store, and which of them are in effect ([`Coverage`]). Minimums in
+//! effect are stored on the host, so that they are in effect again after a restart.
 
 use std::collections::BTreeMap;
 
 use suimon_cluster_qos::Coverage;
 use suimon_contract::{HostConfig, Name, QosPolicyKind};
 
-/// Minimums by who has them: `disk/NAME`, or `qos_policy/NAME` for disks that share one.
+/// Minimums in IOPS by holder: `disk/NAME`, or `qos_policy/NAME` for disks that share one.
 pub(crate) type Minimums = BTreeMap<String, u64>;
 
-/// Whose a disk's minimum is.
+/// Returns the holder of a disk's own minimum.
 pub(crate) fn of_disk(disk: &Name) -> String {
     format!("disk/{disk}")
 }
 
-/// Whose that of an aggregated policy is.
+/// Returns the holder of an aggregated policy's minimum.
 pub(crate) fn of_policy(policy: &Name) -> String {
     format!("qos_policy/{policy}")
 }
 
-/// What disks on a store are to have whenever they want it, of what is this host's alone.
+/// Returns the configured minimums of disks on a store, except those of policies that span nodes.
 pub(super) fn minimums(config: &HostConfig, store: &Name) -> Minimums {
     let mut all = Minimums::new();
     for disk in config.disks.iter().filter(|disk| disk.store == *store) {
@@ -40,7 +40,7 @@ pub(super) fn minimums(config: &HostConfig, store: &Name) -> Minimums {
     all
 }
 
-/// Those that are in effect, where so much is reserved and these were before.
+/// Returns the minimums in effect, given the reserved rate and the minimums previously in effect.
 pub(super) fn covered(wanted: &Minimums, reserved_iops: u64, before: &Minimums) -> Minimums {
     let coverage = Coverage::new(reserved_iops, wanted.values().copied());
     let of = |(who, min): (&String, &u64)| {

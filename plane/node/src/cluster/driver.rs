@@ -1,10 +1,11 @@
-//! The thread that decides: it drives members and allocators, and waits for nobody.
+//! Cluster thread: drives members and allocators. It never blocks on etcd or stores.
 //!
-//! - [`desired`]: which cluster, and which stores. [`membership`]: being a node of it.
-//! - [`hearing`]: what watches and the worker tell. [`looking`]: what is seen on this host;
-//!   [`beating`]: and on stores.
-//! - [`leading`]: dividing stores. [`policies`]: those of the cluster.
-//! - [`carrying_out`]: what members and allocators ask for.
+//! - [`desired`]: cluster and shared stores of the configuration. [`membership`]: joining and
+//!   leaving.
+//! - [`hearing`]: keys of the cluster, and results of the worker. [`looking`]: loads of disks and
+//!   identities of stores; [`beating`]: heartbeats on stores.
+//! - [`leading`]: elections of leaders. [`policies`]: shared QoS policies.
+//! - [`carrying_out`]: actions of members and allocators.
 
 mod beating;
 mod carrying_out;
@@ -40,14 +41,14 @@ use crate::control::Command;
 use crate::events::Draft;
 use crate::shared::Shared;
 
-/// Between two tries to be a node of the cluster.
+/// Interval between attempts to join the cluster.
 const RETRY: Duration = Duration::from_secs(1);
-/// Between two tries to be elected.
+/// Interval between attempts to be elected.
 const ELECT: Duration = Duration::from_millis(500);
-/// How often the lease is seen to.
+/// Interval at which the lease is checked.
 const TEND: Duration = Duration::from_secs(1);
 
-/// Starts the driver and the worker.
+/// Starts the cluster thread and the worker.
 pub(super) fn start(
     shared: &Arc<Shared>,
     commands: SyncSender<Command>,
@@ -75,11 +76,11 @@ pub(super) fn start(
     }
 }
 
-/// What is known of the connection.
+/// State of the connection to the cluster.
 enum Link {
-    /// There is no cluster.
+    /// No cluster is configured.
     None,
-    /// Nothing came of it yet; it is tried again then.
+    /// Not joined. `at`: time of the next attempt; `None` while an attempt is in progress.
     Trying {
         at: Option<Time>,
     },
@@ -91,32 +92,32 @@ enum Link {
 struct Driver {
     shared: Arc<Shared>,
     tasks: Arc<Tasks>,
-    /// To the control thread, which is not waited for.
+    /// Queue of the control thread. Sending never blocks.
     commands: SyncSender<Command>,
     policies: KnownPolicies,
-    /// The control thread is to bring minimums to the disks that are covered now.
+    /// True if the control thread must set the minimums in effect.
     limits_are_due: bool,
     session: u64,
     config: Option<ClusterConfig>,
     link: Link,
-    /// The host's number and the start of its daemon.
+    /// Number of this node, and of the daemon's start.
     node: NodeId,
     incarnation: u64,
-    /// How often it has written on stores.
+    /// Number of heartbeats written.
     beats: u64,
     stores: BTreeMap<Name, SharedStore>,
     members: BTreeMap<String, MemberRecord>,
     alive: BTreeSet<String>,
-    /// Records that other nodes wrote, read before this node's number was known, by their key in etcd.
+    /// Keys received before this node's number was known, by name below the cluster's prefix.
     early: BTreeMap<String, Heard>,
     looked: Option<Time>,
     tended: Time,
-    /// Why it is not a node, as it was told.
+    /// Last reported reason why the host is rejected as a node.
     refused: Option<String>,
     is_reachable: bool,
-    /// What is reserved is being given back.
+    /// True while reservations are given back in order to leave.
     leaves: bool,
-    /// Events of the turn, which are told at its end.
+    /// Events of the current turn.
     drafts: RefCell<Vec<Draft>>,
 }
 
@@ -165,7 +166,7 @@ impl Driver {
         self.tasks.stop();
     }
 
-    /// How long nothing has to be done.
+    /// Returns the time until the next deadline.
     fn pause(&self) -> Duration {
         let now = self.now();
         if matches!(self.link, Link::None) && self.stores.is_empty() {
@@ -177,7 +178,7 @@ impl Driver {
         next.since(now).clamp(Duration::from_millis(1), LOOK)
     }
 
-    /// Carries out everything that is due, then publishes the state and its events.
+    /// Executes everything that is due, then publishes the status and the events.
     fn turn(&mut self) {
         let now = self.now();
         if let (Link::Trying { at: Some(at) }, Some(config)) = (&self.link, &self.config) {
@@ -221,7 +222,8 @@ impl Driver {
         self.alive.clear();
     }
 
-    /// Tells of something at the end of the turn, when others see the state that it tells of.
+    /// Queues events. They are emitted at the end of the turn, when the published status includes
+    /// their cause.
     fn tell(&self, drafts: impl IntoIterator<Item = Draft>) {
         self.drafts.borrow_mut().extend(drafts);
     }
@@ -235,7 +237,7 @@ impl Driver {
         Called { members, shared, policies: &self.policies }.name_of(node)
     }
 
-    /// Has others see how it stands.
+    /// Publishes the status.
     fn show(&self, now: Time) {
         let mut view = self.shared.cluster.view();
         view.show(now, &self.stores, &self.members, &self.alive);
@@ -250,7 +252,7 @@ impl Driver {
     }
 }
 
-/// What nodes and disks are called, as far as is known.
+/// Lookup of names of nodes, disks and policies. Unknown ones are shown by number.
 struct Called<'a> {
     members: &'a BTreeMap<String, MemberRecord>,
     shared: &'a Shared,

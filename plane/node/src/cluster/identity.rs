@@ -1,9 +1,8 @@
-//! Whether a store is the one that the cluster has by its name.
+//! Verification that a store is the one registered in the cluster under its name.
 //!
-//! A directory that the cluster has marked has an empty file in it, whose name is the cluster's and
-//! 128 random bits; the cluster's store has the same bits. Who finds another cluster's mark, another
-//! mark of his own, or none although there is to be one (a file system that is not mounted), has
-//! another directory.
+//! The directory contains an empty mark file, whose name consists of the cluster's name and 128
+//! random bits. etcd has the same bits. Another cluster's mark, other bits, or a missing mark (for
+//! example a file system that is not mounted) show that the directory is another one.
 
 use std::sync::Arc;
 
@@ -17,44 +16,46 @@ use suimon_ports::{
 use super::session::{read, write};
 
 const ENDING: &str = ".suimon-cluster";
-/// How often it is looked again because somebody else was faster.
+/// Number of attempts if other nodes mark the store at the same time.
 const TRIES: usize = 4;
 
-/// Why a store is not the one that the cluster has by its name.
+/// Reason why a store is not the one registered in the cluster under its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) why: String,
-    /// It is another cluster's, whose nodes are to see who else is there.
+    /// True if another cluster uses the store. Heartbeats are then written, so that its nodes see
+    /// this one.
     pub(super) is_anothers: bool,
 }
 
-/// What makes a store this one.
+/// Record of a store's identity in etcd.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct StoreRecord {
     identity: String,
 }
 
-/// What the cluster has, as of now; the key is that of the store's record.
+/// Access to the store's record; `key` is the record's key in etcd.
 pub(super) struct Known {
     pub(super) store: Arc<dyn ClusterStore>,
     pub(super) key: String,
 }
 
-/// What is to be done.
+/// Result of comparing marks and record.
 enum Step {
     Right,
     Wrong(Wrong),
-    /// The cluster has no record: it gets this.
+    /// The record is missing and must be created with this identity.
     Record(String),
-    /// Nobody has marked the directory.
+    /// Both the record and the mark are missing.
     Mark,
 }
 
-/// Looks at a store's directory: why it is another one, or `None` if it is the cluster's, which marks it
-/// if it is new.
+/// Checks the identity of a store's directory. A new directory is marked. Returns `None` if the
+/// directory is the cluster's, otherwise the reason.
 ///
 /// # Errors
-/// It cannot be found out now.
+/// Fails if etcd or the file system does not respond, or other nodes mark the directory at the same
+/// time.
 pub(super) fn check(
     known: &Known,
     files: &dyn StoreFiles,
@@ -88,7 +89,7 @@ pub(super) fn check(
     Err("others mark it at the same time".to_owned())
 }
 
-/// The cluster and the bits of each mark.
+/// Returns cluster and bits of each mark.
 fn marks(names: &[FileName]) -> Vec<(String, String)> {
     let mark = |name: &FileName| {
         let (cluster, bits) = name.as_str().strip_suffix(ENDING)?.rsplit_once('.')?;
@@ -146,9 +147,10 @@ mod tests {
         assert!(other.contains("`lab` has it"), "{other}");
         assert_eq!(look(&cluster, &empty, "else", 5), None);
         assert!(look(&cluster, &empty, "lab", 6).unwrap().contains("`else` has it"));
-        // etcd is made anew, or a node died between the two: the mark is what counts.
+        // A mark without a record is valid: etcd was set up again, or a node died between the two
+        // steps.
         assert_eq!(look(&FakeCluster::default(), &files, "lab", 7), None);
-        // A copy of another one's directory.
+        // Directory of another store.
         let strange = MemoryStore::default();
         assert_eq!(look(&FakeCluster::default(), &strange, "lab", 8), None);
         assert!(look(&cluster, &strange, "lab", 9).unwrap().contains("not the one"));

@@ -1,4 +1,5 @@
-//! What the driver is told: by watches, by the worker, and by whoever changes desired state.
+//! Messages to the cluster thread: from watches, from the worker, and from changes of the desired
+//! state.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,8 +11,8 @@ use suimon_ports::{ClusterEntry, ClusterObserver, ClusterStoreError, ClusterView
 use super::asking::{Ask, Asks};
 use super::worker::Answer;
 
-/// Where what is told waits for the driver. It does not grow with how much is told: of each key the
-/// last is there.
+/// Queue of messages. Only the last state of each key is kept, so that the size is bounded by the
+/// number of keys.
 #[derive(Default)]
 pub(super) struct Inbox {
     held: Mutex<Held>,
@@ -20,7 +21,7 @@ pub(super) struct Inbox {
 
 #[derive(Default)]
 struct Held {
-    /// Which connection the rest is of.
+    /// Number of the session to which keys and results belong.
     session: u64,
     heard: BTreeMap<String, Heard>,
     answers: VecDeque<(u64, Answer)>,
@@ -30,28 +31,28 @@ struct Held {
     stops: bool,
 }
 
-/// What is at a key, as of a revision of the cluster's store.
+/// State of a key at a revision of etcd.
 pub(super) struct Heard {
     pub(super) revision: u64,
     pub(super) entry: Option<ClusterEntry>,
 }
 
-/// All that has come.
+/// Messages taken from the inbox.
 #[derive(Default)]
 pub(super) struct Mail {
     pub(super) heard: BTreeMap<String, Heard>,
     pub(super) answers: Vec<Answer>,
-    /// Desired state may be another one.
+    /// True if the desired state may have changed.
     pub(super) is_changed: bool,
-    /// What is reserved is to be given back, or not any more.
+    /// `true`: give back all reservations and leave; `false`: stay a node.
     pub(super) leaves: Option<bool>,
-    /// Minimums that disks are to have.
+    /// Requests to reserve minimums.
     pub(super) asks: Asks,
     pub(super) stops: bool,
 }
 
 impl Inbox {
-    /// Waits until something is there, for so long at most.
+    /// Blocks until a message is available, or `patience` has expired.
     pub(super) fn wait(&self, patience: Duration) -> Mail {
         let held = self.held();
         let is_empty = |held: &mut Held| {
@@ -76,7 +77,7 @@ impl Inbox {
         }
     }
 
-    /// From now on only what is of this connection counts.
+    /// Begins a session: discards keys and results of earlier ones.
     pub(super) fn begin_session(&self, session: u64) {
         let mut held = self.held();
         held.session = session;
@@ -100,7 +101,7 @@ impl Inbox {
         self.change(|held| held.leaves = Some(false));
     }
 
-    /// Minimums of a store are to be asked for; `None`: not any more.
+    /// Requests a reservation on a store; `None` withdraws the request.
     pub(super) fn ask(&self, store: Name, ask: Option<Ask>) {
         self.change(|held| {
             held.asks.insert(store, ask);
@@ -121,13 +122,13 @@ impl Inbox {
     }
 }
 
-/// Hears of all keys with a prefix for an inbox.
+/// Observer of all keys with a prefix, for an inbox.
 pub(super) struct Ear {
     inbox: Arc<Inbox>,
     session: u64,
-    /// What all keys of the cluster begin with; the inbox does not have it.
+    /// Common prefix of the cluster's keys, which is removed.
     root: String,
-    /// Keys that were heard of and are there.
+    /// Existing keys that were received.
     known: Mutex<BTreeSet<String>>,
 }
 

@@ -1,4 +1,5 @@
-//! Giving back what is reserved, and what is done before a node becomes one of a cluster.
+//! Checks and preparations of changes of the cluster: joining, and leaving after reservations were
+//! given back.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use crate::edit::no_cluster;
 use crate::shared::Shared;
 use crate::{ClusterEdit, Edit};
 
-/// How long whoever leaves waits until what is reserved was given back.
+/// Maximum time for giving back reservations.
 const GIVING_BACK: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -21,8 +22,7 @@ fn about(code: ErrorCode, text: impl Into<String>) -> ApiError {
 }
 
 impl Shared {
-    /// What stands against a change of the cluster that the host is a node of, as far as can be
-    /// known at once.
+    /// Checks a change of the cluster as far as possible without blocking. Returns the errors.
     pub(crate) fn check_cluster(
         &self,
         from: &HostConfig,
@@ -59,11 +59,11 @@ impl Shared {
         errors
     }
 
-    /// Waits until a change of the cluster can be made: where the host is to be a node, that its etcd
-    /// answers; where it is to be none any more, that what is reserved for it was given back.
+    /// Prepares a change of the cluster, and blocks meanwhile: etcd must respond if the host joins;
+    /// reservations must be given back if it leaves; shared policies are written to the cluster.
     ///
     /// # Errors
-    /// It does not come to that; `force` makes the change all the same.
+    /// Fails if the preparation fails. With `force`, failures of joining and leaving are ignored.
     pub(crate) fn prepare_cluster(
         &self,
         edit: &Edit,
@@ -84,7 +84,7 @@ impl Shared {
         }
     }
 
-    /// Whether a cluster is not there yet.
+    /// Checks that a cluster does not exist.
     fn check_is_new(&self, config: &ClusterConfig) -> Result<(), ApiError> {
         let store = self.cluster.stores.connect(config)?;
         let members = format!("{}{MEMBERS}", cluster_prefix(&config.name));
@@ -121,10 +121,10 @@ impl Shared {
         Err(about(ErrorCode::HostError, text))
     }
 
-    /// Takes a node out of the cluster that is gone for good: what is reserved for it is free.
+    /// Removes a node that is permanently gone from the cluster, and thereby its reservations.
     ///
     /// # Errors
-    /// There is none of that name, it lives, or the cluster does not answer.
+    /// Fails if there is no such node, the node is alive, or the cluster does not respond.
     pub(crate) fn remove_cluster_node(&self, node: &str) -> Result<(), ApiError> {
         let refused = |text: String| about(ErrorCode::HostError, text);
         let desired = self.desired();

@@ -1,4 +1,4 @@
-//! What the disks of a store do, as a node tells of it.
+//! Load of the disks on a shared store, for the reports of a node.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -12,28 +12,28 @@ use suimon_storage_qos::{DiskFlow, Done};
 use super::keys::disk_key;
 use crate::disks::Disks;
 
-/// Disks are looked at so often.
+/// Interval between samples.
 pub(super) const LOOK: Duration = Duration::from_millis(500);
-/// What they do is told over so many looks.
+/// Number of sampling intervals over which rates are computed.
 const LOOKS: usize = 2;
 
-/// What was seen of a store's disks lately.
+/// Recent samples of a store's disks.
 #[derive(Default)]
 pub(super) struct Loads {
     looks: VecDeque<(Time, BTreeMap<DiskId, Done>)>,
 }
 
-/// What a store's disks do.
+/// Load of a store's disks.
 #[derive(Default)]
 pub(super) struct Told {
     pub(super) disks: Vec<DiskLoad>,
-    /// What they are called.
+    /// Names of the disks.
     pub(super) names: BTreeMap<DiskKey, String>,
     pub(super) latency_ns: u64,
 }
 
 impl Loads {
-    /// Looks at all disks of a store: those that are desired, and those that are copied.
+    /// Samples all disks of a store: configured ones, and copies in progress.
     pub(super) fn look(
         &mut self,
         now: Time,
@@ -81,7 +81,7 @@ impl Loads {
     }
 }
 
-/// Divides what a host's disks may do without the cluster: nobody asks how.
+/// Assigns the host's fallback rate to its first disk. Only the sum matters.
 fn fall_back(disks: &mut [DiskLoad], iops: Option<u64>) {
     let Some(iops) = iops else { return };
     for (at, disk) in disks.iter_mut().enumerate() {
@@ -89,7 +89,7 @@ fn fall_back(disks: &mut [DiskLoad], iops: Option<u64>) {
     }
 }
 
-/// What a disk did in a time.
+/// Sets the rates of a disk over a time span.
 fn did(load: &mut DiskLoad, span: Duration, before: &Done, after: &Done) {
     let did = after.rates(before, span);
     load.demanded_iops = did.demanded_iops;
@@ -99,19 +99,19 @@ fn did(load: &mut DiskLoad, span: Duration, before: &Done, after: &Done) {
     load.is_busy = did.is_busy;
 }
 
-/// Who uses a store, and what it is held to.
+/// User of a store, and its limits.
 struct Limited {
     disk: DiskId,
     name: String,
-    /// That it shares with disks of other nodes.
+    /// Policy that spans nodes.
     policy: Option<PolicyKey>,
     min_iops: u64,
     max_iops: Option<u64>,
     weight: u32,
 }
 
-/// All that use a store here. A minimum of an aggregated policy that is this host's alone is divided
-/// equally among its disks on the store.
+/// Returns all users of a store on this host. The minimum of an aggregated policy of this host
+/// alone is divided equally among its disks on the store.
 fn limits(
     (disks, config, policies): (&Disks, &HostConfig, &BTreeMap<Name, PolicyKey>),
     store: &Name,

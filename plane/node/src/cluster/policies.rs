@@ -1,10 +1,9 @@
-//! QoS policies that are the cluster's: a record each in the cluster's store, and the same in each
-//! node's desired state.
+//! Shared QoS policies: a record per policy in etcd, and a copy in each node's desired state.
 //!
-//! A change on a node is made in the cluster's store first, with the record as it was read as a condition,
-//! so that of two changes at a time one is refused. Nodes hear of records by a watch and bring
-//! desired state into line with them (`driver/policies.rs`). One that disks of any node have is not
-//! deleted, and one whose minimum would not fit beside what leaders have promised is not changed.
+//! A change on a node writes the record in etcd first, in a transaction that fails if the record
+//! was changed since it was read. Watches notify the nodes, which update their desired states
+//! (`driver/policies.rs`). A policy that disks of any node use is not deleted. A minimum that does
+//! not fit beside the leaders' reservations is rejected.
 
 use std::collections::BTreeMap;
 
@@ -20,29 +19,29 @@ use super::keys::{
 use super::session::{read, write};
 use crate::shared::Shared;
 
-/// How often it is tried to write what somebody else writes at the same time.
+/// Number of attempts if other nodes write the same keys.
 const TRIES: usize = 5;
 
-/// A policy, as the cluster has it.
+/// Record of a policy in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PolicyRecord {
-    /// Its number, which no other policy ever has.
+    /// Number of the policy, never used for another one.
     pub(super) key: PolicyKey,
     pub(super) config: QosPolicyConfig,
 }
 
 impl PolicyRecord {
-    /// What of it nodes share.
+    /// Returns the limits that nodes share.
     pub(super) fn limits(&self) -> PolicyLimits {
         let min_iops = self.config.min_iops.unwrap_or_default();
         PolicyLimits { min_iops, max_iops: self.config.max_iops }
     }
 }
 
-/// A policy and the revision at which it was written.
+/// Policies by name, with the revisions at which they were written.
 pub(super) type Policies = BTreeMap<Name, (PolicyRecord, u64)>;
 
-/// Records of policies, by name; those that cannot be read are left out.
+/// Returns the policies among these entries. Unreadable records are left out.
 pub(super) fn policies_of<'a>(
     root: &str,
     entries: impl IntoIterator<Item = &'a ClusterEntry>,
@@ -54,7 +53,7 @@ pub(super) fn policies_of<'a>(
     entries.into_iter().filter_map(named).collect()
 }
 
-/// What a policy's key says: nothing if it says what it may not.
+/// Returns the policy of a key; `None` if its value is invalid.
 pub(super) fn policy_of(name: &str, entry: &ClusterEntry) -> Option<(Name, (PolicyRecord, u64))> {
     let name = name.parse::<Name>().ok()?;
     let record = read::<PolicyRecord>(entry)?;
@@ -65,12 +64,12 @@ pub(super) fn policy_of(name: &str, entry: &ClusterEntry) -> Option<(Name, (Poli
     is_right.then_some((name, (record, entry.modified)))
 }
 
-/// The policies of a configuration that are the cluster's.
+/// Returns the shared policies of a configuration.
 pub(super) fn shared_policies(config: &HostConfig) -> impl Iterator<Item = &QosPolicyConfig> {
     config.qos_policies.iter().filter(|policy| policy.shared)
 }
 
-/// Where policies are changed.
+/// Access to the policies of a cluster.
 pub(super) struct PolicyDesk<'a> {
     pub(super) store: &'a dyn ClusterStore,
     pub(super) root: String,
@@ -90,10 +89,11 @@ impl PolicyDesk<'_> {
         Ok(view.entries.into_iter().find(|entry| entry.key == key))
     }
 
-    /// Writes a policy. `is_new`: only if there is none; what there is stays then.
+    /// Writes a policy. `is_new`: does nothing if the policy exists.
     ///
     /// # Errors
-    /// It is not known to be written.
+    /// Fails if the cluster does not respond, so that the outcome is unknown, or other nodes write
+    /// the same keys repeatedly.
     pub(super) fn put(&self, config: &QosPolicyConfig, is_new: bool) -> Result<(), ApiError> {
         let key = format!("{}{POLICIES}{}", self.root, config.name);
         let next_key = format!("{}{NEXT_POLICY}", self.root);
@@ -136,10 +136,11 @@ impl PolicyDesk<'_> {
         Err(ApiError::new(ErrorCode::Conflict, text))
     }
 
-    /// Has a policy no more.
+    /// Deletes a policy.
     ///
     /// # Errors
-    /// Disks of another node have it, or it is not known to be gone.
+    /// Fails if disks of another node use the policy, or the cluster does not respond, so that the
+    /// outcome is unknown.
     fn remove(&self, name: &Name, own: &str) -> Result<(), ApiError> {
         let key = format!("{}{POLICIES}{name}", self.root);
         for _ in 0..TRIES {
@@ -168,16 +169,16 @@ impl PolicyDesk<'_> {
         view.map_err(|error| Self::failed(&error)).map(|view| view.entries)
     }
 
-    /// Whether stores on which disks have a policy have room for its minimum, if that is to be more.
-    /// Leaders promise on their own account, and what they do not promise is not in effect; this is said
-    /// while the change can still be refused.
+    /// Checks that stores whose disks use a policy have room for an increased minimum. Leaders
+    /// decide independently, and a minimum without room is not in effect; this check lets the
+    /// change be rejected.
     ///
     /// # Errors
-    /// A store has no room.
+    /// Fails if a store has no room.
     fn check_raise(&self, policy: &QosPolicyConfig) -> Result<(), ApiError> {
         let key = format!("{}{POLICIES}{}", self.root, policy.name);
         let Some(before) = self.entry(&key)?.as_ref().and_then(read::<PolicyRecord>) else {
-            // No disk has it yet.
+            // The policy is new, so that no disk uses it.
             return Ok(());
         };
         let asked_iops =
@@ -211,7 +212,7 @@ impl PolicyDesk<'_> {
         Ok(())
     }
 
-    /// Another node of which disks have a policy, as it said last, and the store.
+    /// Returns another node whose disks use a policy according to its last report, and the store.
     fn user(&self, policy: PolicyKey, own: &str) -> Result<Option<(String, String)>, ApiError> {
         let members: BTreeMap<NodeId, String> = self
             .below(MEMBERS)?
@@ -232,11 +233,11 @@ impl PolicyDesk<'_> {
 }
 
 impl Shared {
-    /// Makes in the cluster's store what a change makes of its policies.
+    /// Writes the changes of shared policies to the cluster.
     ///
     /// # Errors
-    /// The cluster does not answer, a policy that is to go is used on another node, or a minimum has
-    /// no room.
+    /// Fails if the cluster does not respond, a deleted policy is used on another node, or a
+    /// minimum has no room.
     pub(super) fn prepare_policies(
         &self,
         from: &HostConfig,

@@ -1,10 +1,10 @@
-//! What of the cluster is kept on this host.
+//! Cluster records in the state store of this host.
 //!
 //! | table | key | value |
 //! |---|---|---|
 //! | `cluster` | `self` | [`HostRecord`] |
-//! | `cluster` | `kept/CLUSTER/STORE` | what this host does of a store without any lease |
-//! | `cluster` | `covered/CLUSTER/STORE` | minimums that were in effect |
+//! | `cluster` | `kept/CLUSTER/STORE` | [`Kept`]: rates that this host may use without a lease |
+//! | `cluster` | `covered/CLUSTER/STORE` | [`Minimums`] in effect |
 //! | `cluster` | `policies/CLUSTER` | [`KeptPolicies`] |
 
 use std::collections::BTreeSet;
@@ -21,16 +21,17 @@ use crate::records::{decode, encode};
 pub(super) const CLUSTER: &str = "cluster";
 const SELF: &str = "self";
 
-/// Which host it is, whatever it is called.
+/// Identity of the host, independent of its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HostRecord {
     /// 128 random bits in hexadecimal.
     pub(super) host: String,
-    /// Which start of the daemon was the last; each has a higher one than those before.
+    /// Number of the daemon's last start, higher than all before.
     pub(super) incarnation: u64,
 }
 
-/// This host, at a start with a higher number than all before. It is durable.
+/// Creates a number of the daemon's start, higher than all before and than `at_least`. The number
+/// is durable when this function returns.
 pub(super) fn next_start(
     store: &dyn StateStore,
     at_least: u64,
@@ -97,11 +98,11 @@ pub(super) fn save_covered(
     state.commit(&[(CLUSTER, key, Some(value))])
 }
 
-/// What a host knows of its cluster's policies.
+/// Known shared policies of the host's cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KeptPolicies {
     pub(super) all: Vec<PolicyRecord>,
-    /// Deleted ones that desired state may still have.
+    /// Deleted policies that the desired state may still contain.
     pub(super) deleted: BTreeSet<Name>,
 }
 

@@ -1,4 +1,4 @@
-//! What the worker has in the cluster's store: a number, a lease, watches, elections.
+//! Session of the worker in etcd: the node's record, lease, watches and elections.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use super::records::next_start;
 use super::{ClusterStores, cluster_prefix};
 use crate::disks::RandomSource;
 
-/// A node that is dead is known to be after so long, and so is a leader.
+/// Duration of the node's lease: the time after which a dead node, or a dead leader, is detected.
 const LEASE: Duration = Duration::from_secs(5);
-/// How often it is tried to write what somebody else wrote meanwhile.
+/// Number of attempts if other nodes write the same keys.
 const TRIES: usize = 5;
 
-/// What a leader begins with.
+/// Initial state of a leader.
 pub(super) struct Elected {
     pub(super) term: Term,
-    /// What was given before.
+    /// Grants of former terms.
     pub(super) records: Vec<(NodeId, Grant)>,
     pub(super) policies: Policies,
 }
 
-/// What a session is made with.
+/// Dependencies of a session.
 pub(super) struct Ground {
     pub(super) stores: Arc<dyn ClusterStores>,
     pub(super) state: Arc<dyn StateStore>,
@@ -45,10 +45,10 @@ pub(super) struct Ground {
     pub(super) version: String,
 }
 
-/// Why there is no session.
+/// Failure to begin a session.
 #[derive(Debug)]
 pub(super) struct NotBegun {
-    /// Somebody says no; waiting does not help by itself.
+    /// True if the node is rejected, so that a retry alone does not help.
     pub(super) is_refused: bool,
     pub(super) detail: String,
 }
@@ -66,22 +66,24 @@ pub(super) struct Session {
     root: String,
     node: Name,
     pub(super) member: MemberRecord,
-    /// The revision of the member's record, by which its writes are fenced.
+    /// Revision of the member's record. Writes of the node fail if the record has changed.
     written: u64,
     lease: Box<dyn ClusterLease>,
     inbox: Arc<Inbox>,
     _watches: Vec<Box<dyn ClusterWatch>>,
-    /// Stores that this node divides, and the ears for their reports.
+    /// Stores of which this node is the leader, with the watches of their reports.
     led: BTreeMap<Name, (Term, Box<dyn ClusterWatch>)>,
 }
 
-/// Errors that end without a change of the configuration: those of etcd and of files.
+/// Returns true for errors that end without a change of the configuration: those of etcd and of
+/// files.
 const fn may_pass(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::HostError | ErrorCode::Unreachable | ErrorCode::DeviceMissing)
 }
 
 impl Session {
-    /// Connects and takes the node's name; and the policies that there are.
+    /// Connects to etcd, registers the node and takes its name. Returns the session and the shared
+    /// policies.
     pub(super) fn begin(
         ground: &Ground,
         number: u64,
@@ -124,18 +126,18 @@ impl Session {
         format!("{}{short}", self.root)
     }
 
-    /// Which start of which host it is.
+    /// Returns node, host and start of the daemon.
     fn who(&self) -> String {
         format!("{} {} {}", self.node, self.member.host, self.member.incarnation)
     }
 
-    /// Says that the node lives; whether no other host says so of its name.
+    /// Declares the node alive. Returns false if another host uses its name.
     fn take_name(&self) -> Result<bool, ClusterStoreError> {
         let key = self.key(&format!("{ALIVE}{}", self.node));
         match self.store.elect(&key, self.who().as_bytes(), self.lease.as_ref())? {
             ClusterElection::Elected(_) => Ok(true),
             ClusterElection::Other(who, created) if self.is_an_earlier_self(&who) => {
-                // It is dead: its state directory is ours.
+                // The earlier process has ended: this one owns its state directory.
                 let is_it = [ClusterCondition::Created(key.clone(), created)];
                 self.store.commit(&is_it, &[ClusterChange::Remove(key.clone())])?;
                 let taken = self.store.elect(&key, self.who().as_bytes(), self.lease.as_ref())?;
@@ -150,7 +152,7 @@ impl Session {
         who.starts_with(prefix.as_bytes())
     }
 
-    /// Writes what the node says of a store. `false`: it is not a member any more.
+    /// Writes the node's report on a store. Returns false if the node is not a member any more.
     pub(super) fn report(&self, store: &Name, said: Vec<u8>) -> Result<bool, ClusterStoreError> {
         let key = self.key(&report_key(store, self.member.id));
         let put = ClusterChange::Put(key, said, None);
@@ -162,7 +164,7 @@ impl Session {
         ClusterCondition::Unmodified(self.key(&format!("{MEMBERS}{}", self.node)), self.written)
     }
 
-    /// Tries to be elected to divide a store; the term, and the grants that were given before.
+    /// Takes part in the election of a store's leader. `None` if another node is elected.
     pub(super) fn elect(&mut self, store: &Name) -> Result<Option<Elected>, ClusterStoreError> {
         let key = self.key(&format!("{LEADERS}{store}"));
         let term = match self.store.elect(&key, self.who().as_bytes(), self.lease.as_ref())? {
@@ -187,19 +189,19 @@ impl Session {
         Ok(Some(Elected { term, records, policies: self.policies()? }))
     }
 
-    /// All policies of the cluster.
+    /// Returns all policies of the cluster.
     fn policies(&self) -> Result<Policies, ClusterStoreError> {
         let view = self.store.read(&self.key(POLICIES))?;
         Ok(policies_of(&self.root, &view.entries))
     }
 
-    /// Makes a policy the cluster's, unless it has one of that name.
+    /// Adds a policy to the cluster, unless a policy of that name exists.
     pub(super) fn add_policy(&self, policy: &QosPolicyConfig) -> Result<(), ApiError> {
         let desk = PolicyDesk { store: self.store.as_ref(), root: self.root.clone() };
         desk.put(policy, true)
     }
 
-    /// Writes grants of a term. `false`: the term is over.
+    /// Writes grants of a term. Returns false if the term has ended.
     pub(super) fn write(
         &self,
         store: &Name,
@@ -222,7 +224,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Divides a store no more.
+    /// Resigns as the leader of a store.
     pub(super) fn resign(&mut self, store: &Name, term: Term) -> Result<(), ClusterStoreError> {
         self.led.remove(store);
         let key = self.key(&format!("{LEADERS}{store}"));
@@ -230,18 +232,18 @@ impl Session {
         self.store.commit(&is_ours, &[ClusterChange::Remove(key)]).map(|_| ())
     }
 
-    /// Looks whether the lease still holds, and takes another.
+    /// Renews an expired lease. Returns false if another host uses the node's name.
     pub(super) fn tend(&mut self) -> Result<bool, ClusterStoreError> {
         if self.lease.holds_for() == Duration::ZERO {
-            // Elections end with the lease that is let go of, and not before there is another: the
-            // old one may turn out to hold.
+            // Elections are bound to the former lease. It is replaced only when a new lease exists,
+            // because the former one may turn out to be valid.
             self.lease = self.store.lease(LEASE)?;
             self.led.clear();
         }
         self.take_name()
     }
 
-    /// Is a node no more: what was reserved for it was given back before.
+    /// Removes the node from the cluster. Its reservations were given back before.
     pub(super) fn leave(&mut self, stores: &[Name]) -> Result<(), ClusterStoreError> {
         let member = self.key(&format!("{MEMBERS}{}", self.node));
         let mut changes = vec![ClusterChange::Remove(member)];
@@ -255,7 +257,8 @@ impl Session {
         Ok(())
     }
 
-    /// Others need not wait for the lease's end.
+    /// Resigns all elections and removes the `alive/` key, so that other nodes need not wait until
+    /// the lease expires.
     pub(super) fn end(&mut self) {
         for (store, (term, _)) in std::mem::take(&mut self.led) {
             if let Err(error) = self.resign(&store, term) {
@@ -268,7 +271,8 @@ impl Session {
     }
 }
 
-/// Has a record in the cluster, with a higher start than before, and its revision.
+/// Writes the node's record, with a higher number of start than before. Returns the record and its
+/// revision.
 fn register(
     ground: &Ground,
     store: &dyn ClusterStore,
@@ -329,14 +333,14 @@ fn register(
     Err(refused(format!("somebody else writes {key} again and again")))
 }
 
-/// What is at a key, if it can be read.
+/// Returns the value of an entry; `None` if it is invalid.
 pub(super) fn read<T: DeserializeOwned>(entry: &ClusterEntry) -> Option<T> {
     serde_json::from_slice(&entry.value)
         .inspect_err(|error| tracing::warn!(key = entry.key, %error, "cannot be read"))
         .ok()
 }
 
-/// As it is kept there. Plain values cannot fail.
+/// Serializes a value. Plain values cannot fail.
 pub(super) fn write<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }

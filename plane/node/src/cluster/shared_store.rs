@@ -1,4 +1,5 @@
-//! One store that nodes share: what this host may do of it, and, where it leads, who may do what.
+//! State of one shared store: the member, which limits this host, and the allocator, which divides
+//! the store if this host is the leader.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -19,13 +20,13 @@ use super::identity::Wrong;
 use super::keys::Said;
 use super::loads::Loads;
 
-/// What is to be done for a store.
+/// Pending action for a store.
 pub(super) enum Todo {
-    /// Hold its disks to this, and those of policies that span nodes to that.
+    /// Set the limit of the store's disks, and this node's parts of policies that span nodes.
     Apply(Cap, Vec<PolicyCap>),
-    /// Have it be there after a restart.
+    /// Make this state durable, for the next start of the daemon.
     Keep(Kept),
-    /// Tell its leader.
+    /// Write the report for the store's leader.
     Send(Report),
     TellMember(MemberNotice),
     Write {
@@ -37,7 +38,7 @@ pub(super) enum Todo {
     TellLeader(Notice),
 }
 
-/// See the module.
+/// Shared store.
 pub(super) struct SharedStore {
     pub(super) name: Name,
     pub(super) id: StoreId,
@@ -45,56 +46,58 @@ pub(super) struct SharedStore {
     member: Recorded<Member>,
     allocator: Recorded<Allocator>,
     sink: Option<Arc<dyn Sink>>,
-    /// What the host does without a lease, as it is kept.
+    /// Durable rates that the host may use without a lease.
     pub(super) kept: Kept,
-    /// What its disks are to have and is asked for.
+    /// Pending request to reserve minimums.
     pub(super) ask: Option<Ask>,
-    /// Minimums that are in effect.
+    /// Minimums in effect.
     pub(super) covered: Minimums,
-    /// What is here of policies that span nodes.
+    /// This node's parts of policies that span nodes.
     pub(super) policy_caps: Vec<PolicyCap>,
     pub(super) loads: Loads,
     pub(super) names: BTreeMap<DiskKey, String>,
-    /// What this host was told that the store can do; `None`: nobody knows.
+    /// Capacity according to this host's configuration or measurement; `None`: unknown.
     pub(super) capability: Option<Capability>,
     pub(super) normalization_bytes: u64,
-    /// What others were told, by node.
+    /// Capacity according to other nodes' reports.
     told_elsewhere: BTreeMap<NodeId, u64>,
-    /// Of the leader's terms.
+    /// Capacity that the leader uses.
     capability_in_force: Option<Capability>,
-    /// Nodes that count otherwise, and were told of.
+    /// Nodes with another `normalization_bytes`, already reported by an event.
     odd: BTreeMap<NodeId, u64>,
-    /// Who divides it, as far as is known: its name, and its term. `None`: nobody.
+    /// Name and term of the leader; `None`: no leader is known.
     pub(super) leader: Option<(String, Term)>,
-    /// Somebody was asked to elect this node.
+    /// True while an election of this node is in progress.
     pub(super) is_candidate: bool,
-    /// When it is tried again.
+    /// Time of the next attempt to be elected.
     pub(super) elect_at: Time,
-    /// When it may be tried where nobody leads any more.
+    /// Delay of elections after the store has lost its leader.
     candidacy: Candidacy,
-    /// Whether it is known what it is, and why it is not taken part in.
+    /// True once the identity of the store was checked. `wrong`: the reason why the store is not
+    /// the cluster's.
     pub(super) is_known: bool,
     pub(super) wrong: Option<Wrong>,
-    /// When it is looked at again whether it is the cluster's; `None`: somebody looks.
+    /// Time of the next check of the store's identity; `None`: a check is in progress.
     pub(super) look_at: Option<Time>,
-    /// Who was seen on it, and when this node writes there again; `None`: it is writing.
+    /// Nodes seen on the store. `beat_at`: time of the next heartbeat; `None`: one is being
+    /// written.
     pub(super) beats: Seen,
     pub(super) beat_at: Option<Time>,
-    /// What its disks did lately.
+    /// Delivered rate of the store's disks in the last sample.
     pub(super) delivered_iops: u64,
-    /// Its disks want more than what is reserved.
+    /// True if the disks demand more than is reserved.
     wants_more: bool,
-    /// Somebody was told that no lease came.
+    /// True if an event has reported that the lease has expired.
     is_lapse_told: bool,
-    /// What the member asks for. What could not be done yet comes before the rest.
+    /// Pending actions of the member. A failed action is first.
     todo: VecDeque<Todo>,
-    /// What the leader asks for.
+    /// Pending actions of the allocator.
     leads: VecDeque<AllocatorAction>,
 }
 
 impl SharedStore {
-    /// A store of which this was kept, and these minimums were in effect. Nothing is known of the
-    /// cluster yet. Recorded where there is somewhere to.
+    /// Creates a store from its durable state, before the host has joined the cluster. `sink`:
+    /// recorder of inputs and decisions, if any.
     pub(super) fn new(
         now: Time,
         (name, id): (Name, StoreId),
@@ -141,8 +144,8 @@ impl SharedStore {
         }
     }
 
-    /// The host is a node of this number from now on. What was lent to it as another is not its any
-    /// more, what is reserved is.
+    /// Begins a membership with this node number. Leases of a former number end; reservations
+    /// remain.
     pub(super) fn begin(&mut self, now: Time, node: NodeId, incarnation: u64) {
         let (terms, kept) = (self.terms, self.kept.clone());
         let birth = MemberBirth { terms, node, incarnation, kept };
@@ -157,7 +160,7 @@ impl SharedStore {
         (self.is_known, self.look_at, self.beat_at) = (false, Some(now), Some(now));
     }
 
-    /// Why this host does not take part in it.
+    /// Returns the reason why this host does not take part in the store; `None` if it does.
     pub(super) fn why_not(&self) -> Option<String> {
         let is_unmeasured = self.capability.is_none();
         let unmeasured = || {
@@ -168,12 +171,13 @@ impl SharedStore {
         wrong.or_else(|| is_unmeasured.then(unmeasured))
     }
 
-    /// Whether this host takes part in it.
+    /// Returns true if this host takes part in the store: the identity is right, and the capacity
+    /// known.
     pub(super) fn takes_part(&self) -> bool {
         self.is_known && self.wrong.is_none() && self.capability.is_some()
     }
 
-    /// Somebody leads it, in that term, or nobody.
+    /// Processes a change of the leader.
     pub(super) fn hear_leader(&mut self, now: Time, leader: Option<(String, Term)>) {
         if leader.is_none() && self.leader.is_some() {
             self.candidacy.handle_vacant(now);
@@ -181,7 +185,7 @@ impl SharedStore {
         self.leader = leader;
     }
 
-    /// Whether this node may try to lead it.
+    /// Returns true if this node may request its election.
     pub(super) fn may_stand(&self, now: Time) -> bool {
         self.leads().is_none()
             && !self.is_candidate
@@ -189,17 +193,19 @@ impl SharedStore {
             && (self.leader.is_some() || self.candidacy.stands_at() <= now)
     }
 
-    /// Whether this node is to be seen on it: where it takes part, and where others have it.
+    /// Returns true if this node writes heartbeats: it takes part in the store, or another cluster
+    /// uses the store.
     pub(super) fn is_written_on(&self) -> bool {
         self.takes_part() || self.wrong.as_ref().is_some_and(|wrong| wrong.is_anothers)
     }
 
-    /// What all its disks here may do.
+    /// Returns the limit of the store's disks on this host.
     pub(super) fn cap(&self) -> Cap {
         self.member.cap()
     }
 
-    /// What disks' minimums may come to, of what is reserved: a floor is for those that have none.
+    /// Returns the part of the reservation that minimums of disks may use. The floor is for disks
+    /// without a minimum.
     pub(super) fn covers_iops(&self) -> u64 {
         self.cap().reserved_iops.saturating_sub(self.terms.floor_iops)
     }
@@ -208,12 +214,12 @@ impl SharedStore {
         self.allocator.term()
     }
 
-    /// What all nodes together may do, if this one leads.
+    /// Returns the total rate that the leader divides; `None` if this node is not the leader.
     pub(super) fn limit_iops(&self) -> Option<u64> {
         self.allocator.limit_iops()
     }
 
-    /// Whether nothing is reserved for this host any more, and its disks keep to that.
+    /// Returns true if nothing is reserved for this host, and that is in effect.
     pub(super) fn is_given_back(&self) -> bool {
         self.kept == Kept::default() && self.todo.is_empty()
     }
@@ -230,7 +236,7 @@ impl SharedStore {
         self.todo.extend(actions.into_iter().map(of_member));
     }
 
-    /// What its disks did lately.
+    /// Processes a sample of the disks' load.
     pub(super) fn hear_loads(&mut self, now: Time, mut disks: Vec<DiskLoad>, latency_ns: u64) {
         let minimums = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.min_iops));
         self.ask.take_if(|ask| !ask.is_open(now, minimums));
@@ -243,7 +249,7 @@ impl SharedStore {
         self.hear_member(now, MemberEvent::Loads { disks, latency_ns });
     }
 
-    /// Whether something is to be told. A lease that ends while nobody wants it is no news.
+    /// Returns true if a notice must be reported. The end of a lease without demand is not.
     pub(super) fn is_news(&mut self, notice: MemberNotice) -> bool {
         match notice {
             MemberNotice::Lapsed => {
@@ -260,7 +266,7 @@ impl SharedStore {
         self.leads.extend(actions);
     }
 
-    /// This node was elected.
+    /// Makes this node the leader. Returns false if that is impossible.
     pub(super) fn lead(
         &mut self,
         now: Time,
@@ -277,15 +283,15 @@ impl SharedStore {
         self.allocator.term() == Some(term)
     }
 
-    /// This node does not divide the store any more; whether it did.
+    /// Ends the leadership of this node. Returns true if the node was the leader.
     pub(super) fn depose(&mut self, now: Time) -> bool {
         let led = self.allocator.term().is_some();
         self.hear_allocator(now, AllocatorEvent::Deposed);
         led
     }
 
-    /// A node's report came to the leader. One that counts operations otherwise is not heard: what it
-    /// counts as, if that is new.
+    /// Processes a node's report as the leader. A report with another `normalization_bytes` is
+    /// ignored; the value is returned if it has not been reported yet.
     pub(super) fn hear_report(&mut self, now: Time, said: Said) -> Option<(NodeId, u64)> {
         let node = said.report.node;
         if said.normalization_bytes != self.normalization_bytes {
@@ -300,7 +306,7 @@ impl SharedStore {
         None
     }
 
-    /// The least that any node was told counts.
+    /// Updates the capacity that the leader uses: the lowest that any node has reported.
     pub(super) fn follow_capability(&mut self, now: Time) {
         let Some(own) = self.capability.filter(|_| self.allocator.term().is_some()) else { return };
         let least = self.told_elsewhere.values().copied().fold(own.iops(), u64::min);
@@ -314,7 +320,7 @@ impl SharedStore {
         }
     }
 
-    /// A node is not one any more.
+    /// Processes the removal of a node from the cluster.
     pub(super) fn forget(&mut self, now: Time, node: NodeId) {
         self.told_elsewhere.remove(&node);
         self.odd.remove(&node);
@@ -323,7 +329,7 @@ impl SharedStore {
         }
     }
 
-    /// When something is to be done although nothing is heard.
+    /// Returns the next deadline.
     pub(super) fn next_deadline(&self) -> Option<Time> {
         let both = [self.member.next_deadline(), self.allocator.next_deadline()];
         both.into_iter().flatten().min()
@@ -339,7 +345,7 @@ impl SharedStore {
         }
     }
 
-    /// The next that is to be done.
+    /// Returns the next pending action.
     pub(super) fn poll(&mut self) -> Option<Todo> {
         if let Some(todo) = self.todo.pop_front() {
             return Some(todo);
@@ -353,19 +359,19 @@ impl SharedStore {
         })
     }
 
-    /// What was recorded is handed on.
+    /// Flushes recorded inputs and decisions to the recorder.
     pub(super) fn flush_records(&mut self) {
         self.member.flush();
         self.allocator.flush();
     }
 
-    /// It could not be done: it is tried again before what comes after it.
+    /// Returns a failed action, which is repeated before any other.
     pub(super) fn put_back(&mut self, todo: Todo) {
         self.todo.push_front(todo);
     }
 }
 
-/// What disks are to have, as if another disk had it.
+/// Returns the load of a fictitious disk with the additional minimums of a pending change.
 const fn to_come(min_iops: u64) -> DiskLoad {
     DiskLoad {
         disk: DiskKey(0),

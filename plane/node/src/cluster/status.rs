@@ -1,4 +1,4 @@
-//! How the cluster stands, for whoever asks. Who asks waits for the cluster's store, and nobody else.
+//! Status of the cluster as API types. Functions that read etcd block their caller only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::disks::capability;
 use crate::edit::no_cluster;
 use crate::shared::Shared;
 
-/// So many disks of other nodes are remembered by name.
+/// Maximum number of remembered names of other nodes' disks.
 const NAMES_MAX: usize = 8192;
-/// So many disks are named that displaced another.
+/// Maximum number of aggressors shown per disk.
 const AGGRESSORS_MAX: usize = 8;
 
-/// Whether the cluster can be talked to.
+/// Reachability of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// There is none.
+    /// The host is not a node of a cluster.
     #[default]
     None,
     Up,
@@ -37,23 +37,23 @@ pub(super) enum Reach {
     Refused(String),
 }
 
-/// What the driver shows.
+/// State that the cluster thread publishes.
 #[derive(Default)]
 pub(crate) struct View {
     pub(super) reach: Reach,
     pub(super) store: Option<Arc<dyn ClusterStore>>,
     pub(super) names: BTreeMap<(NodeId, DiskKey), String>,
-    /// The host was asked to give back what is reserved, and has.
+    /// True if reservations were given back as requested.
     pub(super) has_left: bool,
     now: Time,
     stores: BTreeMap<Name, Seen>,
     members: BTreeMap<String, NodeId>,
     alive: BTreeSet<String>,
-    /// The numbers of policies.
+    /// Numbers of shared policies.
     pub(super) policies: BTreeMap<Name, PolicyKey>,
 }
 
-/// What it knows of a store.
+/// Published state of a store.
 struct Seen {
     leader: Option<(String, Term)>,
     cap: Cap,
@@ -85,7 +85,7 @@ impl View {
         self.alive.clone_from(alive);
     }
 
-    /// Remembers what a disk on a node is called.
+    /// Remembers the name of a node's disk.
     pub(super) fn call(&mut self, node: NodeId, disk: DiskKey, name: &str) {
         if self.names.len() >= NAMES_MAX {
             self.names.clear();
@@ -93,7 +93,7 @@ impl View {
         self.names.insert((node, disk), name.to_owned());
     }
 
-    /// Why no leader says anything of a store.
+    /// Returns the reason why no leader has responded for a store.
     pub(super) fn why_nobody_answers(&self, store: &Name) -> String {
         match self.stores.get(store) {
             Some(Seen { wrong: Some(why), .. }) => why.clone(),
@@ -111,7 +111,7 @@ impl View {
     }
 }
 
-/// What a node's report on a store says.
+/// Report of a node on a store.
 struct Reported {
     store: String,
     node: NodeId,
@@ -119,7 +119,7 @@ struct Reported {
 }
 
 impl Shared {
-    /// How the cluster stands.
+    /// Returns the status of the cluster. Reads grants from etcd.
     pub(crate) fn cluster_status(&self) -> ClusterStatus {
         let desired = self.desired();
         let config = desired.config.cluster.clone();
@@ -203,7 +203,7 @@ impl Shared {
         }
     }
 
-    /// What this host has of a policy that spans nodes, by store.
+    /// Returns this host's parts of a policy that spans nodes, by store.
     pub(crate) fn policy_parts(&self, policy: &Name) -> Vec<QosPolicyPart> {
         let (now, view) = (self.plane.now(), self.cluster.view());
         let Some(key) = view.policies.get(policy) else { return Vec::new() };
@@ -215,10 +215,10 @@ impl Shared {
         view.stores.iter().filter_map(of_store).collect()
     }
 
-    /// What disks of all nodes do on shared stores, as far as their nodes name them.
+    /// Returns the disks of all nodes on shared stores, as far as reports contain them.
     ///
     /// # Errors
-    /// There is no cluster, or it does not answer.
+    /// Fails if no cluster is configured, or it does not respond.
     pub(crate) fn cluster_flows(&self) -> Result<Vec<ClusterDisk>, ApiError> {
         let desired = self.desired();
         let refused = |text: &str| ApiError::new(ErrorCode::HostError, text).about("cluster");
@@ -243,7 +243,8 @@ impl Shared {
         Ok(disks)
     }
 
-    /// All that is there below a prefix, without what all keys begin with.
+    /// Returns all entries below a prefix, without the cluster's prefix; `None` if etcd does not
+    /// respond.
     fn read_cluster(&self, cluster: &Name, prefix: &str) -> Option<Vec<(String, ClusterEntry)>> {
         let store = self.cluster.view().store.clone()?;
         let root = cluster_prefix(cluster);
@@ -278,7 +279,7 @@ impl Reported {
     }
 }
 
-/// Who gets more than it is entitled to of a store, most beyond it first.
+/// Returns the disks that exceed their guaranteed rate on a store, the highest excess first.
 fn aggressors(view: &View, store: &str, all: &[Reported]) -> Vec<ClusterAggressor> {
     let of_store = all.iter().filter(|of| of.store == store);
     let mut found: Vec<ClusterAggressor> = of_store
@@ -296,7 +297,8 @@ fn aggressors(view: &View, store: &str, all: &[Reported]) -> Vec<ClusterAggresso
     found
 }
 
-/// Who was seen on a store. Whether it is a stranger is found out where the cluster's nodes are known.
+/// Converts a heartbeat to the API type. `is_stranger` is set by the caller, which has the
+/// cluster's members.
 fn on_store(beat: &Beat, age: std::time::Duration) -> ClusterBeat {
     ClusterBeat {
         cluster: beat.cluster.clone(),

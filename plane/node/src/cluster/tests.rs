@@ -1,4 +1,4 @@
-//! Nodes of a cluster with a store in memory, and what goes wrong between them.
+//! Tests of several nodes with a cluster store in memory, and of failures between them.
 
 use suimon_contract::{ErrorCode, EventKind, Health, OperationState, QosPolicyConfig};
 use suimon_ports::{ClusterChange, ClusterStore, StoreFiles};
@@ -11,7 +11,7 @@ use crate::testing::{
 };
 use crate::{ChangeOptions, ClusterEdit, Edit, ResourceEdit};
 
-/// A node with one disk and this minimum; 0: none.
+/// Returns the configuration of a node with one disk that has this minimum; 0: none.
 fn config(node: &str, min: u64) -> String {
     let qos = if min == 0 { String::new() } else { format!("qos = {{ min_iops = {min} }}\n") };
     format!(
@@ -22,7 +22,7 @@ fn config(node: &str, min: u64) -> String {
     )
 }
 
-/// A node that sees the same directory as the others of its cluster.
+/// Starts a node that shares the store's directory with the other nodes of its cluster.
 fn node(cluster: &FakeCluster, node: &str, min: u64) -> Harness {
     let disks = FakeDisks::default();
     disks.put_store(DISK_STORE, cluster.files());
@@ -31,7 +31,7 @@ fn node(cluster: &FakeCluster, node: &str, min: u64) -> Harness {
     harness
 }
 
-/// The cap of the one store.
+/// Returns the limit of the only store.
 fn cap(of: &Harness) -> Cap {
     of.disks.caps().first().copied().unwrap_or_default()
 }
@@ -40,7 +40,7 @@ fn now(of: &Harness) -> u64 {
     cap(of).iops_at(of.plane_now())
 }
 
-/// As if the one disk asked for all there is and got so much per second since.
+/// Simulates a disk that has demanded and received this rate since the start.
 fn load(of: &Harness, iops: u64) {
     let seconds = of.plane_now().as_ns() / 1_000_000;
     let done = iops * seconds / 1000;
@@ -81,7 +81,7 @@ fn was_told(of: &Harness, kind: EventKind) -> bool {
 fn two_nodes_share_a_store_and_never_more_than_it_can_do() {
     let cluster = FakeCluster::default();
     let one = node(&cluster, "n1", 2000);
-    // Who joins first has the first number.
+    // Numbers are assigned in the order of joining.
     wait_until("the first joins", || was_told(&one, EventKind::ClusterJoined));
     let two = node(&cluster.other(), "n2", 3000);
     wait_until("both have what is reserved", || {
@@ -90,7 +90,7 @@ fn two_nodes_share_a_store_and_never_more_than_it_can_do() {
     assert!(was_told(&one, EventKind::ClusterJoined) && was_told(&two, EventKind::ClusterJoined));
     let leads = |of: &Harness| was_told(of, EventKind::ClusterLeads);
     assert!(leads(&one) != leads(&two), "one of them leads");
-    // One wants more, and the other does not.
+    // Only one node has demand beyond its reservation.
     wait_until("what is spare goes to who wants it", || {
         load(&one, 4000);
         now(&one) > 4500
@@ -128,7 +128,7 @@ fn what_is_lent_ends_where_nobody_answers_and_what_is_reserved_stays() {
     wait_until("and that etcd does not answer", || was_told(&two, EventKind::ClusterUnreachable));
     assert_eq!(two.node.cluster().condition.health, Health::Down);
     assert!(now(&one) + now(&two) <= 10_000);
-    // Whatever goes on here does not hold up the node.
+    // Changes on this node are not delayed by the outage.
     two.apply_well(&host(&config("n2", 900)));
     there.set(Faults::default());
     wait_until("it has a lease again", || {
@@ -168,7 +168,7 @@ fn leases_of_the_cluster_that_end_are_taken_again() {
     wait_until("and has a cap", || now(&one) >= 2064);
 }
 
-/// It writes nothing meanwhile, so nothing tells it that it could not.
+/// The leader writes nothing during the outage, so that no failed write makes it resign.
 #[test]
 fn a_leader_that_did_not_reach_etcd_while_nothing_changed_goes_on() {
     let cluster = FakeCluster::default();
@@ -203,7 +203,7 @@ fn what_is_reserved_outlives_the_daemon() {
     });
 }
 
-/// The error of a change, if it is refused.
+/// Returns the error of a rejected change.
 fn refusal(of: &Harness, text: &str) -> Option<String> {
     let refused = of.node.submit(Edit::Apply(Box::new(host(text)))).err()?;
     Some(refused[0].to_string())
@@ -220,14 +220,15 @@ fn a_minimum_that_the_cluster_refuses_is_refused_with_the_arithmetic() {
     let arithmetic = "7128 IOPS are promised on all nodes and 3000 more were asked for; 90 % of the \
                       store's 10000 IOPS (declared) is 9000: lower minimums by 1128 IOPS";
     assert!(error.contains(arithmetic), "{error}");
-    // Whoever leads tells it, as soon as it is written.
+    // The leader, whichever node it is, emits the event as soon as the rejection is written.
     wait_until("it is told", || {
         was_told(&one, EventKind::SharedPromiseRefused)
             || was_told(&two, EventKind::SharedPromiseRefused)
     });
     assert_eq!(two.node.config().disks[0].qos.min_iops, Some(1000), "nothing was changed");
     assert_eq!(cap(&two).reserved_iops, 1064);
-    // Less is reserved before the change is made, and nothing is left of what was refused.
+    // A lower minimum is reserved before the change is made, and nothing remains of the rejected
+    // one.
     two.apply_well(&host(&config("n2", 2000)));
     wait_until("it is reserved", || cap(&two).reserved_iops == 2064);
     wait_until("the disk has it", || two.disks.promises()[0].minimums_iops == 2000);
@@ -249,7 +250,7 @@ fn a_minimum_that_nobody_answers_is_pending_and_not_in_effect_until_it_is_reserv
     assert!(ended.report[0].contains("pending and not promised"), "{ended:?}");
     assert!(ended.report[0].contains("etcd does not answer"), "{ended:?}");
     assert_eq!(one.node.config().disks[0].qos.min_iops, Some(3000));
-    // Its restart does not make it a promise.
+    // A restart does not put the pending minimum into effect.
     let (store, _, disks) = one.kill_with_disks();
     let one = Harness::in_cluster(store, disks, cluster.clone());
     wait_until("what was in effect is", || minimum(&one) == 2000);
@@ -277,7 +278,7 @@ fn what_is_fallen_back_on_is_in_force_where_it_fits_and_shown() {
     assert!(shown(&one).fallback_ms.is_some_and(|ms| ms <= 30_000), "{:?}", shown(&one));
     let late = cap(&one).late.unwrap();
     assert_eq!(cap(&one).iops_at(late.1), 4000);
-    // More than may be promised is not.
+    // A fallback rate that does not fit is not put into effect.
     one.apply_well(&host(&with_fallback(9500)));
     wait_until("what was is not withdrawn", || shown(&one).fallback_iops == Some(4000));
     let alone = with_fallback(1).replace("shared = true\n", "");
@@ -379,7 +380,7 @@ fn another_directory_of_the_same_name_is_not_the_clusters() {
     assert!(wrong.unwrap().contains("mounted"));
 }
 
-/// A node with a policy of the cluster, and a disk that has it.
+/// Returns the configuration of a node with a shared policy, and a disk that uses it.
 fn with_policy(node: &str, max: u64) -> String {
     format!(
         "{}qos_policy = \"batch\"\n[[qos_policy]]\nname = \"batch\"\nkind = \"aggregated\"\n\
@@ -393,7 +394,7 @@ fn max_of(of: &Harness, policy: &str) -> Option<u64> {
     config.qos_policies.iter().find(|of| of.name.as_str() == policy)?.max_iops
 }
 
-/// What this node may do of the one policy now.
+/// Returns this node's present part of the only policy.
 fn part(of: &Harness) -> u64 {
     let parts = of.disks.policy_parts();
     let max = parts.first().and_then(|part| part.max);
@@ -426,7 +427,7 @@ fn a_policy_of_the_cluster_is_the_same_on_all_nodes_and_holds_for_all_together()
     wait_until("it is the cluster's", || cluster.keys("/suimon/lab/policies/").len() == 1);
     two.apply_well(&host(&without_disks("n2")));
     wait_until("the other has it", || max_of(&two, "batch") == Some(1000));
-    // A file that does not name it does not take it away.
+    // Applying a host file without the policy does not delete it.
     two.apply_well(&host(&without_disks("n2")));
     assert_eq!(max_of(&two, "batch"), Some(1000));
     two.apply_well(&host(&with_policy("n2", 1000)));
@@ -438,7 +439,7 @@ fn a_policy_of_the_cluster_is_the_same_on_all_nodes_and_holds_for_all_together()
     assert!(part(&one) + part(&two) <= 1000, "{} {}", part(&one), part(&two));
     let shown = one.node.qos_policy("batch").unwrap().parts;
     assert_eq!(shown[0].max.unwrap().reserved_iops, 250, "{shown:?}");
-    // A change on one is a change on all.
+    // A change on one node applies to all nodes.
     let patch = ResourceEdit::Patch(name("batch"), b"{\"max_iops\":400}".to_vec());
     policy(&two, patch).unwrap();
     wait_until("both have the change", || max_of(&one, "batch") == Some(400));
@@ -447,7 +448,8 @@ fn a_policy_of_the_cluster_is_the_same_on_all_nodes_and_holds_for_all_together()
     assert!(error.contains("disk/d-n1"), "{error}");
 }
 
-/// What leaders could not promise is refused by the command, and changes nothing on any node.
+/// A minimum that leaders cannot reserve is rejected by the command, and nothing changes on any
+/// node.
 #[test]
 fn a_policys_minimum_that_has_no_room_is_refused_with_the_arithmetic() {
     let cluster = FakeCluster::default();
@@ -470,7 +472,7 @@ fn a_policys_minimum_that_has_no_room_is_refused_with_the_arithmetic() {
     assert_eq!((min_of(&one), min_of(&two)), (None, None));
     raise(3000).unwrap();
     wait_until("it is reserved where its disk is", || cap(&one).reserved_iops == 3064);
-    // A little more is the difference, not all of it anew.
+    // Only the difference must fit, not the whole minimum again.
     raise(3500).unwrap();
     wait_until("the rest is, too", || cap(&one).reserved_iops == 3564);
     wait_until("the host has the policy", || min_of(&one) == Some(3500));
@@ -491,14 +493,14 @@ fn a_policy_that_another_node_uses_is_not_deleted_and_one_that_is_gone_is_not_wi
     wait_until("both have it", || part(&one) == 500 && max_of(&two, "batch").is_some());
     let error = policy(&two, ResourceEdit::Delete(name("batch"))).unwrap_err();
     assert!(error.contains("node `n1`"), "{error}");
-    // Somebody deletes it all the same.
+    // The record is deleted without the check.
     let gone = ClusterChange::Remove("/suimon/lab/policies/batch".to_owned());
     cluster.commit(&[], &[gone]).unwrap();
     wait_until("it is gone where nobody uses it", || max_of(&two, "batch").is_none());
     wait_until("that is told", || was_told(&one, EventKind::SharedPolicyUnknown));
     assert_eq!(part(&one), 0, "it may do nothing");
     assert_eq!(max_of(&one, "batch"), Some(1000));
-    // Without the disk it goes there, too.
+    // When the disk is removed, the policy is removed from this node, too.
     one.apply_well(&host(&without_disks("n1")));
     wait_until("it is gone", || max_of(&one, "batch").is_none());
 }
@@ -512,7 +514,7 @@ fn a_policy_is_made_on_a_node_of_a_cluster_as_on_any_host() {
         let batch = host(&with_policy("n1", 500)).qos_policies.remove(0);
         ResourceEdit::Add(QosPolicyConfig { name: name(of), ..batch })
     };
-    // The watch that tells of it may come before the change is made here.
+    // The watch event may arrive before the change is made on this node.
     for of in 0..20 {
         policy(&one, made(&format!("batch-{of}"))).unwrap();
     }
@@ -552,7 +554,7 @@ fn nodes_and_strangers_are_seen_on_the_store_itself() {
     wait_until("it leads", || was_told(&one, EventKind::ClusterLeads));
     let beats = || cluster.files().names(".suimon-beat").unwrap();
     wait_until("it has written", || beats().len() == 1);
-    // Another cluster's node takes no part, and says that it is there.
+    // A node of another cluster does not take part, but writes heartbeats.
     let disks = FakeDisks::default();
     disks.put_store(DISK_STORE, cluster.files());
     let stranger = Harness::in_cluster(MemoryStore::default(), disks, other);

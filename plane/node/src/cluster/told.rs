@@ -1,4 +1,4 @@
-//! The events of the cluster.
+//! Events of the cluster.
 
 use suimon_cluster_qos::{
     Aggressor, Cause, DiskKey, MemberNotice, NodeId, Notice, PolicyKey, Unmet,
@@ -7,7 +7,7 @@ use suimon_contract::{EventKind, Name};
 
 use crate::events::Draft;
 
-/// What nodes and disks are called.
+/// Lookup of the names of nodes, disks and policies.
 pub(super) trait Names {
     fn node(&self, node: NodeId) -> String;
     fn disk(&self, node: NodeId, disk: DiskKey) -> String;
@@ -18,7 +18,7 @@ fn of_store(kind: EventKind, store: &Name, text: impl Into<String>) -> Draft {
     Draft::new(kind, format!("store/{store}"), text)
 }
 
-/// Something about this host.
+/// Returns the event of a member's notice about this host.
 pub(super) fn of_member(store: &Name, notice: MemberNotice, reserved_iops: u64) -> Draft {
     let draft = match notice {
         MemberNotice::Leased => of_store(
@@ -50,7 +50,7 @@ pub(super) fn of_member(store: &Name, notice: MemberNotice, reserved_iops: u64) 
     draft.with("reserved_iops", reserved_iops)
 }
 
-/// Something that a store's leader found.
+/// Returns the event of a leader's notice.
 pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Draft {
     match notice {
         Notice::Refused { node, promises } => {
@@ -123,7 +123,7 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
     }
 }
 
-/// Something about a policy that disks of a node have.
+/// Returns the event about a policy that disks of a node use.
 fn of_policy(
     kind: EventKind,
     store: &Name,

@@ -1,4 +1,4 @@
-//! The thread that waits for the cluster's store.
+//! Worker thread of the cluster: the only one that blocks on etcd.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,29 +13,29 @@ use super::keys::MemberRecord;
 use super::policies::Policies;
 use super::session::{Elected, Ground, Session};
 
-/// What is to be done in the cluster's store.
+/// Task of the worker.
 pub(super) enum Task {
-    /// Be a node of this cluster, and of none before.
+    /// End the former session, and join this cluster.
     Begin(Box<ClusterConfig>),
-    /// Tell a store's leader.
+    /// Write a report for a store's leader.
     Report { store: Name, said: Vec<u8> },
-    /// Try to be a store's leader.
+    /// Take part in the election of a store's leader.
     Elect { store: Name },
     /// Write grants.
     Write { store: Name, term: Term, grants: Vec<(NodeId, Grant)>, forgotten: Vec<NodeId> },
-    /// Be a store's leader no more.
+    /// Resign as a store's leader.
     Resign { store: Name, term: Term },
-    /// Make a policy the cluster's, unless it has one of that name.
+    /// Add a policy to the cluster, unless a policy of that name exists.
     AddPolicy(Box<QosPolicyConfig>),
-    /// See to the lease.
+    /// Check the lease, and renew it if it has expired.
     Tend,
-    /// Be no node any more.
+    /// Leave the cluster.
     Leave { stores: Vec<Name> },
-    /// Let go of everything.
+    /// End the session.
     End,
 }
 
-/// What became of it.
+/// Result of a task.
 pub(super) enum Answer {
     Begun {
         store: Arc<dyn ClusterStore>,
@@ -60,24 +60,24 @@ pub(super) enum Answer {
         term: Term,
         is_written: bool,
     },
-    /// Its name, or its record, is not its own any more.
+    /// The node's name or record belongs to another host, or is gone.
     Expelled,
     Left {
         failure: Option<String>,
     },
-    /// A store is another one for this reason, or the cluster's; or it could not be found out.
+    /// Result of checking a store's identity: `None` if the store is the cluster's.
     Looked {
         store: Name,
         wrong: Result<Option<Wrong>, String>,
     },
-    /// Who else has written on a store; or this node could not.
+    /// Result of writing a heartbeat: heartbeats of other nodes.
     Beaten {
         store: Name,
         beats: Result<Vec<Beat>, String>,
     },
 }
 
-/// What waits to be done.
+/// Queue of tasks.
 #[derive(Default)]
 pub(super) struct Tasks {
     queue: Mutex<Queue>,
@@ -91,8 +91,8 @@ struct Queue {
 }
 
 impl Tasks {
-    /// Has something done after all that waits. A report takes the place of an earlier one of its store
-    /// that nobody has begun to write.
+    /// Appends a task. A report replaces a queued one of the same store; a queued `Tend` is not
+    /// repeated.
     pub(super) fn push(&self, session: u64, task: Task) {
         let mut queue = self.queue();
         if let Task::Report { store, said } = &task {
@@ -133,7 +133,7 @@ impl Tasks {
     }
 }
 
-/// Works off tasks until it is stopped.
+/// Executes tasks until it is stopped.
 pub(super) fn run(ground: &Ground, tasks: &Tasks) {
     let mut current: Option<(u64, Session)> = None;
     while let Some((number, task)) = tasks.next() {

@@ -1,8 +1,7 @@
-//! What the VMs on vhost-user NICs and disks rely on, kept so that a daemon that starts
-//! after a crash or an upgrade offers it to them again.
+//! Features that VMs on vhost-user NICs and disks depend on. They are stored, so that a daemon that
+//! starts after a crash or an upgrade offers them again.
 //!
-//! Table `promises`, key: the NIC's name, or the disk's like `disk/boot`; value: [`Kept`]
-//! as JSON.
+//! Table `promises`; key: the NIC's name, or the disk's like `disk/boot`; value: [`Kept`] as JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,10 +21,10 @@ struct Kept {
     queue_pairs: u16,
 }
 
-/// Front-ends cause changes of promises. Those within this time are written in one commit.
+/// Minimum interval between commits: front-ends cause changes of promises at any rate.
 const WRITE_EVERY: Duration = Duration::from_millis(250);
 
-/// All promises.
+/// Promises of all NICs and disks.
 pub(crate) struct Promises {
     store: Arc<dyn StateStore>,
     state: Mutex<State>,
@@ -34,7 +33,7 @@ pub(crate) struct Promises {
 #[derive(Default)]
 struct State {
     kept: BTreeMap<String, Kept>,
-    /// Names whose promises the store does not have yet.
+    /// Names whose promises are not stored yet.
     unwritten: BTreeSet<String>,
     written_at: Option<Instant>,
     /// True if the last commit failed.
@@ -51,7 +50,7 @@ impl Promises {
         Ok(Self { store, state: Mutex::new(State { kept, ..State::default() }) })
     }
 
-    /// The spec as the device is to be opened with.
+    /// Returns the specification of a device with its stored promise.
     pub(crate) fn add_to(&self, key: &PortKey, mut spec: PortSpec) -> PortSpec {
         if let PortSpec::VhostUser(vhost_user) = &mut spec {
             vhost_user.promise = self.of(key.name().as_str());
@@ -59,7 +58,7 @@ impl Promises {
         spec
     }
 
-    /// What is kept under a name; nothing if nobody relies on anything.
+    /// Returns the promise of a NIC or disk; the empty promise if none is stored.
     pub(crate) fn of(&self, name: &str) -> VhostUserPromise {
         self.lock().kept.get(name).map_or_else(VhostUserPromise::default, |kept| {
             let Kept { features, queue_pairs } = *kept;
@@ -67,12 +66,13 @@ impl Promises {
         })
     }
 
-    /// The NIC's VM relies on this from now on, or on nothing.
+    /// Sets the promise of a NIC; the empty promise deletes the record.
     pub(crate) fn keep(&self, key: &PortKey, promise: VhostUserPromise) {
         self.keep_named(key.name().as_str(), promise);
     }
 
-    /// Likewise the VM of what has this name.
+    /// Sets the promise of a NIC or disk by its name. The record is written at once, or by a later
+    /// [`Promises::write`] if the last commit is less than [`WRITE_EVERY`] ago.
     pub(crate) fn keep_named(&self, name: &str, promise: VhostUserPromise) {
         let VhostUserPromise { features, queue_pairs } = promise;
         let name = name.to_owned();
@@ -92,8 +92,8 @@ impl Promises {
         }
     }
 
-    /// Writes the promises that the store does not have yet, in one commit. What the store does not
-    /// take is written by the next call; devices have their promises in any case.
+    /// Writes all promises that are not stored yet, in one commit. If that fails, the next call
+    /// writes them; open devices have their promises in any case.
     pub(crate) fn write(&self) {
         self.write_all(&mut self.lock());
     }
@@ -123,14 +123,14 @@ impl Promises {
         }
     }
 
-    /// The NIC is gone for good.
+    /// Deletes the promise of a deleted NIC.
     pub(crate) fn forget(&self, key: &PortKey) {
         if matches!(key, PortKey::Nic(_)) {
             self.keep(key, VhostUserPromise::default());
         }
     }
 
-    /// The disk is gone for good.
+    /// Deletes the promise of a deleted disk.
     pub(crate) fn forget_disk(&self, label: &str) {
         self.keep_named(label, VhostUserPromise::default());
     }

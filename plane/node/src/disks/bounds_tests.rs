@@ -1,4 +1,5 @@
-//! What is at its limit is refused with the limit, and goes on as before.
+//! Tests that requests beyond a limit are rejected with the limit, and that the disk stays in
+//! service unchanged.
 
 use suimon_contract::{ApiError, DiskFormat, ErrorCode, StorageState};
 
@@ -15,7 +16,7 @@ fn harness(format: &str) -> Harness {
     harness
 }
 
-/// The disk is in service with its size and its file.
+/// Asserts that the disk is in service with its original size and a single file.
 fn goes_on(harness: &Harness) {
     let disk = harness.node.disk("data").unwrap();
     assert_eq!((disk.state, disk.size_bytes), (StorageState::Ready, Some(8 << 20)));
@@ -51,7 +52,8 @@ fn a_size_beyond_the_format_is_refused() {
 
 #[test]
 fn a_file_name_that_leaves_no_room_for_what_is_beside_it_is_refused() {
-    // 255 bytes are what a file system takes; the file that is being made has 12 more.
+    // File names have at most 255 bytes. The temporary name of an unfinished image has 12 bytes
+    // more than the image's.
     let long = format!("{}.vhdx", "x".repeat(245));
     let harness = harness("vhdx");
     let snapshot = suimon_contract::SnapshotDiskRequest { file: long.parse().unwrap() };
@@ -70,7 +72,8 @@ fn a_file_name_that_leaves_no_room_for_what_is_beside_it_is_refused() {
 
 #[test]
 fn a_merge_that_has_no_room_for_its_note_is_refused() {
-    // The note beside a VHD has 14 bytes more than the parent, the file that was made 12.
+    // The name of the merge note of a VHD has 14 bytes more than the parent's, the temporary name
+    // of an unfinished image 12.
     let long = format!("{}.vhd", "x".repeat(239));
     let harness = harness("vhd");
     let mut config = harness.node.config();

@@ -1,4 +1,4 @@
-//! What stores can do: declared, or as it was measured last.
+//! Capacity of stores: declared in the configuration, or measured.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,8 @@ use suimon_storage_qos::{Capability, MeasuredLatency};
 
 use super::Disks;
 
-/// What a store could do when it was measured, and what that was a measurement of.
+/// Last measurement of a store, with the configuration keys that determine its result. The
+/// measurement counts only while these keys are unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MeasuredStore {
     pub(crate) path: PathBuf,
@@ -31,14 +32,15 @@ impl MeasuredStore {
         }
     }
 
-    /// Whether it was this store, as it is configured, that was measured.
+    /// Returns true if the measurement was made with the store's present path, normalization and
+    /// queue depth.
     fn is_of(&self, store: &StoreConfig) -> bool {
         (&self.path, self.normalization_bytes, self.depth_max)
             == (&store.path, store.normalization_bytes, store.depth_max)
     }
 }
 
-/// The measurement of a store, as it is configured.
+/// Returns the measurement of a store; `None` if there is none for its present configuration.
 pub(crate) fn measured_of<'a>(
     store: &StoreConfig,
     measured: &'a MeasuredStores,
@@ -47,7 +49,8 @@ pub(crate) fn measured_of<'a>(
     found.map(|found| &found.measurement)
 }
 
-/// What a store is taken to be able to do.
+/// Returns the capacity of a store for admission control. [`Capability::Unknown`] if the capacity
+/// is neither declared nor measured.
 pub(crate) fn capability(store: &StoreConfig, measured: &MeasuredStores) -> Capability {
     match store.capability_iops {
         None => Capability::Unknown,
@@ -57,8 +60,8 @@ pub(crate) fn capability(store: &StoreConfig, measured: &MeasuredStores) -> Capa
     }
 }
 
-/// Returns the latency of a store's device, by Little's law from the rates of its measurement: that of
-/// the pattern with the highest.
+/// Returns the latency of a store's device by Little's law: queue depth divided by rate, for the
+/// measured pattern with the highest result. `None` without a measurement.
 pub(crate) fn measured_latency(
     store: &StoreConfig,
     measured: &MeasuredStores,
@@ -86,7 +89,7 @@ impl Disks {
         self.set_measured(all);
     }
 
-    /// Stores that were measured and are not desired any more.
+    /// Returns measured stores that are absent from the configuration.
     pub(crate) fn measured_and_gone(&self, config: &HostConfig) -> Vec<Name> {
         let is_gone = |name: &&Name| config.stores.iter().all(|store| store.name != **name);
         self.measured().keys().filter(is_gone).cloned().collect()

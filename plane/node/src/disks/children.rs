@@ -1,8 +1,9 @@
-//! Parents of disks that are not open, which no other disk may write to.
+//! Protects parents of disks that are not open from being written by other disks.
 //!
-//! The lock of a parent keeps others from writing to it while its child is open. Opening it for
-//! writing before its child would end the child: a VHDX becomes another image for its children then.
-//! A child whose configuration names no parent shows only by its image, which is read here.
+//! While a child is open, the lock on its parent prevents writes by others. A parent opened for
+//! writing before its child would make the child unusable: writing to a VHDX changes the identifier
+//! by which its children refer to it. If the configuration names no parent, the parent is read from
+//! the child's image.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,16 +18,17 @@ use super::Disks;
 use super::entry::{DiskEntry, Moving};
 use super::file_work::FileWork;
 
-/// How long parents that were read of an image whose status is the same are not read again.
+/// Time for which the parents read from an image are cached, provided that the file's status is
+/// unchanged.
 const KNOWN_FOR: Duration = Duration::from_secs(60);
 
-/// A disk that is not open and may have a parent.
+/// Desired disk that is not open and may have a parent.
 pub(super) struct OtherDisk {
     label: String,
     plan: DiskPlan,
 }
 
-/// Parents of images as they were read, by store and file. Entries end after [`KNOWN_FOR`].
+/// Cache of the parents of images, by store and file. Entries expire after [`KNOWN_FOR`].
 #[derive(Default)]
 pub(crate) struct KnownParents(Mutex<BTreeMap<(PathBuf, FileName), Known>>);
 
@@ -38,7 +40,7 @@ struct Known {
 }
 
 impl KnownParents {
-    /// Forgets all: an image was linked to another parent.
+    /// Empties the cache. Called after an image was linked to another parent.
     pub(super) fn clear(&self) {
         self.lock().clear();
     }
@@ -62,8 +64,8 @@ impl KnownParents {
 }
 
 impl Disks {
-    /// Returns the desired disks of the same store that are not open, of formats whose images have
-    /// parents.
+    /// Returns the desired disks of the same store path that are not open and whose format has
+    /// metadata, so that their images may have parents.
     pub(super) fn unopened_beside(&self, entry: &DiskEntry) -> Vec<OtherDisk> {
         let store = entry.lock().wanted.store.path.clone();
         let wanted = self.wanted();
@@ -84,8 +86,8 @@ impl Disks {
 }
 
 impl FileWork {
-    /// Fails if the disk would write to the file of another disk's parent. What cannot be read of
-    /// other disks does not keep this one from being opened.
+    /// Checks that the disk does not write to a file that is a parent of another disk's image. An
+    /// unreadable image of another disk is ignored, so that it does not prevent opening this disk.
     pub(super) fn refuse_parent_of_others(
         &self,
         files: &Arc<dyn StoreFiles>,

@@ -1,4 +1,5 @@
-//! One disk: what it is to be, and what is open of it. Written by the control thread only.
+//! State of one disk: its configuration, and its images and front-ends while it is open. Only the
+//! control thread changes the state.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,75 +15,77 @@ use super::store_threads::StoreWork;
 use super::wanted::WantedDisk;
 use crate::failing::Failing;
 
-/// See the module.
+/// One disk of the desired state.
 pub(crate) struct DiskEntry {
     pub(crate) name: Name,
     pub(crate) id: DiskId,
-    /// VMs whose guests do something that they finish only when their writes have ended. Held while
-    /// the storage plane is told, and before `state`.
+    /// VMs whose guests currently shut down or release the disk and therefore must complete their
+    /// writes. Lock order: before `state`; held while the full-store policy is set in the storage
+    /// plane.
     pub(super) awaited_by: Mutex<BTreeSet<Name>>,
     state: Mutex<DiskState>,
 }
 
-/// What is known of a disk.
+/// Mutable state of a disk.
 pub(crate) struct DiskState {
-    /// What it is, or is to be.
+    /// Configuration in effect, or being put into effect.
     pub(crate) wanted: WantedDisk,
-    /// `None` if it could not be opened.
+    /// Images and front-end; `None` while the disk is not open.
     pub(crate) open: Option<OpenDisk>,
-    /// Its opening, if the store has not answered yet.
+    /// Pending attempt to open the disk; the store has not responded yet.
     pub(crate) opening: Option<OpeningUnderWay>,
-    /// Counts openings, so that a notice of one that was closed is not taken for one of
-    /// its successor.
+    /// Number of the current attempt to open the disk. A notice with another number is from a
+    /// closed front-end and ignored.
     pub(crate) generation: u64,
     pub(crate) failing: Failing,
-    /// What is being done to its file, for which it is out of service.
+    /// Job on the disk's file, for which the disk is out of service.
     pub(crate) work: Option<WorkUnderWay>,
-    /// Whether it goes to another node with its VM, or comes from one.
+    /// Migration of the disk's VM between this node and another; `None` without a migration.
     pub(crate) moving: Option<Moving>,
 }
 
-/// A disk that is being opened.
+/// Pending attempt to open a disk.
 pub(crate) struct OpeningUnderWay {
     pub(crate) work: StoreWork<Result<Opened, ApiError>>,
-    /// Whether an event says that it takes too long.
+    /// True if an event has reported that the store does not respond.
     pub(crate) is_told: bool,
 }
 
-/// Work on a disk that takes its time.
+/// Job for which a disk is out of service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WorkUnderWay {
-    /// Its operation.
+    /// Number of the operation.
     pub(crate) operation: u64,
-    /// `check`, `compact`, …
+    /// Name of the job, such as `check` or `compact`.
     pub(crate) verb: &'static str,
 }
 
-/// How a disk moves from one node to another with its VM.
+/// State of a disk whose VM migrates between this node and another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moving {
-    /// It is in service here, and copied to the other node.
+    /// In service on this node, and copied to the other node.
     CopiedTo,
-    /// The disk is in service on this node while the contents of the other node's disk are copied to it.
+    /// In service on this node, while the contents of the other node's disk are copied to it.
     CopiedFrom,
-    /// Both nodes see its file. It is in service here, and will be handed over.
+    /// On a store that both nodes share. In service on this node until the handover.
     HandedTo,
-    /// The same, and it was let go of: the other node may have its file open.
+    /// On a store that both nodes share, and closed here for the handover. The other node may have
+    /// the file open.
     GoneTo,
-    /// Both nodes see its file, which the other has open until its VM has come.
+    /// On a store that both nodes share. The other node has the file open until the VM runs here.
     ComesFrom,
 }
 
-/// A disk that is in service.
+/// Disk in service.
 pub(crate) struct OpenDisk {
-    /// Kind of its own image; `None` while another node has that open.
+    /// Kind of the disk's own image; `None` while the other node of a migration has the image open.
     pub(crate) kind: Option<images::DiskKind>,
     pub(crate) shape: Shape,
     pub(crate) files: Arc<dyn StoreFiles>,
-    /// Names of the image files in the store: the disk's own, then its parent's and so on. Empty for a
-    /// block device.
+    /// Names of the image files in the store: the disk's own image, its parent, and so on. Empty
+    /// for a block device.
     pub(crate) layers: Vec<FileName>,
-    /// What a VM has it by.
+    /// vhost-user front-end for the VM.
     pub(crate) device: Option<Box<dyn DiskDevice>>,
 }
 
@@ -104,12 +107,13 @@ impl DiskEntry {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As events and errors name it.
+    /// Returns the name of the disk in events and errors, `disk/NAME`.
     pub(crate) fn label(&self) -> String {
         format!("disk/{}", self.name)
     }
 
-    /// Whether another node has its file: nobody here opens it, or removes it.
+    /// Returns true if another node owns the file during a migration. This node must neither open
+    /// nor remove the file.
     pub(crate) fn is_away(&self) -> bool {
         self.lock().moving.is_some_and(Moving::is_away)
     }
@@ -120,7 +124,7 @@ impl Moving {
         matches!(self, Self::GoneTo | Self::ComesFrom)
     }
 
-    /// What is being done to the disk.
+    /// Returns the description of the migration for errors and status.
     pub(crate) const fn way(self) -> &'static str {
         match self {
             Self::CopiedTo => "its VM goes to another node, and the disk is copied there",
@@ -135,7 +139,7 @@ impl Moving {
 }
 
 impl DiskState {
-    /// Whether it is as desired, and why not.
+    /// Returns the state of the disk in the API, and the reason unless it is ready.
     pub(crate) fn condition(&self) -> (StorageState, Option<String>) {
         if let Some(WorkUnderWay { operation, verb }) = &self.work {
             let text = format!("it is out of service for operation {operation} (disk {verb})");

@@ -1,4 +1,4 @@
-//! NBD servers, and which disks are offered by each.
+//! NBD servers, and the disks that each server exports.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
@@ -13,7 +13,7 @@ use suimon_quantity::DiskId;
 use super::plane::DiskPlane;
 use crate::control::Command;
 
-/// All servers.
+/// Open NBD servers by address. Servers are shared: several disks may be exported by one.
 pub(crate) struct Exports {
     plane: Arc<dyn DiskPlane>,
     devices: Arc<dyn DiskDevices>,
@@ -23,19 +23,20 @@ pub(crate) struct Exports {
 struct Server {
     spec: NbdServerSpec,
     offered: Arc<Offered>,
-    /// Held for as long as clients may come.
+    /// Listener; dropping it closes the socket.
     listener: Box<dyn DiskListener>,
 }
 
-/// What one server offers.
+/// Exports of one server, queried by the listener for each client.
 struct Offered {
     plane: Arc<dyn DiskPlane>,
     notices: SyncSender<Command>,
     disks: Mutex<BTreeMap<String, (DiskId, ExportedDisk)>>,
-    /// Whether clients are the QEMU of a VM that emulates the disk's controller.
+    /// True if the clients are the QEMU of a VM that emulates the disk's controller.
     is_vms: bool,
-    /// The client that was refused last, and how many were since the control thread looked: however
-    /// many there are, they keep out no other notice.
+    /// Last rejected client, and the number of rejections since [`Exports::take_refusals`].
+    /// Rejections are counted instead of queued, so that any number of them displaces no other
+    /// notice.
     refused: Mutex<Option<(NbdNotice, u64)>>,
 }
 
@@ -44,9 +45,9 @@ impl Exports {
         Self { plane, devices, servers: Mutex::default() }
     }
 
-    /// Offers a disk by this server, or offers it there as it is now. Whom the server lets
-    /// in is as `spec` says from then on, for all of its disks. `is_vms`: they are the QEMU of the
-    /// disk's VM, which stops the VM if the store is full.
+    /// Exports a disk on a server, which is opened if necessary, or updates the existing export.
+    /// The access rules of `spec` apply to all disks of the server from then on. `is_vms`: the
+    /// clients are the QEMU of the disk's VM, which pauses the VM if the store is full.
     pub(crate) fn offer(
         &self,
         spec: &NbdServerSpec,
@@ -77,8 +78,8 @@ impl Exports {
         Ok(())
     }
 
-    /// Offers a disk at this place no more. Its clients go on until the disk is closed, or
-    /// they are ended.
+    /// Removes the export of a disk from a server, and closes the server if it has no other export.
+    /// Connected clients continue until the disk is closed or they are detached.
     pub(crate) fn withdraw(&self, place: &NbdPlace, name: &str) {
         let mut servers = self.lock();
         let Some(open) = servers.get(place) else { return };
@@ -89,10 +90,10 @@ impl Exports {
         }
     }
 
-    /// Has every server read its files anew, as when certificates were renewed.
+    /// Reloads the certificates, users and groups of all servers.
     ///
     /// # Errors
-    /// Those that cannot; they go on with what they have read before.
+    /// Returns the servers that cannot use their files; the previous rules remain in effect there.
     pub(crate) fn reload(&self) -> Vec<(NbdPlace, DeviceError)> {
         let servers = self.lock();
         let reloaded = servers.iter().filter_map(|(place, server)| {
@@ -102,7 +103,8 @@ impl Exports {
         reloaded.collect()
     }
 
-    /// Of each server the client that it refused last, and how many it has refused since this was asked.
+    /// Returns for each server the last rejected client and the number of rejections since the
+    /// previous call.
     pub(crate) fn take_refusals(&self) -> Vec<(NbdNotice, u64)> {
         let take = |server: &Server| {
             server.offered.refused.lock().unwrap_or_else(PoisonError::into_inner).take()

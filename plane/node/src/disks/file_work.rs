@@ -1,4 +1,5 @@
-//! What is done with the files of a disk, by a thread that may have to wait for their store.
+//! Operations on the image files of a disk. They run in a store thread, because they block while
+//! the store does not respond.
 
 use std::sync::Arc;
 
@@ -16,9 +17,9 @@ use super::wanted::WantedDisk;
 use crate::events::Draft;
 use crate::shared::UnixClock;
 
-/// See the module.
+/// Environment of the operations on one disk's files, independent of locks of the node.
 pub(crate) struct FileWork {
-    /// As events and errors name the disk.
+    /// Name of the disk in events and errors.
     pub(super) label: String,
     pub(super) wanted: WantedDisk,
     pub(super) stores: Arc<OpenStores>,
@@ -26,24 +27,24 @@ pub(crate) struct FileWork {
     pub(super) records: Option<Arc<dyn RedoRecords>>,
     pub(super) left: LeftRecords,
     pub(super) clock: UnixClock,
-    /// Disks of the same store that are not open. Empty but for opening a disk.
+    /// Disks of the same store that are not open. Empty except for opening a disk.
     pub(super) beside: Vec<OtherDisk>,
     pub(super) known_parents: Arc<KnownParents>,
-    /// What has happened, to be told when it has come to something.
+    /// Events of the operations, to be emitted if the whole change succeeds.
     pub(super) drafts: Vec<Draft>,
 }
 
-/// A disk whose images are open.
+/// Disk whose images are open.
 pub(crate) struct Opened {
     pub(super) work: FileWork,
     pub(super) files: Arc<dyn StoreFiles>,
     pub(super) images: OpenedDisk,
-    /// Whether its file was made for this.
+    /// True if the image file was created by this attempt.
     pub(super) is_made: bool,
 }
 
 impl Opened {
-    /// Closes the images again, and removes a file that was made for them.
+    /// Closes the images, and removes the file if it was created by this attempt.
     pub(super) fn take_back(self) {
         self.work.close_images(self.images.spec);
         if self.is_made {
@@ -51,7 +52,7 @@ impl Opened {
         }
     }
 
-    /// Takes back what somebody has asked for who does not want it any more.
+    /// Undoes a successful attempt whose caller has given up.
     pub(super) fn take_back_result(result: Result<Self, ApiError>) {
         if let Ok(opened) = result {
             opened.take_back();
@@ -60,8 +61,8 @@ impl Opened {
 }
 
 impl FileWork {
-    /// An error about the disk's images. A missing parent is followed by the commands that name it
-    /// again.
+    /// Converts an error about the disk's images. The error about a missing parent is extended by
+    /// the commands that set the parent.
     pub(super) fn failed(&self, error: &DiskError) -> ApiError {
         let mut told = disk_error(&self.label, error);
         if matches!(*error.fault, DiskFault::ParentMissing { .. }) {
@@ -80,8 +81,12 @@ impl FileWork {
         files.map_err(|error| store_file_error(&self.label, &error))
     }
 
-    /// Opens a disk's images. Makes its file if it is not there, and makes it larger if it
-    /// is smaller than desired.
+    /// Opens the images of a disk. Creates the file if it is missing, and extends it if it is
+    /// smaller than desired.
+    ///
+    /// # Errors
+    /// Fails if the file is a parent of another disk, is missing and has no configured size, or
+    /// cannot be opened. A file created by this attempt is removed.
     pub(super) fn open(mut self) -> Result<Opened, ApiError> {
         let files = self.files()?;
         self.refuse_parent_of_others(&files)?;
@@ -122,8 +127,8 @@ impl FileWork {
         Ok(true)
     }
 
-    /// Opens a disk's images. One that is smaller than desired is made larger before, as
-    /// when a daemon ended in between; one that is only read stays as it is.
+    /// Opens the images. Extends the disk first if it is smaller than desired, for example after a
+    /// daemon exit during a resize; a read-only disk is not extended.
     fn open_grown(&mut self, files: &Arc<dyn StoreFiles>) -> Result<OpenedDisk, ApiError> {
         let opened = self.open_images(files)?;
         let before = opened.shape.size;
@@ -134,7 +139,7 @@ impl FileWork {
         self.open_images(files)
     }
 
-    /// Opens a disk's images as they are.
+    /// Opens the images with their present size.
     pub(super) fn open_images(&self, files: &Arc<dyn StoreFiles>) -> Result<OpenedDisk, ApiError> {
         let plan = self.wanted.plan();
         let opened = self
@@ -151,19 +156,19 @@ impl FileWork {
         Ok(opened)
     }
 
-    /// Removes what a killed daemon had answered and that is not in the disk's file.
+    /// Discards the redo records that a killed daemon has left for the disk's image.
     pub(super) fn discard_left(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
         let plan = self.wanted.plan();
         self.with_seeds(|seeds| images::discard_left(files.as_ref(), &plan, seeds))
             .map_err(|error| self.failed(&error))
     }
 
-    /// Closes the images of a disk that nobody serves.
+    /// Closes the images of a disk that is not in service.
     pub(super) fn close_images(&self, spec: DiskSpec) {
         close_images(spec, &self.label);
     }
 
-    /// Gives a disk that nobody serves more bytes.
+    /// Extends a disk that is not in service.
     pub(super) fn resize(
         &mut self,
         files: &Arc<dyn StoreFiles>,
@@ -179,7 +184,7 @@ impl FileWork {
         Ok(())
     }
 
-    /// Removes a disk's file, which is not open.
+    /// Removes the file of a closed disk, and its redo record. Failures are logged only.
     pub(super) fn remove_file(&self, files: &Arc<dyn StoreFiles>) {
         let Some(file) = self.wanted.plan().file else { return };
         if let Err(error) = self.discard_left(files) {
@@ -201,7 +206,7 @@ impl FileWork {
     }
 }
 
-/// Closes the images of the disk `label` that nobody serves.
+/// Closes the images of the disk `label`, which is not in service. Failures are logged only.
 pub(super) fn close_images(spec: DiskSpec, label: &str) {
     if let Err(error) = images::close(spec, label) {
         tracing::warn!(%error, "a disk was not closed; it is as after a crash");

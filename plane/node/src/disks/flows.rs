@@ -1,4 +1,4 @@
-//! What disks are entitled to, want and get, in the API's types and as events.
+//! Guaranteed, demanded and delivered rates of disks, as API types and events.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::limits::shown;
 use crate::events::Draft;
 
 impl Disks {
-    /// What every disk in service gets.
+    /// Returns the QoS status of every disk in service.
     pub(crate) fn flows(&self, stores: &[StoreView]) -> BTreeMap<DiskId, QosFlowStatus> {
         let views = stores.iter().flat_map(|of| of.flows.iter().map(move |flow| (of.store, flow)));
         let flows = views.filter_map(|(store, flow)| Some((flow.disk, self.flow(store, flow)?)));
@@ -37,7 +37,7 @@ impl Disks {
         })
     }
 
-    /// What uses a store by this number: a disk, or a disk's being copied.
+    /// Returns the user of a store with this number: a disk, or the copy of a disk.
     pub(crate) fn user_name(&self, number: DiskId) -> Option<String> {
         match copied_disk(number) {
             None => Some(self.disk_name(number)?.to_string()),
@@ -53,8 +53,8 @@ impl Disks {
         }
     }
 
-    /// A minimum is not met, or is met again; or a store does too little for all of them, or
-    /// enough again.
+    /// Converts an event of the scheduler: a minimum is unmet or met again, or the capacity of a
+    /// store became too low or sufficient for its minimums.
     pub(crate) fn qos_event(&self, store: StoreId, event: &Event) -> Option<Draft> {
         let store = self.store_name(store)?;
         match event {
@@ -81,7 +81,7 @@ impl Disks {
         }
     }
 
-    /// A store does less than what is promised needs.
+    /// Returns the event that the estimated capacity of a store is too low for its minimums.
     fn too_little(store: &Name, low: &CapabilityLow) -> Draft {
         let text = format!(
             "For {} s the store has done {} IOPS while requests waited for it, and {} are needed \

@@ -1,4 +1,4 @@
-//! How full stores are: what the file systems report, warnings, and disks that wait for space.
+//! Space of stores: periodic queries, warnings, and requests queued for lack of space.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,11 @@ use super::{DiskEntry, Disks};
 use crate::control::Controller;
 use crate::events::Draft;
 
-/// A store counts as nearly full until its used part is this many percent below the threshold.
+/// Hysteresis: a nearly full store stays nearly full until its used part is more than this many
+/// percent below the threshold.
 const HYSTERESIS_PERCENT: u64 = 1;
 
-/// Space of stores as their file systems reported it last, by path.
+/// Last reported space of stores, by path. Clones share the contents.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StoreSpaces(Arc<Mutex<BTreeMap<PathBuf, StoreSpace>>>);
 
@@ -37,14 +38,14 @@ impl StoreSpaces {
     }
 }
 
-/// Used part of a store in percent, rounded down; `None` if it has no bytes.
+/// Returns the used part of a store in percent, rounded down; `None` if the store has no bytes.
 pub(super) fn used_percent(space: &StoreSpace) -> Option<u64> {
     let used = space.total_bytes.saturating_sub(space.free_bytes);
     let percent = u128::from(used) * 100 / u128::from(space.total_bytes).max(1);
     (space.total_bytes > 0).then(|| u64::try_from(percent).unwrap_or(u64::MAX))
 }
 
-/// Whether a store is nearly full. One that `was` is so until it is clearly below its threshold.
+/// Returns true if a store is nearly full. `was`: the previous result, for hysteresis.
 fn is_nearly_full(config: &StoreConfig, space: &StoreSpace, was: bool) -> bool {
     let threshold = u64::from(config.full_warning_percent);
     let threshold = if was { threshold.saturating_sub(HYSTERESIS_PERCENT) } else { threshold };
@@ -52,8 +53,9 @@ fn is_nearly_full(config: &StoreConfig, space: &StoreSpace, was: bool) -> bool {
 }
 
 impl Disks {
-    /// Queries the free space of all open stores, in threads, so that files on them are extended by
-    /// what the stores have room for.
+    /// Starts a query of the space of each open store, in a store thread per query. Returns at
+    /// once; a later call sees the results. The queries also give the stores the free space up to
+    /// which files are extended.
     pub(crate) fn query_stores(&self) {
         let open = self.stores.open_ones();
         self.spaces.retain(|path| open.iter().any(|(open, _)| open == path));
@@ -64,19 +66,19 @@ impl Disks {
                     spaces.set(of, space);
                 }
             };
-            // One that does not answer is not queried again until it does.
+            // The result is not waited for. A store marked as silent is not queried.
             drop(self.threads.begin(&path, query, drop));
         }
     }
 
-    /// Free bytes of the stores of these disks as they were reported last, by the stores' paths.
+    /// Returns the last reported free bytes of these disks' stores, by path.
     pub(crate) fn free_bytes(&self, disks: &BTreeSet<Name>) -> BTreeMap<PathBuf, u64> {
         let entries = disks.iter().filter_map(|name| self.find(name));
         let paths = entries.map(|entry| entry.lock().wanted.store.path.clone());
         paths.filter_map(|path| Some((path.clone(), self.spaces.get(&path)?.free_bytes))).collect()
     }
 
-    /// The first of these disks with requests that are queued because its store is full.
+    /// Returns the first of these disks that has requests queued because its store is full.
     pub(crate) fn queued_writes(&self, disks: &BTreeSet<Name>) -> Option<Name> {
         let views = self.parts.plane.disks();
         let queued = |name: &&Name| {
@@ -87,9 +89,9 @@ impl Disks {
         disks.iter().find(queued).cloned()
     }
 
-    /// Notes whether the guest of a VM waits until its writes to a disk have ended: before it turns
-    /// itself off or lets go of the disk. Meanwhile requests that are queued because the store is full
-    /// fail, and those to come, unless the disk is another VM's.
+    /// Records whether the guest of a VM must complete its writes to a disk, because it shuts down
+    /// or releases the disk. Meanwhile requests fail if the store is full, including queued ones,
+    /// unless the disk belongs to another VM.
     pub(crate) fn set_writes_awaited(&self, disk: &Name, vm: &Name, is_awaited: bool) {
         let Some(entry) = self.find(disk) else { return };
         let mut awaited_by = lock(&entry.awaited_by);
@@ -99,7 +101,7 @@ impl Disks {
         }
     }
 
-    /// Tells the storage plane what requests of a disk in service do if its store is full.
+    /// Sets the full-store policy of a disk in service in the storage plane.
     pub(super) fn apply_full_policy(&self, entry: &DiskEntry) {
         self.apply_full_policy_of(entry, &lock(&entry.awaited_by));
     }
@@ -119,7 +121,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Controller {
-    /// Reports stores that are nearly full, and those that are no more.
+    /// Emits events for stores that became nearly full, or have space again. Called every 10 s.
     pub(crate) fn look_at_stores(&mut self) {
         self.shared.disks.query_stores();
         let desired = self.shared.desired();
@@ -130,7 +132,7 @@ impl Controller {
             let has_all = |disk: &&DiskConfig| {
                 disk.store == store.name && disk.format == DiskFormat::PassThrough
             };
-            // All of a block device is its disk's.
+            // A pass-through disk uses the whole block device by design.
             if desired.config.disks.iter().any(|disk| has_all(&disk)) {
                 continue;
             }
@@ -184,7 +186,8 @@ pub(super) fn full_reason(config: &DiskConfig, full: &FullView) -> String {
     }
 }
 
-/// Counts the time in which requests of a disk were queued for space as limited by its store.
+/// Adds the time for which requests of a disk were queued for space to the limiting factors of its
+/// flow.
 pub(super) fn limit_by_full_store(flow: &mut QosFlowStatus, full: &FullView) {
     if full.queued > 0 {
         limit(&mut flow.last_5_s, Duration::from_secs(5), full.lasts);
@@ -206,7 +209,7 @@ fn limit(delivery: &mut QosDelivery, window: Duration, lasts: Duration) {
         given += scaled;
     }
     delivery.limited_by.retain(|of| of.share_ppm > 0);
-    // What rounding has left is the store's.
+    // The remainder of rounding is added to the share of the full store.
     let share_ppm = u32::try_from(WHOLE_PPM.saturating_sub(given)).unwrap_or(u32::MAX);
     delivery.limited_by.insert(0, QosTimeShare { factor: QosLimitingFactor::StoreFull, share_ppm });
 }

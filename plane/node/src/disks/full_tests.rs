@@ -67,7 +67,7 @@ fn a_store_that_is_full_again_and_again_does_not_fill_the_event_log() {
         harness.disks.fill(None);
     }
     wait_until("they are told", || told() >= 10);
-    // A change is made after what was reported before it.
+    // A change is executed after the notices that precede it.
     let mut changed = one_disk();
     changed.disks[0].full_wait_s = 8;
     harness.apply_well(&changed);
@@ -103,7 +103,7 @@ fn a_store_shows_the_sizes_of_its_disks_and_warns_before_it_is_full() {
     let store = harness.node.store("fast").unwrap();
     assert_eq!((store.virtual_bytes, store.overcommit_percent), (1 << 20, Some(1)));
     assert!(!store.nearly_full);
-    // The store in memory has all or nothing free.
+    // The store in memory reports either all of its bytes as free or none.
     harness.disks.store(DISK_STORE).set_room(Some(0));
     assert!(harness.node.store("fast").unwrap().nearly_full);
     let event = harness.wait_event(EventKind::StoreNearlyFull.id());

@@ -1,4 +1,4 @@
-//! Gives disks the size that is desired. They only grow.
+//! Extends disks to the configured size. Disks are never shrunk.
 
 use suimon_contract::{ApiError, ErrorCode};
 use suimon_image::Shape;
@@ -8,7 +8,8 @@ use super::opening::offer_error;
 use super::wanted::WantedDisk;
 use crate::control::Controller;
 
-/// The size that a disk of this size is to get.
+/// Returns the size to which a disk of `size` bytes is to be extended; `None` if it is large enough
+/// or a block device.
 pub(super) fn wanted_size(wanted: &WantedDisk, size: u64) -> Option<u64> {
     let wanted_size = wanted.config.size_bytes?.bytes();
     let has_file = wanted.config.effective_file().is_some();
@@ -16,8 +17,9 @@ pub(super) fn wanted_size(wanted: &WantedDisk, size: u64) -> Option<u64> {
 }
 
 impl Controller {
-    /// Makes a disk in service as large as desired, if it is smaller: its clients find a
-    /// pause. If it cannot be, it goes on as it was, or fails if even that cannot be.
+    /// Extends a disk in service if it is smaller than configured. Clients see a pause. On failure
+    /// the disk continues with its size; if it cannot be resumed, it is marked as failed and
+    /// retried.
     pub(super) fn grow_disk(
         &mut self,
         entry: &DiskEntry,
@@ -48,7 +50,7 @@ impl Controller {
         Ok(shape)
     }
 
-    /// The disk's VM, and NBD clients that come from now on, find its new size.
+    /// Reports the new size to the disk's VM and to NBD clients that connect later.
     fn tell_clients(
         &self,
         entry: &DiskEntry,

@@ -1,17 +1,18 @@
-//! Disks whose files both nodes see: they are handed over with their VM and not copied.
+//! Handover of disks on shared stores: the disk migrates with its VM without being copied.
 //!
 //! ```text
-//! leaves:  in service ── let go: suspended, closed ──► away ── the VM is the other's ──► deleted
-//!              ▲                                        │      (its file stays)
-//!              └────────── taken back: opened ──────────┘
-//! comes:   away, without images ── opened ──► in service ── recorded ──► this node's
-//!              ▲                                 │
-//!              └─────────── closed again ────────┘
+//! outgoing: in service ── let_go: suspended, closed ──► away ── VM runs there ──► deleted
+//!               ▲                                         │      (the file remains)
+//!               └─────────── take_back: opened ───────────┘
+//! incoming: away, no images ── open_awaited ──► in service ── keep_awaited ──► owned by this node
+//!               ▲                                    │
+//!               └────────── close_awaited ───────────┘
 //! ```
 //!
-//! The node that a VM leaves has closed a file before it tells the other to run the VM, and opens
-//! it again only when that has said that it never will. So one of both has it open at most. As
-//! long as a disk is away, nothing in this process opens or removes its file, whoever asks.
+//! The source closes a file before it requests the destination to run the VM, and opens the file
+//! again only after the destination has confirmed that it never will. So at most one node has the
+//! file open. While a disk is away, this process neither opens nor removes its file, whatever the
+//! request.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,18 +34,18 @@ use crate::control::Controller;
 use crate::edit::not_found;
 use crate::shared::Shared;
 
-/// A disk of a VM that leaves. Dropped before it was let go of, it is a disk as any other again;
-/// afterwards it stays away, until it was taken back.
+/// Disk of an outgoing VM. Dropped before [`Self::let_go`], the disk becomes an ordinary disk
+/// again. Afterwards it stays away until [`Self::take_back`].
 pub(crate) struct DiskToHandOver {
     shared: Arc<Shared>,
     entry: Arc<DiskEntry>,
 }
 
 impl DiskToHandOver {
-    /// From now on nothing else is done to the disk.
+    /// Marks a disk for handover. Other operations on the disk are rejected from then on.
     ///
     /// # Errors
-    /// There is no such disk, it does not work, or something else is being done to it.
+    /// Fails if there is no such disk, the disk is not ready, or another operation uses it.
     pub(crate) fn begin(shared: &Arc<Shared>, disk: &Name) -> Result<Self, ApiError> {
         let entry = shared.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
         check_idle(&entry)?;
@@ -67,11 +68,13 @@ impl DiskToHandOver {
         Ok(Self { shared: Arc::clone(shared), entry })
     }
 
-    /// The disk's VM stands still: what was asked of it has ended and is durable when this
-    /// returns, and the file is closed. Other clients find a pause.
+    /// Suspends the disk and closes its file. The VM must be paused. When this function returns,
+    /// all requests have completed and are durable. Other clients see a pause. Blocks until the
+    /// store responds, at most [`SILENT_AFTER`](super::store_threads::SILENT_AFTER) for closing.
     ///
     /// # Errors
-    /// It is not, or its store does not answer. The disk may be away all the same.
+    /// Fails if the disk cannot be suspended or its store does not respond. The disk may be away
+    /// nevertheless.
     pub(crate) fn let_go(&self) -> Result<(), ApiError> {
         let plane = &self.shared.disks.parts.plane;
         let spec = plane.suspend_disk(self.entry.id);
@@ -80,10 +83,12 @@ impl DiskToHandOver {
         self.shared.close_now(&self.entry, spec)
     }
 
-    /// It never becomes the other node's: it is opened again and goes on, if it was let go of.
+    /// Opens the disk again and resumes it, if it was let go of. Must be called only after the
+    /// other node has confirmed that it will not open the file.
     ///
     /// # Errors
-    /// It cannot be opened; whoever tries that again is to be told.
+    /// Fails if the disk cannot be opened. The caller must have it retried
+    /// ([`Controller::bring_back`]).
     pub(crate) fn take_back(&self) -> Result<(), ApiError> {
         if !self.entry.is_away() {
             return Ok(());
@@ -108,7 +113,7 @@ impl Drop for DiskToHandOver {
 }
 
 impl Shared {
-    /// What a guest sees of a disk in service, for the node that takes it over.
+    /// Returns the guest-visible properties of a disk in service, for the destination.
     pub(crate) fn handed_over(&self, disk: &Name) -> Option<DiskHandedOver> {
         let shape = self.disks.find(disk)?.lock().open.as_ref().map(|open| open.shape)?;
         Some(DiskHandedOver {
@@ -119,11 +124,12 @@ impl Shared {
         })
     }
 
-    /// Opens a disk whose VM has come, which the other node has closed. It stays marked as that
-    /// node's until [`Self::keep_awaited`].
+    /// Opens a disk of an incoming VM after the source has closed it. The disk stays marked as the
+    /// source's until [`Self::keep_awaited`].
     ///
     /// # Errors
-    /// It cannot be opened, or is not the disk that the guest knows; it is closed.
+    /// Fails if the disk cannot be opened, or differs from the disk that the guest uses; then the
+    /// disk is closed.
     pub(crate) fn open_awaited(&self, disk: &Name) -> Result<(), ApiError> {
         let entry = self.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
         let known = {
@@ -138,10 +144,10 @@ impl Shared {
         self.open_suspended(&entry, Some(known))
     }
 
-    /// Closes a disk again that was opened for a VM which does not come after all.
+    /// Closes a disk that was opened for an incoming VM whose migration failed.
     ///
     /// # Errors
-    /// Its store does not answer; it is closed when that does.
+    /// Fails if the store does not respond; the disk is closed when it does.
     pub(crate) fn close_awaited(&self, disk: &Name) -> Result<(), ApiError> {
         let Some(entry) = self.disks.find(disk) else { return Ok(()) };
         match self.disks.parts.plane.suspend_disk(entry.id) {
@@ -151,15 +157,15 @@ impl Shared {
         }
     }
 
-    /// The VM is this node's, and the disk with it.
+    /// Makes the disk an ordinary disk of this node. Called when the VM runs here.
     pub(crate) fn keep_awaited(&self, disk: &Name) {
         if let Some(entry) = self.disks.find(disk) {
             entry.lock().moving = None;
         }
     }
 
-    /// A daemon before this one may have handed it over, and it stays here after all. Returns
-    /// whether it is to be opened.
+    /// Clears the migration state of a disk that stays on this node, for example after a daemon
+    /// restart during a handover. Returns true if the disk was away and must be opened.
     pub(crate) fn end_being_away(&self, disk: &Name) -> bool {
         let Some(entry) = self.disks.find(disk) else { return false };
         let mut state = entry.lock();
@@ -168,14 +174,15 @@ impl Shared {
         was_away
     }
 
-    /// Closes images, and is told whether they were.
+    /// Closes images in a store thread, and returns the result.
     fn close_now(&self, entry: &DiskEntry, spec: DiskSpec) -> Result<(), ApiError> {
         let label = entry.label();
         let close = move || images::close(spec, &label).map_err(|error| disk_error(&label, &error));
         self.with_store(entry, close, drop)?
     }
 
-    /// Gives a suspended disk its images, as those of a guest that knows this shape.
+    /// Opens the images of a suspended disk and resumes it. `known`: guest-visible properties that
+    /// the disk must have. Retries while the image is locked, at most [`LEFT_LOCKS_MAX`].
     fn open_suspended(&self, entry: &DiskEntry, known: Option<Shape>) -> Result<(), ApiError> {
         let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
         let open = || self.try_to_open_suspended(entry, known);
@@ -190,7 +197,8 @@ impl Shared {
         let mut work = self.file_work(entry);
         let wanted = work.wanted.clone();
         if known.is_some() {
-            // What a daemon before this one had answered, the other node may have overwritten.
+            // The other node may have overwritten the blocks that redo records of this node refer
+            // to.
             work.left = LeftRecords::Discard;
         }
         let open = move || {
@@ -227,8 +235,8 @@ impl Shared {
 }
 
 impl Controller {
-    /// Offers a disk of a VM that comes, whose file another node still has: its VM can connect,
-    /// and its requests wait.
+    /// Puts a disk of an incoming VM into service without images: the VM can connect, and its
+    /// requests are queued. The other node has the file open.
     pub(super) fn await_disk(&mut self, entry: &DiskEntry, shape: Shape) -> Result<(), ApiError> {
         let (wanted, generation) = {
             let mut state = entry.lock();
@@ -249,14 +257,14 @@ impl Controller {
         Ok(())
     }
 
-    /// Goes on with a disk that stays here after all: opens it, or has it tried again if `failure`
-    /// says why it could not be opened.
+    /// Opens a disk that stays on this node after a failed migration. `failure`: error of a
+    /// previous attempt to open it; then the disk is marked as failed and retried.
     pub(crate) fn bring_back(&mut self, disk: &Name, failure: Option<String>) {
         let Some(entry) = self.shared.disks.find(disk) else { return };
         let reason = match failure {
             Some(reason) => {
-                // Not closed before it is tried again: its VM has just gone on, and may be starting
-                // the device (see `fail_disk`).
+                // The front-end stays open until the retry: the VM has just resumed and may be
+                // starting the device (see `fail_disk`).
                 self.drafts.push(disk_failed(&entry, &reason));
                 entry.lock().failing.fail(Instant::now(), self.devices.retry_first, reason);
                 return;

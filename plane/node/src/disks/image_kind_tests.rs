@@ -1,4 +1,4 @@
-//! Kind and parent of existing images, which the configuration need not name.
+//! Tests of existing images whose kind and parent are not configured.
 
 use suimon_contract::{DiskKind, ErrorCode, HostConfig, OperationState, StorageState};
 use suimon_ports::{FileName, StoreFiles};
@@ -18,7 +18,7 @@ const CHILD: &str = r#"
     nbd = { socket = "/run/nbd.sock" }
 "#;
 
-/// A store with `base.vhdx` and its child `child.vhdx`, and no disk.
+/// Creates a store with `base.vhdx` and its child `child.vhdx`, and no disk.
 fn with_child() -> Harness {
     let harness = Harness::with_store();
     let with = |more: &str| host(&CHILD.replace("file = \"child.vhdx\"", more));
@@ -48,7 +48,7 @@ fn an_existing_child_needs_neither_kind_nor_parent() {
     assert_eq!((disk.state, disk.kind), (StorageState::Ready, Some(DiskKind::Differencing)));
     assert_eq!(disk.parent.unwrap().as_str(), "base.vhdx");
     assert_eq!((disk.config.kind, disk.config.parent), (None, None));
-    // What contradicts the image is refused, and the disk goes on.
+    // A configured kind that contradicts the image is rejected, and the disk stays in service.
     for wrong in [r#"{"kind": "dynamic"}"#, r#"{"kind": "fixed"}"#] {
         let error = patch(&harness, wrong).error.unwrap();
         assert_eq!(error.code, ErrorCode::InvalidValue, "{wrong}: {error}");
@@ -76,19 +76,20 @@ fn a_missing_parent_is_named_with_commands_and_can_be_set() {
     let mut config = host(CHILD);
     config.disks[0].parent = Some("moved/parent.vhdx".parse().unwrap());
     harness.apply_well(&config);
-    // It moves again, with the disk out of service, and is set.
+    // The parent is renamed again while the disk is open; then the configuration is updated.
     rename(&harness, "moved/parent.vhdx", "again.vhdx");
     let operation = patch(&harness, r#"{"parent": "again.vhdx"}"#);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     let disk = harness.node.disk("data").unwrap();
     assert_eq!((disk.state, disk.parent.unwrap().as_str()), (StorageState::Ready, "again.vhdx"));
-    // A parent that is not there is refused, and the disk goes on as it was.
+    // A missing parent is rejected, and the disk stays in service.
     let error = patch(&harness, r#"{"parent": "nothing.vhdx"}"#).error.unwrap();
     assert!(error.message.contains("searched nothing.vhdx"), "{error}");
     assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Ready);
 }
 
-/// A writable disk of the base before its child, which names no parent, would end the child.
+/// A disk that opens the base for writing before its child would make the child unusable. The
+/// configuration of the child names no parent.
 #[test]
 fn no_disk_writes_to_a_parent_that_only_the_image_names() {
     let harness = with_child();
@@ -107,7 +108,7 @@ fn no_disk_writes_to_a_parent_that_only_the_image_names() {
         harness.apply_well(&HostConfig::default());
     };
     refused("child.vhdx");
-    // A parent's parent, too.
+    // The base is also protected if it is the parent of a parent.
     harness.apply_well(&host(CHILD));
     let request = suimon_contract::SnapshotDiskRequest { file: "top.vhdx".parse().unwrap() };
     let operation = harness.node.work_on_disk(&name("data"), DiskWork::Snapshot(request)).unwrap();
@@ -115,11 +116,11 @@ fn no_disk_writes_to_a_parent_that_only_the_image_names() {
     assert_eq!(ended.state, OperationState::Succeeded);
     harness.apply_well(&HostConfig::default());
     refused("top.vhdx");
-    // Read, it may be both; and nothing was lost.
+    // Both disks may be open if the base is read-only, and the child is intact.
     harness.apply_well(&both("file = \"base.vhdx\"\nread_only = true", "top.vhdx"));
     assert!(ready("base") && ready("data"));
     harness.apply_well(&HostConfig::default());
-    // A child that is another's no more does not keep the base from being written.
+    // An image file of no configured disk does not protect its parent.
     harness.apply_well(&both("file = \"other.vhdx\"\nsize_bytes = 8388608", "top.vhdx"));
     assert!(ready("base") && ready("data"));
 }

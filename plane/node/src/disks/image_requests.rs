@@ -1,6 +1,7 @@
-//! Requests about image files of stores: described, checked, repaired and linked to their parents.
+//! Requests about image files of stores: describe, check, repair, and set the parent.
 //!
-//! A request runs in the caller's thread. Files that a disk has in service are locked and refused.
+//! A request runs in the caller's thread and blocks while the store does not respond. Image files
+//! of disks in service are locked, so that these requests fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,14 +22,15 @@ use crate::edit::not_found;
 use crate::events::Draft;
 use crate::shared::Shared;
 
-/// Requests that run at a time: each has a thread that may wait for a store.
+/// Maximum number of concurrent requests, over all stores. Each occupies a thread of the caller
+/// that may block on a store.
 const REQUESTS_MAX: usize = 4;
 
-/// Number of requests about images that run, of which [`REQUESTS_MAX`] may.
+/// Number of requests in progress, at most [`REQUESTS_MAX`].
 #[derive(Default)]
 pub(crate) struct ImageRequests(AtomicUsize);
 
-/// A request that runs.
+/// Request in progress; dropping it releases its slot.
 struct Running<'a>(&'a AtomicUsize);
 
 impl ImageRequests {
@@ -48,7 +50,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// An image file of a store.
+/// Image file that a request is about. The file need not exist.
 struct Found {
     label: String,
     files: Arc<dyn StoreFiles>,
@@ -67,10 +69,10 @@ impl Found {
 }
 
 impl Shared {
-    /// Describes an image.
+    /// Returns a description of an image.
     ///
     /// # Errors
-    /// There is no such store or file, it is in use, or cannot be opened.
+    /// Fails if there is no such store or file, the image is in use, or it cannot be opened.
     pub(crate) fn image_info(
         &self,
         store: &Name,
@@ -84,7 +86,7 @@ impl Shared {
     /// Checks the metadata of an image.
     ///
     /// # Errors
-    /// There is no such store or file, or it is in use.
+    /// Fails if there is no such store or file, or the image is in use.
     pub(crate) fn image_check(
         &self,
         store: &Name,
@@ -95,10 +97,12 @@ impl Shared {
         })
     }
 
-    /// Repairs the metadata of an image, or takes that back.
+    /// Repairs the metadata of an image, or undoes a repair from its backup. Without `dry_run`,
+    /// emits an event if the image was changed.
     ///
     /// # Errors
-    /// There is no such store or file, it is in use, or cannot be repaired or written.
+    /// Fails if there is no such store or file, or the image is in use, cannot be repaired, or
+    /// cannot be written.
     pub(crate) fn image_repair(
         &self,
         store: &Name,
@@ -117,10 +121,11 @@ impl Shared {
         Ok(changes)
     }
 
-    /// Records where the parent of an image is.
+    /// Records the location of its parent in an image.
     ///
     /// # Errors
-    /// There is no such store or file, it is in use, or is no child of the parent.
+    /// Fails if there is no such store or file, the image is in use, or it is not a child of that
+    /// parent.
     pub(crate) fn image_relink(
         &self,
         store: &Name,
@@ -173,7 +178,7 @@ impl Shared {
                 },
             )
         };
-        // A disk that has failed is tried again every second, which locks its images.
+        // The retries of a failed disk lock its images briefly.
         let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
         until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, attempt)
     }

@@ -13,7 +13,7 @@ fn request(file: &str) -> ImageRequest {
     ImageRequest { file, format: None, parent: None, undo: None, dry_run: false }
 }
 
-/// The first of the two headers is damaged.
+/// Damages the first of the two headers of the image.
 fn damage(harness: &Harness) {
     let files = harness.disks.store(DISK_STORE);
     let file = files.open(&FileName::new("data.vhdx").unwrap(), FileUse::Write, 1).unwrap();

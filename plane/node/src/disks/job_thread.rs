@@ -1,4 +1,4 @@
-//! A job on a disk in its own thread: begun or gone on with, driven, and how far it is.
+//! Thread of a job on a disk: begins or resumes the job, executes its steps and reports progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,21 +20,21 @@ use crate::operations::OperationHandle;
 
 const MIB: u64 = 1 << 20;
 
-/// How much of its work a job loses at most if the daemon is killed.
+/// Interval between checkpoints: the work that a job loses at most if the daemon is killed.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether a store is there.
+/// Interval between attempts to open a store that is not available yet.
 const STORE_EVERY: Duration = Duration::from_millis(200);
 
-/// How often a job that waits for space looks whether it is to stop.
+/// Interval at which a job that is queued for space checks whether it is cancelled or stopped.
 const STOP_EVERY: Duration = Duration::from_millis(50);
 
-/// What a job and the control thread tell each other meanwhile.
+/// State shared by a job's thread and the control thread.
 #[derive(Default)]
 pub(super) struct JobLine {
-    /// The daemon ends.
+    /// True if the daemon is stopping; the job then writes a checkpoint and ends.
     pub(super) stop: AtomicBool,
-    /// How far the job is, until that is recorded.
+    /// Last checkpoint that is not recorded yet.
     checkpoint: Mutex<Option<Checkpoint>>,
 }
 
@@ -50,11 +50,11 @@ impl JobLine {
     }
 }
 
-/// Why a job is not done.
+/// Reason why a job did not complete.
 pub(super) enum NotDone {
-    /// What it has begun was taken back.
+    /// The job failed or was cancelled, and its effects were undone.
     Failed(ApiError),
-    /// The daemon ends, and the next one goes on.
+    /// The daemon is stopping; the next daemon resumes the job.
     Left,
 }
 
@@ -64,11 +64,11 @@ impl From<ApiError> for NotDone {
     }
 }
 
-/// What a job has done.
+/// Result of a completed job.
 pub(super) enum Done {
     Checked(CheckReport),
     Copied,
-    /// The disk goes on with this.
+    /// The disk has this configuration from now on.
     Merged(DiskPlan),
 }
 
@@ -97,14 +97,15 @@ impl Job {
             DiskWork::Merge => {
                 MergeJob::begin(files, &plan, left, seeds).map(|job| Self::Merge(Box::new(job)))
             }
-            // A snapshot is no job: it is taken at once.
+            // A snapshot is taken by the control thread and never starts a job.
             DiskWork::Compact | DiskWork::Snapshot(_) => {
                 CopyJob::compact(files, &plan, left, seeds).map(|job| Self::Copy(Box::new(job)))
             }
         })
     }
 
-    /// The same after another process, which may have been killed a moment ago.
+    /// Resumes a job from a checkpoint of a former daemon. Retries while the images are locked by
+    /// that process, at most [`LEFT_LOCKS_MAX`].
     fn go_on(
         verb: &DiskWork,
         work: &FileWork,
@@ -134,9 +135,14 @@ impl Job {
     }
 }
 
-/// Drives a job until it is done, the daemon ends, or somebody wants it to stop; then what it
-/// has begun and not done is taken back. `left` is what it goes on from; `tell` hears from
-/// where it can go on, now and then. A full store holds it up until there is space.
+/// Executes a job until it completes, fails, is cancelled, or the daemon stops. `left`: the
+/// checkpoint to resume from. `tell` is called with a checkpoint every [`CHECKPOINT_EVERY`] and
+/// when the daemon stops. While the store is full, the job is suspended if the disk's `on_full` is
+/// `wait`.
+///
+/// # Errors
+/// [`NotDone::Failed`] after the effects of the job were undone; [`NotDone::Left`] if the daemon
+/// stops.
 pub(super) fn run(
     (verb, left): (&DiskWork, Option<&Checkpoint>),
     work: &FileWork,
@@ -153,7 +159,7 @@ pub(super) fn run(
         if is_left || told.elapsed() >= CHECKPOINT_EVERY {
             match job.as_dyn().checkpoint(work.now_unix_s()) {
                 Ok(checkpoint) => tell(checkpoint),
-                // It stays at the one before.
+                // The previous checkpoint remains valid.
                 Err(error) if hold_up.is_for(&error) => {}
                 Err(error) => return Err(work.failed(&error).into()),
             }
@@ -198,7 +204,7 @@ fn begin(left: Option<&Checkpoint>, hold_up: &HoldUp<'_>) -> Result<Job, NotDone
     }
 }
 
-/// A job that is held up by a full store.
+/// Job suspended by a full store.
 struct HoldUp<'a> {
     verb: &'a DiskWork,
     work: &'a FileWork,
@@ -207,12 +213,12 @@ struct HoldUp<'a> {
 }
 
 impl HoldUp<'_> {
-    /// Whether the job waits for space after this error.
+    /// Returns true if the job is suspended after this error, until there is space.
     fn is_for(&self, error: &DiskError) -> bool {
         error.is_full() && self.work.wanted.config.on_full == DiskOnFull::Wait
     }
 
-    /// Blocks until the next attempt is due, or the job is to stop.
+    /// Blocks until the next attempt is due, or the job is cancelled or stopped.
     fn wait(&self, progress: Option<JobProgress>) {
         let (done, total) = progress.map_or((0, 1), in_mib);
         let (verb, store) = (self.verb.verb(), &self.work.wanted.config.store);
@@ -231,7 +237,8 @@ impl HoldUp<'_> {
     }
 }
 
-/// After a start of the host a store may come later than the daemon; what goes on there waits for it.
+/// Blocks until a store can be opened. After a host start, a store may become available later than
+/// the daemon.
 fn wait_for_store(
     work: &FileWork,
     operation: &OperationHandle,
@@ -251,7 +258,7 @@ fn wait_for_store(
     }
 }
 
-/// What a disk is to be converted into.
+/// Returns the plan of the image that a conversion creates.
 fn converted(plan: &DiskPlan, request: &ConvertDiskRequest) -> DiskPlan {
     let kind = request.kind.unwrap_or(match request.format {
         DiskFormat::Raw | DiskFormat::PassThrough => DiskKind::Fixed,

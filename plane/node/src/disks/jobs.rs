@@ -1,5 +1,7 @@
-//! Work on disks that takes its time: each in a thread of its own, for stores must not wait for
-//! the control thread, nor the control thread for stores.
+//! Jobs on disks: long operations on image files.
+//!
+//! Each job has a thread, because it blocks on the store and the control thread must not. The disk
+//! is out of service during the job.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,11 +21,11 @@ use crate::control::{Command, Controller};
 use crate::events::Draft;
 use crate::operations::OperationHandle;
 
-/// A job on a disk, which is out of service meanwhile.
+/// Job in progress.
 pub(crate) struct DiskJobUnderWay {
     pub(super) entry: Arc<DiskEntry>,
     had_failed: bool,
-    /// As it is recorded.
+    /// Persistent record of the job.
     unfinished: UnfinishedWork,
     line: Arc<JobLine>,
     ended: Receiver<Ended>,
@@ -35,7 +37,8 @@ struct Ended {
 }
 
 impl Controller {
-    /// Begins work on a disk, of which `operation` tells.
+    /// Executes an operation on a disk: takes a snapshot, or starts a job. `operation` reports the
+    /// result.
     pub(crate) fn begin_disk_work(
         &mut self,
         operation: OperationHandle,
@@ -63,7 +66,9 @@ impl Controller {
         }
     }
 
-    /// Begins a job in a thread of its own, or goes on with what another daemon has left.
+    /// Starts the thread of a job. `goes_on`: the job of a former daemon is resumed from its
+    /// checkpoint. If the job cannot be recorded or the thread cannot be created, the operation
+    /// fails and the disk is put back into service.
     pub(super) fn start_job(
         &mut self,
         operation: OperationHandle,
@@ -87,7 +92,7 @@ impl Controller {
         let (result, ended) = sync_channel(1);
         let (of_job, control) = (line.clone(), self.devices.notices.clone());
         let thread = std::thread::Builder::new().name("suimon-job".to_owned()).spawn(move || {
-            // Before that nobody else can open them.
+            // The images are locked until they are closed here.
             if let Some(spec) = open {
                 work.close_images(spec);
             }
@@ -102,7 +107,7 @@ impl Controller {
                 let job = DiskJobUnderWay { entry, had_failed, unfinished, line, ended };
                 self.disk_jobs.push(job);
             }
-            // The operation was dropped with what the thread would have run, and has failed.
+            // The operation was dropped with the closure and has failed.
             Err(error) => {
                 tracing::error!(%error, "no thread for work on a disk");
                 self.forget_work(&entry.name, &unfinished);
@@ -112,7 +117,8 @@ impl Controller {
         }
     }
 
-    /// Goes on with disks whose jobs have ended.
+    /// Puts disks whose jobs have ended back into service, and records checkpoints of the others.
+    /// Called by the control thread after every command and timeout.
     pub(crate) fn end_disk_jobs(&mut self) {
         for mut under_way in std::mem::take(&mut self.disk_jobs) {
             match under_way.ended.try_recv() {
@@ -121,7 +127,7 @@ impl Controller {
                     self.note_progress(&mut under_way);
                     self.disk_jobs.push(under_way);
                 }
-                // It has panicked and dropped its operation, which has failed then.
+                // The thread has panicked; its operation was dropped and has failed.
                 Err(TryRecvError::Disconnected) => {
                     tracing::error!(disk = %under_way.entry.name, "a job has died of a defect");
                     self.end_disk_job(&under_way, None);
@@ -137,7 +143,7 @@ impl Controller {
         }
     }
 
-    /// The job is over, and the disk is in service again.
+    /// Applies the result of a job, deletes its record, and puts the disk back into service.
     fn end_disk_job(&mut self, under_way: &DiskJobUnderWay, ended: Option<Ended>) {
         let entry = &under_way.entry;
         entry.lock().work = None;
@@ -174,12 +180,13 @@ impl Controller {
         }
     }
 
-    /// Puts a disk in service again that is not.
+    /// Opens a disk that is not open, and marks it as failed if that fails. `had_failed`: the
+    /// failure was reported before.
     pub(super) fn put_back(&mut self, entry: &DiskEntry, had_failed: bool) {
         if entry.lock().open.is_some() {
             return;
         }
-        // Whoever waits for the operation finds the disk in service.
+        // Waits for the store, so that the disk is in service when its operation ends.
         let opened = self.open_disk_in_the_end(entry, SILENT_AFTER);
         if let Err(NotOpened::Failed(error)) = opened {
             let reason = error.to_string();
@@ -190,8 +197,8 @@ impl Controller {
         }
     }
 
-    /// The daemon ends, and the next one goes on with its jobs. One whose store does not answer is
-    /// left alone with it: the disk is as after a crash.
+    /// Stops all jobs; the next daemon resumes them. A job whose store does not respond within
+    /// [`STORE_PATIENCE`] is abandoned; its disk is then as after a crash.
     pub(crate) fn leave_disk_jobs(&mut self) {
         for under_way in &self.disk_jobs {
             under_way.line.stop.store(true, Ordering::Release);
@@ -208,7 +215,8 @@ impl Controller {
                             self.forget_work(&under_way.entry.name, &under_way.unfinished);
                             Err(error)
                         }
-                        // A merge that is done, but for what the disk is now.
+                        // A completed merge is still missing in the desired state; the next daemon
+                        // completes it.
                         Ok(Done::Merged(_)) | Err(NotDone::Left) => {
                             self.note_progress(&mut under_way);
                             self.note_left(&under_way.entry.name, &mut under_way.unfinished);
@@ -226,9 +234,9 @@ impl Controller {
     }
 }
 
-/// Leaves a result for the control thread, and wakes it.
+/// Passes a result to the control thread and wakes it.
 fn tell_end(result: &SyncSender<Ended>, control: &SyncSender<Command>, ended: Ended) {
-    // Whoever is gone wants nothing; who does not hear it looks before long.
+    // Fails only if the control thread has ended, or has queued commands and polls soon anyway.
     let _ = result.send(ended);
     let _ = control.try_send(Command::Look);
 }

@@ -1,4 +1,4 @@
-//! Work on disks' files, with stores in memory.
+//! Tests of snapshots and jobs on disks, with stores in memory.
 
 use suimon_contract::{
     ApiError, DiskKind, ErrorCode, EventKind, HostConfig, Operation, OperationState, StorageState,
@@ -60,7 +60,7 @@ fn convert(file: &str) -> DiskWork {
     })
 }
 
-/// The process is killed, and another one finds what it has left.
+/// Simulates a daemon that is killed, and one that starts with the state it has left.
 fn kill(harness: Harness) -> Harness {
     let (store, devices, disks) = harness.kill_with_disks();
     Harness::with_disks(store, devices, disks)
@@ -183,7 +183,7 @@ fn a_host_file_of_before_a_snapshot_does_not_revert_the_disk() {
     assert!(refused[0].message.contains("suimon disk merge data"), "{refused:?}");
     assert_eq!(harness.node.config(), taken);
     harness.apply_well(&taken);
-    // The state of the first snapshot can be read.
+    // The state as of the first snapshot is readable if the disk is read-only.
     let mut past = config();
     past.disks[0].read_only = true;
     harness.apply_well(&past);
@@ -204,7 +204,7 @@ fn a_parent_is_not_opened_for_writing_by_another_disk_or_while_its_child_is_not_
     let apply = |harness: &Harness, config: HostConfig| {
         harness.node.submit(Edit::Apply(Box::new(config))).unwrap_err().remove(0)
     };
-    // The disk of a host file of before the snapshots, renamed.
+    // Host file from before the snapshots, with the disk renamed.
     let mut renamed = config();
     renamed.disks[0].name = name("other");
     renamed.disks[0].file = Some("data.vhdx".parse().unwrap());
@@ -225,7 +225,7 @@ fn a_parent_is_not_opened_for_writing_by_another_disk_or_while_its_child_is_not_
 #[test]
 fn a_snapshot_that_cannot_be_kept_leaves_the_disk_as_it_was() {
     let harness = harness();
-    // The record of the file, then the new state.
+    // Commit 0 records the new file, commit 1 the new desired state.
     harness.store.arm(StoreFailure::Refuse(1));
     let operation = run(&harness, snapshot("one.vhdx"));
     assert_eq!(operation.state, OperationState::Failed);
@@ -258,7 +258,7 @@ fn a_disk_with_as_many_files_as_it_may_have_works_and_is_merged() {
     assert!(is_ready(&harness));
 }
 
-/// Whenever the process dies, the next one has the disk, and no file that no disk needs.
+/// Whichever commit a crash interrupts, the next daemon opens the disk and leaves no unused file.
 #[test]
 fn a_crash_during_a_snapshot_or_a_merge_leaves_one_of_two_states() {
     for is_merge in [false, true] {
@@ -280,7 +280,7 @@ fn a_crash_during_a_snapshot_or_a_merge_leaves_one_of_two_states() {
                 }
                 let harness = kill(harness);
                 let what = format!("merge {is_merge}, commit {nth}, after {after}");
-                // A merge goes on; it is told of nothing else than the disk.
+                // An interrupted merge is resumed from its record.
                 harness.node.go_on();
                 wait_until(&what, || {
                     is_ready(&harness) && harness.store.keys("disk_work").is_empty()

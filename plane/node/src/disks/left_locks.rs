@@ -1,15 +1,15 @@
-//! Image files that somebody else has locked and is about to release.
+//! Retries on image files whose locks are about to be released.
 
 use std::time::{Duration, Instant};
 
-/// How long locks are waited for. The kernel releases the files of a killed process's io_uring some
-/// time after the process is gone, and their locks with them. An attempt to open a failed disk has its
-/// locks for less.
+/// Time for which locks are waited for. The kernel releases the files of a killed process's
+/// io_uring, and their locks, some time after the process has ended. An attempt to open a failed
+/// disk holds its locks for less time.
 pub(super) const LEFT_LOCKS_MAX: Duration = Duration::from_secs(3);
 const AGAIN_EVERY: Duration = Duration::from_millis(20);
 
-/// Repeats `attempt` while it fails with an error that `is_busy` finds to be that of a locked image,
-/// until `deadline`. Returns the last result.
+/// Repeats `attempt` until it succeeds, fails with an error for which `is_busy` returns false, or
+/// `deadline` has passed. Returns the last result. Sleeps between attempts.
 pub(super) fn until_unlocked<T, E>(
     deadline: Instant,
     is_busy: impl Fn(&E) -> bool,

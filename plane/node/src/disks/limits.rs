@@ -1,4 +1,5 @@
-//! Storage QoS as desired: stores, policies and limits, brought to the storage plane.
+//! Storage QoS: passes stores, policies and limits of the configuration to the storage plane, and
+//! checks minimums against the capacity of stores.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +17,13 @@ use super::Disks;
 use super::capability::{MeasuredStores, capability, measured_latency};
 use crate::cluster::{Minimums, of_disk, of_policy, shared_stores};
 
-// The contract refuses disks that the scheduler would have no queue for.
+// Validation rejects more disks per store than the scheduler has queues for.
 const _: () = assert!(suimon_contract::STORE_DISKS_MAX == suimon_storage_qos::DISKS_MAX);
 
-/// Requests that may wait at a store at once.
+/// Maximum number of requests queued at a store.
 const WAITING_MAX: u32 = 16_384;
 
-/// What the plane was told of a store.
+/// Settings of a store that the storage plane has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ToldStore {
     spec: Option<StoreSpec>,
@@ -30,11 +31,12 @@ pub(crate) struct ToldStore {
     latency: Option<MeasuredLatency>,
     disks: BTreeMap<DiskId, Assignment>,
     policies: BTreeMap<PolicyId, PolicySpec>,
-    /// Those of which other nodes have a part.
+    /// Policies that span nodes: this node has a part of their limits.
     spanning: BTreeSet<PolicyId>,
 }
 
-/// What a configuration says of a store.
+/// Returns the settings of a store according to the configuration. On a shared store, minimums are
+/// reduced to those in effect.
 fn wanted(
     disks: &Disks,
     config: &HostConfig,
@@ -72,7 +74,7 @@ fn wanted(
         policies: policies
             .map(|policy| {
                 let mut spec = policy_spec(policy);
-                // That of one that spans nodes is the part that the cluster's thread says.
+                // The part of a policy that spans nodes is set by the cluster thread.
                 if let Some(covered) = covered.as_ref().filter(|_| !policy.spans_nodes()) {
                     spec.limits = as_covered(spec.limits, covered, &of_policy(&policy.name));
                 }
@@ -82,15 +84,15 @@ fn wanted(
     }
 }
 
-/// Limits with the minimum that is in effect.
+/// Returns limits whose minimum is reduced to the one in effect in the cluster.
 fn as_covered(limits: Limits, covered: &Minimums, who: &str) -> Limits {
     let most = covered.get(who).copied().unwrap_or_default();
     let min_iops = limits.min_iops.and_then(|min| Iops::new(min.per_second().min(most)));
     Limits { min_iops, ..limits }
 }
 
-/// The steps from what was told to what is wanted; what is not wanted any more goes only if
-/// `removes`, for disks may still be in service.
+/// Returns the proposals that change the settings from `told` to `wanted`. With `removes`, settings
+/// that are not wanted are removed; false while their disks may still be in service.
 fn proposals(told: &ToldStore, wanted: &ToldStore, removes: bool) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (policy, spec) in &wanted.policies {
@@ -113,7 +115,12 @@ fn proposals(told: &ToldStore, wanted: &ToldStore, removes: bool) -> Vec<Proposa
 }
 
 impl Disks {
-    /// Brings stores and limits to the plane. Promises were checked before.
+    /// Passes stores and limits to the storage plane. Minimums were checked against the capacity
+    /// before. `removes`: also removes settings that are not configured.
+    ///
+    /// # Errors
+    /// Fails if the plane rejects a store or limits. Stores processed before keep their new
+    /// settings.
     pub(crate) fn set_limits(&self, config: &HostConfig, removes: bool) -> Result<(), ApiError> {
         let plane = &self.parts.plane;
         let measured = self.measured();
@@ -129,7 +136,7 @@ impl Disks {
                 let spec = store_spec(store);
                 plane.add_store(id, spec).map_err(|error| failed(error.to_string()))?;
                 if told.spec.is_none() && shared_stores(config).contains_key(&store.name) {
-                    // Nothing, until the cluster's thread says what.
+                    // Limit of 0 until the cluster thread sets this node's share.
                     plane.set_cap(id, Some(Cap::default()));
                 }
                 told.spec = wanted.spec.clone();
@@ -143,13 +150,13 @@ impl Disks {
                 told.latency = wanted.latency;
             }
             for policy in &wanted.spanning {
-                // Nothing, until the cluster's thread says what.
+                // Blocks requests of the policy until the cluster thread sets this node's part.
                 plane.hold_policy(id, *policy);
             }
             let proposals = proposals(told, &wanted, removes);
             plane.propose(id, &proposals, true).map_err(|error| failed(error.to_string()))?;
             if removes {
-                // Not before its limits are those that are in effect on this host alone.
+                // The part is removed only after the limits on this host alone are in effect.
                 for policy in told.spanning.difference(&wanted.spanning) {
                     plane.set_part(id, *policy, None);
                 }
@@ -170,8 +177,9 @@ impl Disks {
     }
 }
 
-/// Whether stores can keep what a change promises: what is wrong with it, by store, unless
-/// it promises no more than before.
+/// Checks the minimums of a configuration against the capacity of its stores. Returns an error per
+/// store whose minimums do not fit, unless the change neither increases the minimums nor decreases
+/// the capacity.
 pub(crate) fn overcommitted(
     from: &HostConfig,
     to: &HostConfig,
@@ -197,7 +205,7 @@ pub(crate) fn overcommitted(
     errors
 }
 
-/// The arithmetic of a configuration's stores.
+/// Returns minimums and capacity of each store of a configuration.
 pub(crate) fn store_promises(config: &HostConfig, measured: &MeasuredStores) -> Vec<StorePromises> {
     let all = all_promises(config, measured).into_iter();
     all.map(|(store, promises)| StorePromises {
@@ -212,7 +220,7 @@ pub(crate) fn store_promises(config: &HostConfig, measured: &MeasuredStores) -> 
     .collect()
 }
 
-/// Why so much cannot be promised of a store, and what to do.
+/// Returns the error text for minimums that exceed the capacity, with the remedy.
 fn refusal(store: &StoreConfig, promises: Promises) -> String {
     let text = Refusal::Overcommitted(promises).to_string();
     let is_due = store.capability_iops == Some(StoreCapability::MEASURE)
@@ -239,7 +247,7 @@ fn all_promises<'a>(
             Proposal::Disk(DiskId(id), assignment)
         });
         let proposals: Vec<Proposal> = policies.chain(disks).collect();
-        // Validation has refused what contradicts itself.
+        // Validation has rejected contradictory limits.
         let _ = of.propose(&proposals, true);
         (store, of.promises())
     };
@@ -280,7 +288,7 @@ fn limits(qos: &DiskQos) -> Limits {
     }
 }
 
-/// Limits in effect in the API's words.
+/// Converts limits in effect to the API type.
 pub(crate) fn shown(limits: &Limits) -> DiskQos {
     DiskQos {
         min_iops: limits.min_iops.map(Iops::per_second),

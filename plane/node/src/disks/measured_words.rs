@@ -1,4 +1,4 @@
-//! What measurements find out, in the API's words and for people.
+//! Results of measurements as API types and texts.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use suimon_storage_qos::PROMISED_PERCENT_MAX;
 use super::opening::fault_code;
 use crate::shared::Shared;
 
-/// What was found out, in the API's words.
+/// Converts the result of a measurement to the API type.
 pub(super) fn found(
     shared: &Shared,
     store: &StoreConfig,
@@ -44,7 +44,7 @@ pub(super) fn found(
     }
 }
 
-/// What was found out, for people.
+/// Returns the lines of a measurement's report.
 pub(super) fn report_lines(store: &StoreConfig, found: &StoreMeasurement) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for figure in &found.patterns {

@@ -1,5 +1,7 @@
-//! Measures what stores can do: each in a thread of its own, for the device must not wait for
-//! the control thread, nor the control thread for the device.
+//! Measurements of the capacity of stores.
+//!
+//! Each measurement has a thread, because it blocks on the device and the control thread must not.
+//! A pass-through disk is out of service while its device is measured.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,21 +33,21 @@ use crate::operations::OperationHandle;
 use crate::records::save_measured;
 use crate::shared::Shared;
 
-/// How long it is waited for the device before it is looked whether to stop.
+/// Maximum wait for the device before the thread checks whether it is cancelled or stopped.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// A store that is being measured.
+/// Store being measured, for checks of other requests.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreInMeasurement {
     operation: u64,
     store: StoreConfig,
 }
 
-/// A measurement under way.
+/// Measurement in progress.
 pub(crate) struct MeasurementUnderWay {
     store: StoreConfig,
     seconds: u64,
-    /// Disks that are out of service for it, and whether they had failed before.
+    /// Disks out of service for the measurement. True if the disk had failed before.
     disks: Vec<(Arc<DiskEntry>, bool)>,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Ended>,
@@ -57,7 +59,11 @@ struct Ended {
 }
 
 impl Shared {
-    /// Whether a store can be measured now.
+    /// Checks whether a store can be measured now.
+    ///
+    /// # Errors
+    /// Fails if there is no such store, the duration is out of range, the store is being measured,
+    /// or a disk of the store is in use and the request does not permit that.
     pub(crate) fn check_measurement(
         &self,
         name: &Name,
@@ -96,7 +102,8 @@ impl Disks {
         self.in_measurement.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a measurement of its store can go on beside this disk.
+    /// Checks whether a measurement is possible while this disk is configured. `is_allowed`: the
+    /// operator permits users of disks with files.
     fn check_beside(&self, disk: &DiskConfig, is_allowed: bool) -> Result<(), ApiError> {
         let Some(entry) = self.find(&disk.name) else { return Ok(()) };
         check_idle(&entry)?;
@@ -120,7 +127,8 @@ impl Disks {
         Err(ApiError::new(ErrorCode::InUse, text).about(entry.label()))
     }
 
-    /// Changes of stores that are being measured.
+    /// Returns an error for each store that is being measured and that the configuration changes.
+    /// `capability_iops` may change.
     pub(crate) fn check_not_measured(&self, to: &HostConfig) -> Vec<ApiError> {
         let all = self.in_measurement();
         let same = |measured: &StoreConfig| {
@@ -142,7 +150,7 @@ impl Disks {
 }
 
 impl Controller {
-    /// Begins to measure a store, of which `operation` tells.
+    /// Starts a measurement. `operation` reports the result.
     pub(crate) fn begin_measurement(
         &mut self,
         operation: OperationHandle,
@@ -193,7 +201,7 @@ impl Controller {
         begun.map_err(unanswered)?.map_err(failed)
     }
 
-    /// Disks that are all of a store's device, which only one can have open.
+    /// Closes pass-through disks: only one process can have their device open.
     fn take_out_of_service(
         &mut self,
         store: &StoreConfig,
@@ -241,7 +249,7 @@ impl Controller {
                 let under_way = MeasurementUnderWay { store, seconds, disks, stop, thread };
                 self.measurements.push(under_way);
             }
-            // The operation was dropped with what the thread would have run, and has failed.
+            // The operation was dropped with the closure and has failed.
             Err(error) => {
                 tracing::error!(%error, "no thread for a measurement");
                 self.shared.disks.in_measurement().remove(&store.name);
@@ -250,7 +258,8 @@ impl Controller {
         }
     }
 
-    /// Takes in what measurements have found out that have ended.
+    /// Processes the results of measurements that have ended. Called by the control thread after
+    /// every command and timeout.
     pub(crate) fn end_measurements(&mut self) {
         let all = std::mem::take(&mut self.measurements);
         let (ended, rest): (Vec<_>, Vec<_>) =
@@ -265,7 +274,7 @@ impl Controller {
         let MeasurementUnderWay { store, seconds, disks, thread, .. } = under_way;
         self.shared.disks.in_measurement().remove(&store.name);
         self.serve_again(disks);
-        // One that has panicked has dropped its operation, which has failed then.
+        // A thread that has panicked has dropped its operation, which has failed.
         let Ok(Ended { operation, result }) = thread.join() else {
             tracing::error!(store = %store.name, "a measurement has died of a defect");
             return;
@@ -277,7 +286,8 @@ impl Controller {
         operation.end(&result);
     }
 
-    /// Makes what was found out durable and promises by it, if the store is so configured.
+    /// Stores the result of a measurement durably, and applies it to admission control if the
+    /// store's capacity is `measure`.
     fn keep_measured(
         &mut self,
         store: &StoreConfig,
@@ -311,7 +321,7 @@ impl Controller {
         Ok(())
     }
 
-    /// The daemon ends.
+    /// Stops all measurements and waits for their threads. Called when the daemon stops.
     pub(crate) fn give_up_measurements(&mut self) {
         for under_way in &self.measurements {
             under_way.stop.store(true, Ordering::Release);
@@ -324,7 +334,7 @@ impl Controller {
     }
 }
 
-/// Drives a measurement until it is done, or somebody wants it to stop.
+/// Executes a measurement until it completes, fails, is cancelled or stopped.
 fn run(
     mut measurement: Measurement,
     operation: &OperationHandle,
@@ -349,7 +359,7 @@ fn run(
         }
         if measurement.arm() == Wakeup::Armed {
             let fd = measurement.wake_fd();
-            // A signal ends the wait too early at most.
+            // A signal shortens the wait only.
             let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&LOOK_EVERY));
         }
     }

@@ -1,4 +1,4 @@
-//! Measurements of stores, with stores in memory and devices of a known pace.
+//! Tests of measurements, with stores in memory and devices of a configurable speed.
 
 use core::time::Duration;
 
@@ -92,7 +92,7 @@ fn what_was_measured_is_promised_of_and_survives_a_restart() {
     harness.wait_events(EventKind::StoreMeasured.id(), 1);
     assert_eq!(harness.disks.files(STORE), ["data.raw"]);
 
-    // The process is killed, and another one knows it.
+    // The daemon is killed; the next one loads the measurement.
     let (state, devices, disks) = harness.kill_with_disks();
     let harness = Harness::with_disks(state, devices, disks);
     let again = harness.node.store("fast").unwrap();
@@ -110,13 +110,13 @@ fn it_is_of_the_store_as_it_was_and_goes_with_it() {
     let harness = harness(MEASURED);
     let measured = measure_well(&harness).measured;
     assert!(measured.is_some());
-    // Another depth is another measurement, and the old one is back with the old depth.
+    // A different queue depth invalidates the measurement; the original depth makes it valid again.
     harness.apply_well(&config(&format!("{MEASURED}\ndepth_max = 4")));
     assert_eq!(harness.node.store("fast").unwrap().measured, None);
     assert_eq!(harness.node.store("fast").unwrap().capability_iops, None);
     harness.apply_well(&config(MEASURED));
     assert_eq!(harness.node.store("fast").unwrap().measured, measured);
-    // Declared, it is shown, and does not count.
+    // With a declared capacity, the measurement is shown but not used.
     harness.apply_well(&config("capability_iops = 7"));
     let store = harness.node.store("fast").unwrap();
     assert_eq!((store.capability_iops, &store.measured), (Some(7), &measured));
@@ -136,7 +136,8 @@ fn what_is_used_is_not_measured_unless_it_is_asked_for() {
     assert_eq!((error.code, error.resource.as_deref()), (ErrorCode::InUse, Some("disk/data")));
     assert!(error.message.contains("--beside"), "{error}");
     let operation = begin(&harness, true).unwrap();
-    // The disk goes on meanwhile, the store cannot change, and is measured once at a time.
+    // Meanwhile the disk stays in service, and changes of the store and a second measurement are
+    // rejected.
     wait_until("it is under way", || {
         let step = harness.node.operation(operation.id).unwrap().step;
         step.is_some_and(|step| step.contains("MiB") || step.contains("random"))
@@ -154,7 +155,7 @@ fn what_is_used_is_not_measured_unless_it_is_asked_for() {
 #[test]
 fn cancelled_or_stopped_it_leaves_nothing() {
     let harness = harness(MEASURED);
-    // A device that never answers.
+    // The device does not complete requests.
     harness.disks.set_pace(Pace::default());
     let operation = begin(&harness, false).unwrap();
     wait_until("it is under way", || harness.disks.devices().open_count() == 1);
@@ -225,7 +226,7 @@ fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
     harness.disks.set_views(vec![view]);
     let shown = harness.node.store("fast").unwrap().estimate.unwrap();
     assert_eq!((shown.iops, shown.age_ms), (640, 1500));
-    // It informs: promises go by what was declared.
+    // The estimate is informational: admission control uses the declared capacity.
     promise(&harness, 900, false).unwrap();
 
     let low = CapabilityLow {

@@ -1,8 +1,8 @@
-//! Disks that go to another node with their VM while it runs, and disks that come.
+//! Copying of disks during a migration of their running VM.
 //!
-//! Where the VM runs a [`DiskMirror`] copies; where it goes to a [`ServedDisk`] takes what is
-//! copied, over NBD on a connection that both nodes have made. As long as either is there
-//! nothing else is done to the disk.
+//! On the source a [`DiskMirror`] copies the disk. On the destination a [`ServedDisk`] accepts the
+//! data over NBD, on a connection that the nodes have established. Other operations on the disk are
+//! rejected meanwhile.
 
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
@@ -25,16 +25,17 @@ use crate::checks::error_code;
 use crate::edit::not_found;
 use crate::shared::Shared;
 
-/// As long as it lives, a disk is noted as one that is copied, and the plane knows.
+/// Mark of a disk that is copied, in the node and in the storage plane. Dropping it removes the
+/// mark.
 struct Marked {
     shared: Arc<Shared>,
     entry: Arc<DiskEntry>,
-    /// The plane was told.
+    /// True if the storage plane was notified.
     is_begun: bool,
 }
 
 impl Marked {
-    /// Marks a disk that works, and to which nothing else is done.
+    /// Marks a disk that is ready and not used by another operation. Returns its shape.
     fn new(shared: &Arc<Shared>, disk: &Name, way: Moving) -> Result<(Self, Shape), ApiError> {
         let entry = shared.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
         check_idle(&entry)?;
@@ -51,7 +52,7 @@ impl Marked {
                 let text = "the disk is read-only, and nothing can be copied to it";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
-            // Somebody may have been quicker.
+            // Another thread may have marked the disk since `check_idle`.
             if state.work.is_some() || state.moving.is_some() {
                 let text = "something else is being done to the disk; try again when it is over";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
@@ -73,7 +74,11 @@ impl Marked {
         &self.shared.disks.parts.plane
     }
 
-    /// The plane has nothing under way of it any more, unless the store does not answer.
+    /// Ends the copying in the storage plane. When this function returns, none of its requests is
+    /// in flight.
+    ///
+    /// # Errors
+    /// Fails if the store does not respond.
     fn end(&self) -> Result<(), ApiError> {
         if !self.is_begun {
             return Ok(());
@@ -95,12 +100,12 @@ impl Drop for Marked {
     }
 }
 
-/// The one disk that is offered on a connection.
+/// NBD export of the disk on one connection.
 struct Offer {
     plane: Arc<dyn DiskPlane>,
     disk: DiskId,
     exported: ExportedDisk,
-    /// Whether nobody comes in any more.
+    /// True if new connections are rejected.
     is_over: Mutex<bool>,
 }
 
@@ -116,7 +121,7 @@ impl Offer {
         Arc::new(Self { plane, disk: marked.entry.id, exported, is_over: Mutex::new(false) })
     }
 
-    /// Lets nobody in from now on.
+    /// Rejects new connections from now on.
     fn end(&self) {
         *self.is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
@@ -136,12 +141,12 @@ impl DiskExports for Offer {
     }
 
     fn handle_notice(&self, notice: NbdNotice) {
-        // Whoever copies hears of it by the connection.
+        // The copying end detects errors by the connection itself.
         tracing::info!(?notice, "of a connection by which a disk is copied");
     }
 }
 
-/// A disk to which another node copies. Dropping it ends the connection.
+/// Disk to which another node copies. Dropping it closes the connection.
 pub struct ServedDisk {
     marked: Marked,
     offer: Arc<Offer>,
@@ -149,12 +154,12 @@ pub struct ServedDisk {
 }
 
 impl ServedDisk {
-    /// Serves a disk, for reading and writing, over NBD on this connection, under its name.
-    /// It returns at once. What is written is held to none of the disk's limits.
+    /// Exports a disk for reading and writing over NBD on this connection, under its own name.
+    /// Returns at once. Requests of the connection are not subject to the disk's limits.
     ///
     /// # Errors
-    /// There is no such disk, it does not work, something else is being done to it, or
-    /// descriptors are short.
+    /// Fails if there is no such disk, the disk is not ready or is read-only, another operation
+    /// uses it, or file descriptors are exhausted.
     pub(crate) fn start(
         shared: &Arc<Shared>,
         disk: &Name,
@@ -171,15 +176,15 @@ impl ServedDisk {
         Ok(Self { marked, offer, stream: own })
     }
 
-    /// Ends the connection, and waits until nothing that came by it is under way: nobody
-    /// writes to the disk any more.
+    /// Closes the connection and blocks until none of its requests is in flight. Nothing writes to
+    /// the disk afterwards.
     ///
     /// # Errors
-    /// The disk's store does not answer, so that something may still be written. It may be
-    /// tried again.
+    /// Fails if the disk's store does not respond; writes may still be in flight. The call may be
+    /// repeated.
     pub fn end(&self) -> Result<(), ApiError> {
         self.offer.end();
-        // One that has ended is gone.
+        // Fails only if the connection has ended.
         let _ = self.stream.shutdown(Shutdown::Both);
         self.marked.end()
     }
@@ -193,23 +198,23 @@ impl Drop for ServedDisk {
     }
 }
 
-/// A disk in use that is copied to another node. Dropping it ends that, in whatever state it
-/// is; the disk's clients notice nothing.
+/// Disk in service that is copied to another node. Dropping it ends the copying in any state;
+/// clients of the disk are not affected.
 pub struct DiskMirror {
-    /// Dropped first: it uses the others.
+    /// Dropped first, because it uses the other fields.
     mirror: Option<Mirror>,
     offer: Arc<Offer>,
     marked: Marked,
 }
 
 impl DiskMirror {
-    /// Begins to copy a disk, with what is written to it from now on, to the one of the same
-    /// name that the other node serves over NBD on this connection; that one is as long, and
-    /// reads as zeros. Waits some seconds for the other node.
+    /// Starts to copy a disk, including later writes, to the disk of the same name that the other
+    /// node exports over NBD on this connection. That disk must have the same size and read as
+    /// zeros. Blocks a few seconds for the NBD negotiation.
     ///
     /// # Errors
-    /// There is no such disk, it does not work, something else is being done to it, or the
-    /// other node does not serve such a disk.
+    /// Fails if there is no such disk, the disk is not ready, another operation uses it, or the
+    /// other node does not export such a disk.
     pub(crate) fn start(
         shared: &Arc<Shared>,
         disk: &Name,
@@ -217,7 +222,7 @@ impl DiskMirror {
     ) -> Result<Self, ApiError> {
         let (mut marked, shape) = Marked::new(shared, disk, Moving::CopiedTo)?;
         let dirty = Arc::new(DirtyMap::new(shape.size));
-        // From now on nothing that changes is missed.
+        // From here on, all writes are marked in the dirty map.
         marked.begin(Some(Arc::clone(&dirty)))?;
         let offer = Offer::new(&marked, shape, true);
         match Self::connect(&marked, &offer, stream, dirty) {
@@ -229,8 +234,8 @@ impl DiskMirror {
         }
     }
 
-    /// Both ends of the copying are NBD: what is copied is read as one of the disk's clients
-    /// would read it.
+    /// Connects both ends of the copying by NBD. The source is read over an internal connection,
+    /// like by any client of the disk.
     fn connect(
         marked: &Marked,
         offer: &Arc<Offer>,
@@ -252,18 +257,19 @@ impl DiskMirror {
         mirror.map_err(|error| mirror_error(&marked.entry, &error))
     }
 
-    /// How far it is.
+    /// Returns the progress of the copying.
     #[must_use]
     pub fn progress(&self) -> MirrorProgress {
         self.mirror.as_ref().map(Mirror::progress).unwrap_or_default()
     }
 
-    /// The disk's VM stands still: waits until the disk has no request under way, copies all
-    /// that is left, and has the other node make it durable. Afterwards both disks are the
-    /// same, until something is written; the mirror goes on, so that it may be finished again.
+    /// Completes the copy while the VM is paused: waits until the disk has no request in flight,
+    /// copies the remaining changes, and has the other node make them durable. Afterwards both
+    /// disks are identical until the next write. The mirror continues, so that the call may be
+    /// repeated.
     ///
     /// # Errors
-    /// It did not get there by `until`, or copying has failed.
+    /// Fails if the copy is not complete at `until`, or copying has failed.
     pub fn finish(&self, until: Instant) -> Result<(), ApiError> {
         let Some(mirror) = &self.mirror else { return Ok(()) };
         let under_way = || {

@@ -1,4 +1,4 @@
-//! What stands against a disk that is copied, and what it stands against.
+//! Tests of conflicts between copying a disk and other operations.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -52,7 +52,7 @@ fn serve(harness: &Harness) -> Result<ServedDisk, ApiError> {
     harness.node.serve_disk(&name("data"), line())
 }
 
-/// Nothing else is done to the disk, and it is said why.
+/// Asserts that all other operations on the disk are rejected with this reason.
 fn assert_kept(harness: &Harness, why: &str) {
     let snapshot = suimon_contract::SnapshotDiskRequest { file: "next.vhdx".parse().unwrap() };
     for work in [DiskWork::Snapshot(snapshot), DiskWork::Check, DiskWork::Compact] {
@@ -98,7 +98,7 @@ fn a_disk_is_not_copied_that_cannot_be() {
     assert_eq!(code(harness.node.mirror_disk(&name("none"), line())), ErrorCode::NotFound);
     let read_only = harness.node.serve_disk(&name("old"), line()).err().unwrap();
     assert_eq!(read_only.code, ErrorCode::Conflict, "{read_only}");
-    // Nobody answers, or what answers is of another size: the disk is free again.
+    // The other end does not respond, or has another size: the disk is released.
     for bytes in [None, Some(SIZE + 512)] {
         harness.disks.set_far_bytes(bytes);
         let error = mirror(&harness).err().unwrap();
@@ -110,7 +110,8 @@ fn a_disk_is_not_copied_that_cannot_be() {
     harness.node.stop();
 }
 
-/// What another node has sent may still be written: whoever would run the VM is told.
+/// Data from the other node may still be written, so that the error must reach the caller that
+/// would run the VM.
 #[test]
 fn a_disk_whose_store_does_not_answer_is_not_free_of_writers() {
     let harness = harness();

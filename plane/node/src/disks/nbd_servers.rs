@@ -1,4 +1,5 @@
-//! The NBD servers that disks ask for, in the words of what opens them, and what they tell.
+//! NBD servers of disks: their specifications from the configuration, their clients, and events of
+//! their notices.
 
 use suimon_contract::{ApiError, DiskNbd, DiskNbdClient, DiskNbdStatus, EventKind, NbdWay};
 use suimon_image::Shape;
@@ -16,7 +17,7 @@ use crate::checks::error_code;
 use crate::control::Controller;
 use crate::events::Draft;
 
-/// The servers that offer a disk.
+/// Returns the specifications of the servers that export a disk.
 pub(crate) fn server_specs(nbd: &DiskNbd) -> Vec<NbdServerSpec> {
     let list = |texts: &Option<Vec<String>>| texts.clone().unwrap_or_default();
     let unix = nbd.socket.clone().map(|socket| {
@@ -32,7 +33,7 @@ pub(crate) fn server_specs(nbd: &DiskNbd) -> Vec<NbdServerSpec> {
             clients: list(&nbd.tls_clients),
         });
         let addresses = list(&nbd.addresses);
-        // Validation takes networks and addresses, and nothing else.
+        // Validation accepts only networks and addresses.
         let network = |text: &String| {
             text.parse().ok().or_else(|| Some(text.parse::<std::net::IpAddr>().ok()?.into()))
         };
@@ -43,9 +44,9 @@ pub(crate) fn server_specs(nbd: &DiskNbd) -> Vec<NbdServerSpec> {
     unix.into_iter().chain(tcp).collect()
 }
 
-/// The server by which a VM's QEMU has a disk whose controller it emulates. The socket is in the
-/// VM's folder, where files are of the VM's group; whoever is neither of that nor the daemon is
-/// not let in.
+/// Returns the server for a VM's QEMU that emulates the disk's controller; `None` for other
+/// controllers. The socket is in the VM's directory, whose files belong to the VM's group. Only
+/// processes of that group and the daemon are admitted.
 fn emulated_spec(wanted: &WantedDisk) -> Option<NbdServerSpec> {
     let socket = wanted.emulated.clone()?;
     Some(NbdServerSpec::Unix { socket, access: NbdUnixAccess::default() })
@@ -56,7 +57,8 @@ fn places(nbd: Option<&DiskNbd>) -> Vec<NbdPlace> {
 }
 
 impl Disks {
-    /// What NBD servers could not let clients in by: of those that change, or of all.
+    /// Checks whether NBD servers can use their files: those of changed disks, or of all disks if
+    /// `all` is true. Returns one error per server.
     pub(crate) fn check_servers(
         &self,
         from: &WantedDisks,
@@ -86,7 +88,7 @@ impl Disks {
         errors
     }
 
-    /// Who uses a disk over NBD.
+    /// Returns the NBD clients of a disk.
     pub(crate) fn nbd_status(&self, disk: &str, clients: usize) -> DiskNbdStatus {
         let all = self.parts.devices.nbd_clients();
         let own = all.into_iter().filter(|client| client.export == disk);
@@ -107,7 +109,8 @@ fn connection(client: NbdClient) -> DiskNbdClient {
 }
 
 impl Controller {
-    /// Offers a disk in service to NBD clients, if that is wanted, the QEMU of its VM among them.
+    /// Exports a disk in service on the configured servers, and to the QEMU of its VM if that
+    /// emulates the controller.
     pub(crate) fn offer_nbd(
         &self,
         entry: &DiskEntry,
@@ -131,22 +134,22 @@ impl Controller {
         Ok(())
     }
 
-    /// Offers a disk to its VM's QEMU no more.
+    /// Removes the export to the QEMU of the disk's VM.
     pub(crate) fn withdraw_emulated(&self, entry: &DiskEntry, wanted: &WantedDisk) {
         if let Some(spec) = emulated_spec(wanted) {
             self.shared.disks.exports.withdraw(&spec.place(), entry.name.as_str());
         }
     }
 
-    /// Offers a disk nowhere any more but to its VM's QEMU.
+    /// Removes the exports of a disk, except the one to the QEMU of its VM.
     pub(crate) fn withdraw_nbd(&self, entry: &DiskEntry, wanted: &WantedDisk) {
         for place in places(wanted.config.nbd.as_ref()) {
             self.shared.disks.exports.withdraw(&place, entry.name.as_str());
         }
     }
 
-    /// Offers a disk in service as it is wanted now. Where it is wanted nowhere its clients
-    /// are cut off; its VM's QEMU, if it is one of them, comes again.
+    /// Exports a disk in service according to the new configuration. If the disk has no NBD server
+    /// any more, its clients are detached; the QEMU of its VM, if affected, reconnects.
     pub(crate) fn change_nbd(
         &self,
         entry: &DiskEntry,
@@ -169,8 +172,12 @@ impl Controller {
         Ok(())
     }
 
-    /// Has NBD servers read certificates, keys, users and groups anew, when all of desired
-    /// state is applied.
+    /// Reloads certificates, keys, users and groups of all NBD servers, if the edit applies the
+    /// whole desired state.
+    ///
+    /// # Errors
+    /// Returns the first server that cannot use its files; the previous rules remain in effect
+    /// there.
     pub(crate) fn reload_files(&self, edit: &Edit) -> Result<(), ApiError> {
         if !edit.is_apply() {
             return Ok(());
@@ -189,7 +196,7 @@ impl Controller {
     }
 }
 
-/// What an NBD server told, as an event.
+/// Converts a notice of an NBD server to an event.
 pub(crate) fn nbd_event(notice: NbdNotice) -> Draft {
     match notice {
         NbdNotice::Refused { peer, reason } => {

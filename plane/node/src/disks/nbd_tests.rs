@@ -9,7 +9,8 @@ use crate::testing::{FakeDevices, FakeDisks, Harness, MemoryStore, PATIENCE, hos
 const STORE: &str = "/srv/fast";
 const ADDRESS: &str = "127.0.0.1:10809";
 
-/// Two disks at an address, the first on a socket besides.
+/// Returns a configuration with two disks exported on one TCP address; the first has a Unix socket
+/// in addition.
 fn shared(keys: &str) -> HostConfig {
     let disk = |name: &str, more: &str| {
         format!(
@@ -72,7 +73,8 @@ fn who_is_let_in_changes_without_a_new_server_and_back_if_the_change_fails() {
         })
     };
     assert_eq!(certificate(&servers), Some("/etc/c.pem".into()));
-    // The server is changed once for both disks, and all of desired state was applied.
+    // One change for both disks, and a reload of both servers because the whole desired state was
+    // applied.
     assert_eq!(changes - before, 1 + 2);
 
     let mut after = tls("/etc/d.pem");
@@ -115,7 +117,8 @@ fn certificates_are_read_again_when_desired_state_is_applied() {
     assert_eq!(offered(&harness).len(), 2, "it goes on with what it has");
 }
 
-/// After a restart the certificate is gone: its disks fail, say so, and come back.
+/// After a restart the certificate is missing: the disks of that server fail with the reason, and
+/// recover later.
 #[test]
 fn disks_whose_server_cannot_be_had_fail_and_leave_the_others_running() {
     let first = harness();
@@ -163,7 +166,7 @@ fn clients_are_shown_and_those_that_are_refused_told() {
     let told = || harness.events(EventKind::NbdClientRefused.id());
     wait_until("the refusals told", || !told().is_empty());
     assert!(told()[0].text.contains("192.0.2.66:9"), "{:?}", told()[0]);
-    // Told with the daemon's end at the latest.
+    // The remaining rejections are reported at the latest when the daemon stops.
     harness.node.stop();
     let count = |of: &Event| of.fields.get("events").map_or(1, |count| count.parse().unwrap());
     assert_eq!(told().iter().map(count).sum::<u64>(), 2000, "none is left out");

@@ -1,4 +1,4 @@
-//! What VMs on disks and the storage plane report, as events.
+//! Notices of disk front-ends and of the storage plane, converted to events and reactions.
 
 use std::time::{Duration, Instant};
 
@@ -111,7 +111,7 @@ impl Controller {
             }
             PlaneNotice::DiskLost { disk, reason } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
-                // It may have been opened again since.
+                // The disk may have been opened again since the notice.
                 let views = self.shared.disks.parts.plane.disks();
                 if views.iter().all(|view| view.disk != disk) {
                     let reason = format!("it could not be moved to another processor: {reason}");
@@ -129,7 +129,7 @@ impl Controller {
         }
     }
 
-    /// Tries disks again that failed.
+    /// Opens failed disks whose retry is due.
     pub(crate) fn retry_disks(&mut self) {
         let now = Instant::now();
         for entry in self.shared.disks.all() {
@@ -140,7 +140,7 @@ impl Controller {
                 Ok(()) => {
                     let text = "The disk works again.";
                     self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
-                    // A VM may lack it meanwhile.
+                    // A running VM may lack the disk and attach it now.
                     self.tell_vms();
                 }
                 Err(NotOpened::Waits) => {}
@@ -153,7 +153,7 @@ impl Controller {
     }
 }
 
-/// The store of a disk is full, or is not known to be full any more.
+/// Returns the event that a disk's store is full, or that this is not the case any more.
 fn full_event(entry: &DiskEntry, change: FullChange, lasted: Duration) -> Draft {
     let (store, on_full) = {
         let wanted = &entry.lock().wanted;
@@ -188,13 +188,13 @@ fn full_event(entry: &DiskEntry, change: FullChange, lasted: Duration) -> Draft 
     Draft::new(kind, entry.label(), text).with("store", store).with("lasted_s", lasted.as_secs())
 }
 
-/// A disk does not work.
+/// Returns the event that a disk has failed and is retried.
 pub(crate) fn disk_failed(entry: &DiskEntry, reason: &str) -> Draft {
     let text = format!("The disk does not work and is tried again: {reason}");
     Draft::new(EventKind::DiskFailed, entry.label(), text).with("reason", reason)
 }
 
-/// The host cannot serve a queue of a disk.
+/// Returns the event that the host cannot serve a queue of a disk.
 fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> Draft {
     let whose = match queue {
         QueueKey::Ring(index) => format!("Queue {index} of the disk's VM"),
@@ -205,7 +205,7 @@ fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> Draft {
     Draft::new(EventKind::DiskQueueFailed, entry.label(), text).with("detail", detail)
 }
 
-/// A disk's store does not answer, so that the disk is not open yet.
+/// Returns the event that a disk is not open because its store does not respond.
 pub(super) fn opening_stalled(entry: &DiskEntry) -> Draft {
     let store = entry.lock().wanted.config.store.clone();
     let text = format!("Store {store} does not answer; the disk is opened when it does.");

@@ -1,4 +1,4 @@
-//! Stores that are open, by their paths.
+//! Open stores by path.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use suimon_ports::{FileName, StoreFileError, StoreFiles, StoreSource};
 use suimon_storage::images;
 
-/// One store; empty until somebody has opened it.
+/// Slot of one store; empty until the store is open. Its lock is held while the store is opened, so
+/// that opening blocks only users of the same store.
 type Seat = Arc<Mutex<Option<Arc<dyn StoreFiles>>>>;
 
-/// See the module.
+/// Open stores, and unfinished images that must not be removed from them.
 pub(crate) struct OpenStores {
     source: Arc<dyn StoreSource>,
     seats: Mutex<BTreeMap<PathBuf, Seat>>,
-    /// Unfinished images of work that goes on, by their stores.
+    /// Unfinished images of jobs that will be resumed, with the paths of their stores.
     kept: Mutex<Vec<(PathBuf, FileName)>>,
 }
 
@@ -23,18 +24,21 @@ impl OpenStores {
         Self { source, seats: Mutex::default(), kept: Mutex::default() }
     }
 
-    /// An unfinished image stays when its store is opened.
+    /// Protects an unfinished image from removal when its store is opened.
     pub(super) fn keep(&self, path: &Path, draft: FileName) {
         self.lock_kept().push((path.to_owned(), draft));
     }
 
-    /// It does not any more.
+    /// Ends the protection of an unfinished image.
     pub(super) fn keep_no_more(&self, path: &Path, draft: &FileName) {
         self.lock_kept().retain(|(of, name)| of != path || name != draft);
     }
 
-    /// The files of the store at a path. What a crash has left there is gone before
-    /// anybody gets them. Waits for the store if it is not open yet, and for nobody else.
+    /// Returns the files of the store at a path. Opens the store if necessary and removes remains
+    /// of crashes. Blocks while the store does not respond.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be opened.
     pub(crate) fn files(&self, path: &Path) -> Result<Arc<dyn StoreFiles>, StoreFileError> {
         let seat = self.lock().entry(path.to_owned()).or_default().clone();
         let mut open = seat.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,17 +52,17 @@ impl OpenStores {
         Ok(files)
     }
 
-    /// Returns the stores that are open.
+    /// Returns the stores that are open. Does not block.
     pub(super) fn open_ones(&self) -> Vec<(PathBuf, Arc<dyn StoreFiles>)> {
         let seats = self.lock();
         let open = seats.iter().filter_map(|(path, seat)| {
-            // One whose seat is locked is being opened.
+            // A locked slot belongs to a store that is being opened.
             Some((path.clone(), seat.try_lock().ok()?.clone()?))
         });
         open.collect()
     }
 
-    /// Stores at other paths are let go, so that they can be unmounted.
+    /// Drops stores whose path is not wanted, so that they can be unmounted.
     pub(crate) fn retain(&self, is_wanted: impl Fn(&Path) -> bool) {
         self.lock().retain(|path, _| is_wanted(path));
     }
@@ -72,8 +76,8 @@ impl OpenStores {
     }
 }
 
-/// Removes what crashes have left of images that were being made and are not `kept`, and makes
-/// disks open again whose merge was cut off.
+/// Removes unfinished images that are not in `kept`, and makes disks usable whose merge was
+/// interrupted by a crash. Failures are logged only.
 fn clear_up(path: &Path, files: &dyn StoreFiles, kept: &[FileName]) {
     let store = path.display();
     match images::sweep(files, kept) {

@@ -1,4 +1,4 @@
-//! Opening and closing disks.
+//! Opening and closing of disks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ use crate::device_notices::{DeviceNotices, DeviceOwner};
 use crate::events::Draft;
 use crate::shared::Shared;
 
-/// Passes what is heard of a disk's VM on to the control thread.
+/// Forwards notices of a disk's front-end to the control thread.
 struct NoticeSender(Arc<DeviceNotices>);
 
 impl DiskObserver for NoticeSender {
@@ -34,19 +34,22 @@ impl DiskObserver for NoticeSender {
     }
 }
 
-/// What keeps a disk from being open.
+/// Reason why a disk was not opened.
 pub(crate) enum NotOpened {
-    /// Its store, which has not answered yet. The disk is opened when it does.
+    /// The store has not responded yet. The disk is opened when it does.
     Waits,
-    /// This.
+    /// Opening has failed.
     Failed(ApiError),
 }
 
 type Opening = Result<Opened, ApiError>;
 
 impl Controller {
-    /// Opens a disk that is not open, and makes its file if it is not there. Returns
-    /// whether it was made. A store that does not answer in time is an error.
+    /// Opens a closed disk, and creates its file if that is missing. Returns true if the file was
+    /// created. Blocks at most [`SILENT_AFTER`].
+    ///
+    /// # Errors
+    /// Fails if the disk cannot be opened or its store does not respond in time.
     pub(crate) fn open_disk(&mut self, entry: &DiskEntry) -> Result<bool, ApiError> {
         match self.begin_opening(entry, SILENT_AFTER) {
             Ok(opened) => self.put_in_service(entry, opened?),
@@ -54,8 +57,11 @@ impl Controller {
         }
     }
 
-    /// The same, but a store that does not answer in time may do so later: then
-    /// [`Self::end_openings`] goes on with the disk.
+    /// Opens a closed disk, and waits `patience` for its store. If the store responds later,
+    /// [`Self::end_openings`] completes the attempt.
+    ///
+    /// # Errors
+    /// [`NotOpened::Waits`] if the store has not responded yet, otherwise the failure.
     pub(crate) fn open_disk_in_the_end(
         &mut self,
         entry: &DiskEntry,
@@ -91,7 +97,7 @@ impl Controller {
         threads.run(&store, patience, move || work.open(), Opened::take_back_result)
     }
 
-    /// Keeps an opening whose store has not answered, and says so once.
+    /// Keeps a pending attempt, and emits one event when the store counts as stalled.
     fn go_on_opening(&mut self, entry: &DiskEntry, mut opening: OpeningUnderWay) {
         if opening.work.is_stalled() && !opening.is_told {
             opening.is_told = true;
@@ -100,7 +106,8 @@ impl Controller {
         entry.lock().opening = Some(opening);
     }
 
-    /// Goes on with disks whose stores have answered after all.
+    /// Completes pending attempts whose store has responded. Called by the control thread after
+    /// every command and timeout.
     pub(crate) fn end_openings(&mut self) {
         for entry in self.shared.disks.all() {
             let opening = entry.lock().opening.take();
@@ -118,7 +125,7 @@ impl Controller {
                 Ok(_) => {
                     let text = "The store answers, and the disk works.";
                     self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
-                    // A VM may lack it meanwhile.
+                    // A running VM may lack the disk and attach it now.
                     self.tell_vms();
                 }
                 Err(error) => {
@@ -130,8 +137,12 @@ impl Controller {
         }
     }
 
-    /// Has the plane serve a disk whose images are open, and offers it. Returns whether its
-    /// file was made.
+    /// Passes a disk with open images to the storage plane and opens its front-ends. Returns true
+    /// if its file was created.
+    ///
+    /// # Errors
+    /// Fails if the disk was reconfigured meanwhile, or a front-end cannot be opened. The images
+    /// are then closed, and a created file is removed.
     fn put_in_service(&mut self, entry: &DiskEntry, opened: Opened) -> Result<bool, ApiError> {
         let (wanted, generation) = {
             let mut state = entry.lock();
@@ -170,13 +181,13 @@ impl Controller {
         }
     }
 
-    /// Takes back that images were opened, which nobody waits for.
+    /// Closes images that are not needed, in a store thread.
     fn take_back(&self, opened: Opened) {
         let store = opened.work.wanted.store.path.clone();
         self.shared.disks.threads.run_in_the_end(&store, move || opened.take_back());
     }
 
-    /// Opens what a disk in service is offered by.
+    /// Opens the front-ends of a disk: the vhost-user device, which is returned, and NBD exports.
     pub(super) fn offer(
         &self,
         entry: &DiskEntry,
@@ -201,8 +212,8 @@ impl Controller {
         Ok(device)
     }
 
-    /// Closes a disk, if it is open: its queues are gone and everything is durable when
-    /// this returns.
+    /// Closes a disk if it is open. When this function returns, its queues are detached, and
+    /// everything is durable unless the store does not respond.
     pub(crate) fn close_disk(&self, entry: &DiskEntry) {
         if let Some(spec) = self.end_service(entry) {
             let wanted = entry.lock().wanted.clone();
@@ -210,7 +221,8 @@ impl Controller {
         }
     }
 
-    /// The same, but its images are to be closed by whoever goes on with its files.
+    /// Takes a disk out of service and cancels a pending attempt to open it. The caller must close
+    /// the returned images.
     pub(super) fn end_service(&self, entry: &DiskEntry) -> Option<DiskSpec> {
         let (open, opening, wanted) = {
             let mut state = entry.lock();
@@ -225,7 +237,8 @@ impl Controller {
         self.take(entry, &wanted)
     }
 
-    /// Takes a disk out of service and closes its image.
+    /// Takes a disk out of service and closes its images. The vhost-user device must be closed
+    /// already.
     pub(super) fn take_out(&self, entry: &DiskEntry, wanted: &WantedDisk) {
         if let Some(spec) = self.take(entry, wanted) {
             self.shared.close_images(entry, wanted, spec);
@@ -244,11 +257,11 @@ impl Controller {
         }
     }
 
-    /// Closes a disk and notes why and when to try again.
+    /// Closes a disk and schedules a retry.
     ///
-    /// The disk stays offered as long as its VM is connected and has not started the device, because
-    /// the VM is paused or has no driver yet: QEMU 7.2 does not connect a device again whose
-    /// connection is closed then (`vhost_user_async_close`). Until then it is not tried again.
+    /// The disk stays offered while its VM is connected and has not started the device, because the
+    /// VM is paused or has no driver yet: QEMU 7.2 does not reconnect a device whose connection is
+    /// closed in this state (`vhost_user_async_close`). The retry is postponed until then.
     pub(crate) fn fail_disk(&self, entry: &DiskEntry, reason: String) {
         if !has_stopped_vm(&entry.lock()) {
             self.close_disk(entry);
@@ -256,8 +269,8 @@ impl Controller {
         entry.lock().failing.fail(Instant::now(), self.devices.retry_first, reason);
     }
 
-    /// Closes a disk that failed and stayed offered, before it is opened again. Returns false if its
-    /// VM has still not started the device; then it is to be tried again later.
+    /// Closes a failed disk that stayed offered, before it is opened again. Returns false if its VM
+    /// has still not started the device; then the retry is postponed.
     pub(super) fn close_failed_disk(&self, entry: &DiskEntry) -> bool {
         {
             let mut state = entry.lock();
@@ -273,7 +286,7 @@ impl Controller {
         true
     }
 
-    /// Removes a disk's file, which is not open.
+    /// Removes the file of a closed disk, in a store thread.
     pub(crate) fn remove_file(&self, entry: &DiskEntry, files: &Arc<dyn StoreFiles>) {
         let (work, files) = (self.shared.file_work(entry), files.clone());
         let store = work.wanted.store.path.clone();
@@ -297,8 +310,8 @@ impl Shared {
         }
     }
 
-    /// Closes the images of a disk that nobody serves. If their store does not answer, they
-    /// are closed when it does.
+    /// Closes the images of a disk that is not in service, in a store thread. If the store does not
+    /// respond, they are closed when it does.
     pub(super) fn close_images(&self, entry: &DiskEntry, wanted: &WantedDisk, spec: DiskSpec) {
         let label = entry.label();
         let threads = &self.disks.threads;
@@ -308,7 +321,7 @@ impl Shared {
     }
 }
 
-/// An error about the disk `label`.
+/// Converts an error about the disk `label`.
 pub(crate) fn disk_error(label: &str, error: &DiskError) -> ApiError {
     let code = match error.fault.as_ref() {
         DiskFault::Store(fault) => fault_code(fault),
@@ -320,7 +333,7 @@ pub(crate) fn disk_error(label: &str, error: &DiskError) -> ApiError {
     ApiError::new(code, error.to_string()).about(label)
 }
 
-/// The same about its store.
+/// Converts an error about the store of the object `label`.
 pub(crate) fn store_file_error(label: &str, error: &StoreFileError) -> ApiError {
     ApiError::new(fault_code(&error.fault), error.to_string()).about(label).field("store")
 }

@@ -1,4 +1,4 @@
-//! Work on the files of disks in service: their clients find a pause.
+//! Operations on the files of disks in service. Clients see a pause.
 
 use std::sync::Arc;
 
@@ -15,9 +15,13 @@ use crate::control::Controller;
 use crate::shared::Shared;
 
 impl Controller {
-    /// Does something to the files of a disk in service, which nobody has open meanwhile,
-    /// and `then` the rest, which waits for no store. Then the disk goes on as it is desired,
-    /// which `then` may change; if it cannot, it has failed and is tried again.
+    /// Suspends a disk in service and closes its images, executes `change` in a store thread and
+    /// then `then` in the control thread, and resumes the disk with its current configuration,
+    /// which `then` may change. `then` must not block on a store.
+    ///
+    /// # Errors
+    /// Returns the error of `change` or `then`. If the disk cannot be resumed, it is marked as
+    /// failed and retried, and that error is returned unless there was one before.
     pub(super) fn while_suspended<T: Send + 'static>(
         &mut self,
         entry: &DiskEntry,
@@ -45,7 +49,7 @@ impl Controller {
                 let reason = error.to_string();
                 self.drafts.push(disk_failed(entry, &reason));
                 self.fail_disk(entry, reason);
-                // What went wrong first says more.
+                // The first error is the cause.
                 done.and(Err(error))
             }
         }
@@ -53,7 +57,8 @@ impl Controller {
 }
 
 impl Shared {
-    /// Does something with the store of a disk, for which nobody waits long.
+    /// Executes an operation on a disk's store in a store thread, and waits at most
+    /// [`SILENT_AFTER`] for its result. `take_back` undoes the operation if it completes later.
     pub(super) fn with_store<T: Send + 'static>(
         &self,
         entry: &DiskEntry,
@@ -65,7 +70,7 @@ impl Shared {
         done.map_err(|unanswered| unanswered.give_up().about(entry.label()))
     }
 
-    /// Goes on with a suspended disk, with its files as they are now.
+    /// Opens the images of a suspended disk as currently configured, and resumes the disk.
     pub(super) fn resume(
         &self,
         entry: &DiskEntry,

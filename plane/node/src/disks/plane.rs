@@ -1,6 +1,6 @@
-//! The storage plane, as the node sees it.
+//! Interface of the node to the storage plane.
 //!
-//! A trait, so that failures of the plane can be tested; [`StoragePlane`] is the
+//! A trait, so that tests can simulate failures of the plane. [`StoragePlane`] is the
 //! implementation.
 
 use std::sync::Arc;
@@ -15,120 +15,126 @@ use suimon_storage_qos::{
     Capability, MeasuredLatency, PolicyId, PolicyPart, Proposal, Refusal, StoreSpec,
 };
 
-/// What the node asks of the storage plane. See [`StoragePlane`] for the meaning of each.
+/// Storage plane as used by the node. [`StoragePlane`] describes each function in detail.
 pub trait DiskPlane: Send + Sync {
-    /// The plane as a taker of queues.
+    /// Returns the interface by which front-ends attach queues.
     fn queue_host(&self) -> Arc<dyn DiskQueueHost>;
 
-    /// Takes a disk into service.
+    /// Puts a disk into service.
     ///
     /// # Errors
-    /// Nobody can serve it.
+    /// Fails if no worker can serve the disk.
     fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), PlaneError>;
 
-    /// Has a store, or gives one without disks in service another specification.
+    /// Adds a store, or replaces the specification of one without disks in service.
     ///
     /// # Errors
-    /// It has disks in service.
+    /// Fails if the store has disks in service.
     fn add_store(&self, store: StoreId, spec: StoreSpec) -> Result<(), PlaneError>;
 
-    /// Has a store no more.
+    /// Removes a store.
     ///
     /// # Errors
-    /// It has disks in service.
+    /// Fails if the store has disks in service.
     fn remove_store(&self, store: StoreId) -> Result<(), PlaneError>;
 
-    /// What a store can do.
+    /// Sets the capacity of a store.
     fn set_capability(&self, store: StoreId, capability: Capability);
 
-    /// Sets the latency of a store's device that a measurement found.
+    /// Sets the latency of a store's device from a measurement; `None` if it was not measured.
     fn set_latency(&self, store: StoreId, latency: Option<MeasuredLatency>);
 
-    /// What all disks of a store may do together; `None`: what they can.
+    /// Sets the limit of all disks of a store together; `None` removes it.
     fn set_cap(&self, store: StoreId, cap: Option<Cap>);
 
-    /// What a policy's disks may do together here, of one that spans nodes; `None`: what it says.
+    /// Sets this node's part of a policy that spans nodes; `None`: the limits of the policy apply
+    /// to this node alone.
     fn set_part(&self, store: StoreId, policy: PolicyId, part: Option<PolicyPart>);
 
-    /// A policy's disks may do nothing until it is said what, unless it was.
+    /// Blocks requests of a policy's disks until the policy's part is set, unless it is set
+    /// already.
     fn hold_policy(&self, store: StoreId, policy: PolicyId);
 
-    /// Changes limits.
+    /// Changes limits. `force` permits minimums that exceed the capacity.
     ///
     /// # Errors
-    /// What is wrong with them; nothing was changed.
+    /// Returns the reason of the rejection; nothing was changed.
     fn propose(&self, store: StoreId, proposals: &[Proposal], force: bool) -> Result<(), Refusal>;
 
-    /// What all processors do for stores.
+    /// Returns the state of each store at each worker.
     fn stores(&self) -> Vec<StoreView>;
 
-    /// A disk is about to be taken out of service.
+    /// Announces that a disk will be taken out of service. Detaching its queues then does not wait
+    /// for a stalled store.
     fn begin_end(&self, disk: DiskId);
 
-    /// Takes a disk out of service; its own image is to be closed.
+    /// Takes a disk out of service. The caller must close its own image, the first one.
     ///
     /// # Errors
-    /// It is not in service, or its store does not answer.
+    /// Fails if the disk is not in service, or its store does not respond; then the disk is closed
+    /// when it does.
     fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError>;
 
-    /// Takes a disk's images and files, of which the first is to be closed; its queues stay.
+    /// Suspends a disk: returns its images and files, of which the caller must close the first.
+    /// Queues stay attached.
     ///
     /// # Errors
-    /// It is not in service, or goes on because it could not be made durable.
+    /// Fails if the disk is not in service, or cannot be made durable; then it stays in service.
     fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError>;
 
-    /// Goes on with a suspended disk.
+    /// Resumes a suspended disk with these images.
     ///
     /// # Errors
-    /// The files cannot be used; it stays suspended.
+    /// Fails if the files cannot be used; the disk stays suspended.
     fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed>;
 
-    /// Gives a disk a client's connection.
+    /// Attaches an NBD client's connection to a disk. Returns its number among the disk's clients.
     ///
     /// # Errors
-    /// It is not in service.
+    /// Fails if the disk is not in service.
     fn attach_client(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<u64, PlaneError>;
 
-    /// Gives a disk the connection of a QEMU that emulates its controller.
+    /// Attaches the connection of a QEMU that emulates the disk's controller.
     ///
     /// # Errors
-    /// It is not in service.
+    /// Fails if the disk is not in service.
     fn attach_vm_client(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<(), PlaneError>;
 
-    /// Sets what requests of a disk do if its store is full.
+    /// Sets whether requests of a disk are queued or fail if its store is full, and for how long.
     fn set_full_policy(&self, disk: DiskId, policy: FullPolicy);
 
-    /// Ends the connections of a disk's clients; its VM stays.
+    /// Closes the connections of a disk's NBD clients; its VM stays connected.
     fn detach_clients(&self, disk: DiskId);
 
-    /// A disk is going to be copied; from here if what changes is to be marked.
+    /// Marks a disk as copied. With `dirty`, the disk is the source and its writes are marked
+    /// there.
     ///
     /// # Errors
-    /// It is copied already, suspended or not in service.
+    /// Fails if the disk is copied already, suspended or not in service.
     fn begin_mirror(&self, disk: DiskId, dirty: Option<Arc<DirtyMap>>) -> Result<(), PlaneError>;
 
-    /// Gives a disk that is copied the connection by which it is.
+    /// Attaches the connection by which a disk is copied.
     ///
     /// # Errors
-    /// It is not copied, or not in service.
+    /// Fails if the disk is not copied, or not in service.
     fn attach_mirror(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<(), PlaneError>;
 
-    /// Requests of a disk's clients that are not answered.
+    /// Returns the number of requests of a disk's clients that have not completed.
     ///
     /// # Errors
-    /// It is not in service.
+    /// Fails if the disk is not in service.
     fn under_way(&self, disk: DiskId) -> Result<usize, PlaneError>;
 
-    /// A disk is copied no more, and nothing of that is under way.
+    /// Ends the copying of a disk. When this function returns, none of its requests is in flight.
     ///
     /// # Errors
-    /// Its store does not answer.
+    /// Fails if the store does not respond.
     fn end_mirror(&self, disk: DiskId) -> Result<(), PlaneError>;
 
-    /// What all disks have done.
+    /// Returns the counters and state of all disks.
     fn disks(&self) -> Vec<DiskView>;
 
-    /// The next of what the plane has to report.
+    /// Returns the next notice of the plane; `None` if none is queued.
     fn poll_notice(&self) -> Option<PlaneNotice>;
 }
 

@@ -1,8 +1,8 @@
-//! Changes that open a parent of a disk's image for writing.
+//! Protection against changes that open a parent of a disk's image for writing.
 //!
-//! A host file that was written before a snapshot names the parent, explicitly or by default. Opening the
-//! parent for writing would discard everything that was written since the snapshot, and make the child
-//! unusable.
+//! A host file written before a snapshot names the parent as the disk's file, explicitly or by
+//! default. Opening the parent for writing would discard all writes since the snapshot and make the
+//! child unusable.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,10 +15,11 @@ use super::wanted::{WantedDisk, WantedDisks, file_name};
 use crate::wanted::clean;
 
 impl Disks {
-    /// Returns an error for each disk whose file the change replaces by a parent of the image that this
-    /// disk or another one has, unless the disk becomes read-only.
+    /// Returns an error for each disk whose file the change replaces by a parent of the image of
+    /// this or another disk, unless the disk becomes read-only.
     ///
-    /// The parents of an image that is not open are not known, so that its disk keeps its file then.
+    /// The parents of an image that is not open are not known. Its disk therefore must keep its
+    /// file.
     pub(crate) fn check_not_reverted(&self, from: &WantedDisks, to: &WantedDisks) -> Vec<ApiError> {
         let children = self.children(from);
         let errors = to.iter().filter_map(|(name, after)| {
@@ -37,7 +38,7 @@ impl Disks {
         errors.collect()
     }
 
-    /// Returns the disks whose images have parents, by the paths of these.
+    /// Returns the disks whose images have parents, by the paths of the parents.
     fn children<'a>(&self, disks: &'a WantedDisks) -> BTreeMap<PathBuf, &'a WantedDisk> {
         let parents = disks.iter().flat_map(|(name, disk)| {
             let layers = self.layers(name).unwrap_or_default();
@@ -50,7 +51,7 @@ impl Disks {
         parents.collect()
     }
 
-    /// Returns the files of a disk's image and of its parents; `None` if it is not open.
+    /// Returns the files of a disk's image and of its parents; `None` if the disk is not open.
     fn layers(&self, name: &Name) -> Option<Vec<FileName>> {
         let entry = self.find(name)?;
         let layers = entry.lock().open.as_ref().map(|open| open.layers.clone());

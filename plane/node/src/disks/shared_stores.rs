@@ -1,4 +1,5 @@
-//! Stores that several nodes see: whether two of one name are the same.
+//! Verification that a store of one name on two nodes is the same directory, with locks that hold
+//! between the nodes.
 
 use std::path::PathBuf;
 
@@ -10,7 +11,8 @@ use super::store_threads::{SILENT_AFTER, StoreThreads, Unanswered};
 use crate::edit::not_found;
 use crate::shared::Shared;
 
-/// A file by which another node knows a store, as long as it lives.
+/// Locked mark file in a store, checked by another node. Dropping it removes the file, in a store
+/// thread.
 pub(crate) struct HeldMark {
     mark: Option<StoreMark>,
     store: PathBuf,
@@ -30,10 +32,10 @@ fn find<'a>(config: &'a HostConfig, store: &Name) -> Result<&'a StoreConfig, Api
 }
 
 impl Shared {
-    /// Makes in each of these stores the file that says that it is the same.
+    /// Creates the mark file in each of these stores.
     ///
     /// # Errors
-    /// A store does not take it.
+    /// Fails if there is no such store, or it does not respond or cannot be written.
     pub(crate) fn mark_stores(&self, stores: &[StoreToken]) -> Result<Vec<HeldMark>, ApiError> {
         let desired = self.desired();
         let mark = |of: &StoreToken| {
@@ -53,11 +55,12 @@ impl Shared {
         stores.iter().map(mark).collect()
     }
 
-    /// Looks whether these stores here are the same as those of the node `from`, which has marked
-    /// them.
+    /// Checks that these stores are the same as those of the node `from`, which has created the
+    /// mark files.
     ///
     /// # Errors
-    /// One is not, or locks on its files do not hold between the nodes.
+    /// Fails if a store is not the same or not shared, or locks on its files do not hold between
+    /// the nodes.
     pub(crate) fn check_marks(
         &self,
         config: &HostConfig,

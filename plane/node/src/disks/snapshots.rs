@@ -1,8 +1,9 @@
-//! Snapshots and merges: the disk goes on with another file, which desired state says.
+//! Snapshots and completion of merges: the disk continues with another file, which becomes part of
+//! the desired state.
 //!
-//! What a crash finds is one of two states. A snapshot's file, until desired state has it,
-//! and a merged one, as soon as desired state has it no more, are recorded as doomed; a
-//! daemon that starts removes what it finds recorded and no disk has.
+//! A crash leaves one of two states. The file of a snapshot is recorded as doomed until the desired
+//! state refers to it; the file of a merged disk, as soon as the desired state does not. A starting
+//! daemon removes recorded files that no disk uses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,10 +31,10 @@ use crate::wanted::wanted_ports;
 use crate::wanted::{Claim, clean};
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
-/// From so many files on a disk's snapshots are told of.
+/// Number of files of a disk from which on each snapshot emits a warning.
 const LAYERS_WARNED: usize = 48;
 
-/// What is promised does not change with a file.
+/// A change of the file does not change minimums, so that they are not checked.
 const KEEP_PROMISES: ChangeOptions = ChangeOptions {
     force: true,
     with_file: false,
@@ -42,8 +43,8 @@ const KEEP_PROMISES: ChangeOptions = ChangeOptions {
 };
 
 impl Controller {
-    /// Makes a child of a disk's file, with which the disk goes on: its clients find a
-    /// pause.
+    /// Takes a snapshot: creates a child of a disk's image, with which the disk continues. Clients
+    /// see a pause.
     pub(super) fn take_snapshot(
         &mut self,
         operation: &OperationHandle,
@@ -60,7 +61,7 @@ impl Controller {
         })?;
         let mut to = self.shared.check(&edit, KEEP_PROMISES).map_err(first_of)?;
         for step in &mut to.plan.steps {
-            // No client is interrupted.
+            // Clients are not disconnected.
             step.action = PlanAction::ChangeLive;
         }
         operation.set_plan(&to.plan, 2);
@@ -79,7 +80,7 @@ impl Controller {
         done
     }
 
-    /// Tells of a disk that soon may have no snapshot more.
+    /// Emits a warning if the disk approaches the maximum number of files.
     fn warn_of_layers(&mut self, entry: &DiskEntry) {
         let layers = entry.lock().open.as_ref().map_or(0, |open| open.layers.len());
         if layers < LAYERS_WARNED {
@@ -114,7 +115,7 @@ impl Controller {
             self.store.commit(&[doomed, intent])
         });
         noted.map_err(|error| store_error(&error))?;
-        // Also while a store that does not answer may be making it.
+        // Also true while a store that does not respond may still create the file.
         let may_be_made = Arc::new(AtomicBool::new(false));
         let made = may_be_made.clone();
         let done = self.while_suspended(
@@ -163,7 +164,7 @@ impl Controller {
         }
     }
 
-    /// A disk is merged: it goes on with its parent's file, and its own is removed.
+    /// Completes a merge: the disk continues with its parent's file, and its own file is removed.
     pub(super) fn go_on_with(
         &mut self,
         operation: &OperationHandle,
@@ -199,7 +200,7 @@ impl Controller {
         Ok(Edit::Disk(ResourceEdit::Put(entry.name.clone(), config)))
     }
 
-    /// Removes what a daemon that was killed has left recorded.
+    /// Removes recorded files of a killed daemon that no disk uses.
     pub(crate) fn remove_doomed(&mut self, config: &HostConfig) -> Result<(), StoreError> {
         for doomed in load_doomed(self.store.as_ref())? {
             if let Err(error) = self.remove_if_unused(&doomed, config) {
@@ -209,7 +210,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Removes a file, unless a disk has it or goes back to it, and forgets it.
+    /// Removes a file unless a disk uses it, and deletes its record.
     fn remove_if_unused(&self, doomed: &DoomedFile, config: &HostConfig) -> Result<(), ApiError> {
         let path = doomed.path();
         let is_used = wanted_disks(config).into_values().any(|wanted| {

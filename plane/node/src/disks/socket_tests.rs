@@ -1,10 +1,10 @@
-//! Sockets that go from one disk to another, or between disks and NICs, in one change.
+//! Tests of changes that move sockets between disks, or between disks and NICs.
 
 use suimon_contract::{HostConfig, OperationState};
 
 use crate::testing::{Harness, host};
 
-/// A disk for NBD clients, a disk of a VM, and a NIC of a VM, each at a socket.
+/// Returns a configuration with an NBD disk, a vhost-user disk and a NIC, each with a socket.
 fn config(nbd: &str, vm: &str, nic: &str) -> HostConfig {
     host(&format!(
         r#"
@@ -37,7 +37,7 @@ fn config(nbd: &str, vm: &str, nic: &str) -> HostConfig {
 
 const SOCKETS: [&str; 3] = ["/run/1.sock", "/run/2.sock", "/run/3.sock"];
 
-/// Everything is where the configuration has it.
+/// Asserts that every socket is where the configuration has it.
 fn assert_at(harness: &Harness, [nbd, vm, nic]: [&str; 3]) {
     let (disks, listeners) = harness.disks.sockets();
     assert_eq!(listeners.into_keys().collect::<Vec<_>>(), [std::path::PathBuf::from(nbd)]);
@@ -69,7 +69,7 @@ fn what_fails_gives_every_socket_back() {
     let harness = Harness::with_store();
     harness.apply_well(&config(x, y, z));
     for [nbd, vm, nic] in [[y, x, z], [x, z, y], [z, y, x], [y, z, x], [z, x, y]] {
-        // The last step is refused, when everything else is where it should go.
+        // The last step fails, after all sockets have been moved.
         let mut after = config(nbd, vm, nic);
         let refused = "/run/refused.sock";
         let mut last = after.disks[1].clone();
@@ -106,7 +106,7 @@ fn who_goes_lets_go_of_a_socket_before_who_comes_takes_it() {
     }
 }
 
-/// Clients of a disk whose socket somebody else gets stay with it.
+/// Clients of a disk stay connected when its socket is given to another object.
 #[test]
 fn a_disk_whose_nbd_socket_moves_stays_in_service() {
     let [x, y, z] = SOCKETS;

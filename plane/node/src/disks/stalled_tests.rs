@@ -1,4 +1,4 @@
-//! Stores that do not answer: only their own disks wait for them.
+//! Tests of stores that do not respond: only their own disks are affected.
 
 use std::time::{Duration, Instant};
 
@@ -9,9 +9,10 @@ use super::store_threads::SILENT_AFTER;
 use crate::testing::{DISK_STORE, Harness, PATIENCE, host, name, wait_until};
 use crate::{DiskWork, Edit, ResourceEdit};
 
-/// What needs the store waits for it this long. The rest takes some milliseconds of CPU time, and
-/// a start a fifth of this that it waits for stores, so that a busy machine does not make it as
-/// long. That nothing waits until the store responds is seen by its not doing so.
+/// Upper bound for operations that must not wait for the store; operations that need the store wait
+/// this long. Unaffected operations need milliseconds of CPU time, and a start waits for stores a
+/// fifth of this bound, so that the bound holds on a loaded machine. The store does not respond
+/// meanwhile, so that a wrong wait would exceed the bound.
 const AT_ONCE: Duration = SILENT_AFTER;
 
 fn both() -> HostConfig {
@@ -37,7 +38,7 @@ fn both() -> HostConfig {
     )
 }
 
-/// A host on which both disks are ready, and the store that is to stall.
+/// Creates a host with two ready disks. Returns it with the store that is going to stall.
 fn ready() -> (Harness, MemoryStore) {
     let harness = Harness::with_store();
     harness.disks.put_store("/srv/other", MemoryStore::default());
@@ -51,7 +52,7 @@ fn serial(harness: &Harness, disk: &str, serial: &str) -> Operation {
     harness.change(Edit::Disk(ResourceEdit::Patch(name(disk), patch.into_bytes())))
 }
 
-/// Others are changed and seen at once.
+/// Asserts that the other disk can be changed and read without delay.
 fn assert_others_go_on(harness: &Harness, text: &str) {
     let began = Instant::now();
     let changed = serial(harness, "good", text);
@@ -76,7 +77,7 @@ fn a_change_of_a_disk_whose_store_stalls_is_refused_and_the_disk_comes_back() {
     assert!(error.message.contains("has not answered"), "{error}");
     assert_eq!(error.resource.as_deref(), Some("disk/data"));
     assert_others_go_on(&harness, "one");
-    // Again: the store is known to be silent, and nobody waits.
+    // The store is marked as silent now, so that the second change fails at once.
     let began = Instant::now();
     let changed = serial(&harness, "data", "new");
     assert_eq!(changed.state, OperationState::Failed);
@@ -93,7 +94,7 @@ fn a_new_disk_that_was_given_up_leaves_no_file() {
     let (mut config, store) = (both(), harness.disks.store(DISK_STORE));
     let data = config.disks.remove(0);
     harness.apply_well(&config);
-    // Its files are known from now on.
+    // The request opens the store.
     assert_eq!(harness.node.stores().len(), 2);
     store.stall(true);
     let added = harness.change(Edit::Disk(ResourceEdit::Add(data.clone())));

@@ -1,4 +1,4 @@
-//! Observed state of disks and stores in the API's types.
+//! Status of disks and stores as API types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use super::wanted::{WantedDisk, contract_kind, store_file};
 use crate::edit::not_found;
 use crate::shared::Shared;
 
-/// Features of virtio-blk (virtio 1.2, 5.2.3) and of every device (6) by their bits.
+/// Feature bits of virtio-blk (virtio 1.2, 5.2.3) and of all devices (virtio 1.2, 6).
 const FEATURES: [(u32, &str); 16] = [
     (1, "SIZE_MAX"),
     (2, "SEG_MAX"),
@@ -45,7 +45,7 @@ const FEATURES: [(u32, &str); 16] = [
     (35, "IN_ORDER"),
 ];
 
-/// What the plane says of all disks and stores, asked once for an answer.
+/// Views of the storage plane of all disks and stores, taken once per request.
 struct Seen {
     disks: BTreeMap<DiskId, DiskView>,
     allocated: BTreeMap<DiskId, u64>,
@@ -53,7 +53,7 @@ struct Seen {
     flows: BTreeMap<DiskId, QosFlowStatus>,
 }
 
-/// The file of a disk that is open.
+/// File of an open disk.
 struct DiskFileOf {
     disk: DiskId,
     files: Arc<dyn StoreFiles>,
@@ -61,7 +61,7 @@ struct DiskFileOf {
 }
 
 impl DiskFileOf {
-    /// How much it takes of the store.
+    /// Returns the space that the file occupies in the store, in bytes.
     fn allocated(&self) -> Option<(DiskId, u64)> {
         Some((self.disk, self.files.status(&self.name).ok()?.allocated_bytes))
     }
@@ -107,7 +107,7 @@ impl Shared {
         found.ok_or_else(|| not_found(Kind::QosPolicy, name))
     }
 
-    /// What `top` shows of disks, by name.
+    /// Returns the disks for `top`, sorted by name.
     pub(crate) fn top_disks(&self) -> Vec<TopDisk> {
         let (desired, seen) = (self.desired(), self.seen());
         let disks = desired.config.disks.iter().map(|config| {
@@ -128,22 +128,21 @@ impl Shared {
         disks
     }
 
-    /// What every disk in service is entitled to, wants and gets, in the order in which
-    /// disks are configured.
+    /// Returns the QoS status of every disk in service, in configured order.
     pub(crate) fn qos_flows(&self) -> Vec<QosFlowStatus> {
         let (desired, mut seen) = (self.desired(), self.seen());
         let ids = desired.config.disks.iter().map(|disk| self.disks.disk_id(&disk.name));
         ids.filter_map(|id| seen.flows.remove(&id)).collect()
     }
 
-    /// What stores would promise if these proposals were made.
+    /// Returns minimums and capacity of the stores that these proposals would affect.
     pub(crate) fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfAnswer, Vec<ApiError>> {
         let desired = self.desired();
         let then = request.applied_to(&desired.config)?;
         let measured = self.disks.measured();
         let before = store_promises(&desired.config, &measured);
         let mut stores = store_promises(&then, &measured);
-        // Those that the proposals do not concern say nothing.
+        // Stores that the proposals do not affect are left out.
         stores.retain(|store| !before.contains(store));
         Ok(WhatIfAnswer { fits: stores.iter().all(|store| store.fits), stores })
     }
@@ -162,7 +161,8 @@ impl Shared {
         Seen { disks, stores, flows, allocated: BTreeMap::new() }
     }
 
-    /// The same, and what the files of these disks take of stores that answer.
+    /// Returns the views, with the space that the files of these disks occupy. A store that does
+    /// not respond within [`SHORT_PATIENCE`] is left out.
     fn seen_with_files(&self, entries: Vec<Arc<DiskEntry>>) -> Seen {
         let mut by_store: BTreeMap<PathBuf, Vec<DiskFileOf>> = BTreeMap::new();
         for entry in entries {
@@ -228,7 +228,8 @@ impl Shared {
         }
     }
 
-    /// Bytes of a disk as its guest sees them; as configured while it is not open.
+    /// Returns the size of a disk as seen by its guest in bytes; the configured size while the disk
+    /// is not open.
     fn virtual_bytes(&self, disk: &DiskConfig) -> Option<u64> {
         let configured = || disk.size_bytes.map(ByteSize::bytes);
         self.disks.size_of(&disk.name).or_else(configured)
@@ -255,7 +256,7 @@ impl Shared {
             let percent = (u128::from(virtual_bytes) * 100).div_ceil(total.into());
             u64::try_from(percent).unwrap_or(u64::MAX)
         });
-        // All of a block device is its disk's.
+        // A pass-through disk uses the whole block device by design.
         let has_files = disks.iter().all(|disk| disk.format != DiskFormat::PassThrough);
         let used = space.as_ref().filter(|_| has_files).and_then(used_percent);
         let is_nearly_full = used.is_some_and(|used| used >= config.full_warning_percent.into());
@@ -318,7 +319,7 @@ impl Shared {
 }
 
 impl Disks {
-    /// How much a store has, or why that is not known.
+    /// Returns the space of a store, or the reason why it is not available.
     fn space(&self, store: &Path) -> Result<StoreSpace, String> {
         let (stores, path) = (self.stores.clone(), store.to_owned());
         let look = move || stores.files(&path).and_then(|files| files.space());
@@ -342,7 +343,7 @@ fn estimate(view: &StoreView) -> Option<StoreEstimate> {
     Some(StoreEstimate { iops: estimate.iops, age_ms: u64::try_from(age).unwrap_or(u64::MAX) })
 }
 
-/// A disk that is just being made, or was just deleted.
+/// Returns the status of a disk that is being created or was just deleted.
 fn absent(config: &DiskConfig) -> DiskStatus {
     DiskStatus {
         config: config.clone(),
@@ -364,7 +365,7 @@ fn absent(config: &DiskConfig) -> DiskStatus {
     }
 }
 
-/// The path of a disk's file, or of the block device that it is.
+/// Returns the path of a disk's file, or of its block device.
 fn path_of(wanted: &WantedDisk) -> PathBuf {
     match wanted.config.effective_file() {
         Some(file) => wanted.store.path.join(file.as_str()),

@@ -1,4 +1,4 @@
-//! What a change of desired state does to disks, and how it is taken back.
+//! Steps of a change that concern disks, and their reversal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,45 +20,47 @@ use crate::control::Controller;
 use crate::needed::Needed;
 use crate::records::load_measured;
 
-/// One step on the way to the new state.
+/// One step of a change.
 pub(crate) enum DiskStep {
-    /// Stores, policies and limits are as this configuration has them; what it has not
-    /// stays until it is made.
+    /// Sets stores, policies and limits of this configuration. Those absent from it remain until
+    /// the change is complete.
     Limits(Box<HostConfig>),
-    /// It is in the way of another, or is made anew.
+    /// Closes a disk that holds a resource of another disk, or is opened again with other
+    /// properties.
     Close(Name),
-    /// Its socket for NBD clients is in the way of another; it changes to this later.
+    /// Removes the NBD exports of a disk whose socket another disk or NIC needs. The disk gets this
+    /// configuration in a later step.
     Withdraw(Name, WantedDisk),
-    /// It changes while it is in service.
+    /// Changes a disk while it is in service.
     Change(Name, WantedDisk),
-    /// It is new, or made anew.
+    /// Opens a disk that is new or was closed by an earlier step.
     Open(Name, WantedDisk),
 }
 
-/// What takes a step back.
+/// Reversal of a step.
 pub(crate) enum DiskUndo {
-    /// Limits are to be as they were.
+    /// Sets the former limits.
     Limits,
-    /// Open an old disk again.
+    /// Opens a closed disk again.
     Reopen(Arc<DiskEntry>),
-    /// Give a disk in service back what it was.
+    /// Sets the former configuration of a disk in service.
     Restore(Arc<DiskEntry>, WantedDisk),
-    /// Close a disk, which is to be as it was.
+    /// Closes a disk and sets its former configuration.
     Close(Arc<DiskEntry>, WantedDisk),
-    /// A new disk goes, and its file if that was made for it.
+    /// Removes a new disk, and its file if the flag says that it was created for the disk.
     Discard(Arc<DiskEntry>, bool),
 }
 
-/// What is left to do when a change of disks is taken back.
+/// Reversals that remain after [`Controller::take_back_disks`].
 #[derive(Default)]
 pub(crate) struct DiskReturns {
     has_limits: bool,
-    /// Disks in service, and what each was.
+    /// Disks in service, and their former configurations.
     changed: BTreeMap<Name, (Arc<DiskEntry>, WantedDisk)>,
     closed: Vec<Arc<DiskEntry>>,
 }
 
-/// Steps by when they are taken.
+/// Steps, grouped by the phase of the change.
 #[derive(Default)]
 pub(crate) struct DiskSteps {
     pub(crate) closes: Vec<DiskStep>,
@@ -67,7 +69,9 @@ pub(crate) struct DiskSteps {
     pub(crate) opens: Vec<DiskStep>,
 }
 
-/// The way from the disks of one configuration to those of another, which are `after`.
+/// Returns the steps that change the disks of one configuration to those of another. `before` and
+/// `after` are their disks. Disks that are removed and hold no needed resource are closed at the
+/// end of the change.
 pub(crate) fn disk_steps(
     (from, before): (&HostConfig, &WantedDisks),
     (to, after): (&HostConfig, &WantedDisks),
@@ -136,7 +140,7 @@ impl Controller {
                 self.change_disk(&entry, wanted)
             }
             DiskStep::Open(name, wanted) => match self.shared.disks.find(name) {
-                // It was closed by a step before; to open it again is on the list.
+                // The disk was closed by an earlier step, whose reversal opens it again.
                 Some(entry) => {
                     let old = std::mem::replace(&mut entry.lock().wanted, wanted.clone());
                     undo.push(DiskUndo::Close(entry.clone(), old));
@@ -158,8 +162,8 @@ impl Controller {
         }
     }
 
-    /// Opens a disk. A disk that cannot be opened fails the change, or is kept as failed, depending on
-    /// [`ChangeOptions::keeps_faulty_disks`]. Returns true if the disk's file was created.
+    /// Opens a disk. A disk that cannot be opened fails the change, or is kept as failed, depending
+    /// on [`ChangeOptions::keeps_faulty_disks`]. Returns true if the disk's file was created.
     fn open_or_keep_faulty(
         &mut self,
         entry: &DiskEntry,
@@ -176,8 +180,8 @@ impl Controller {
         }
     }
 
-    /// How the guest knows a disk that comes by the change under way, and that another node has
-    /// until its VM has come.
+    /// Returns the guest-visible properties of a disk that the current change adds for an incoming
+    /// VM, while the source has it open.
     fn awaited_shape(&self, disk: &Name) -> Option<Shape> {
         let request = self.arriving.as_ref()?;
         let of = request.handed_over.iter().find(|of| of.name == *disk)?;
@@ -189,12 +193,12 @@ impl Controller {
         })
     }
 
-    /// Makes a disk in service another that it can become.
+    /// Changes a disk in service to a configuration that it can take.
     fn change_disk(&mut self, entry: &DiskEntry, wanted: &WantedDisk) -> Result<(), ApiError> {
         let old = std::mem::replace(&mut entry.lock().wanted, wanted.clone());
         let open = entry.lock().open.as_ref().map(|open| (open.shape, open.kind));
         let Some((shape, found)) = open else {
-            // It has failed, and is tried again as it is wanted now.
+            // The disk has failed. Its retry uses the new configuration.
             return Ok(());
         };
         let named = wanted.plan();
@@ -211,8 +215,8 @@ impl Controller {
         self.change_nbd(entry, old.config.nbd.as_ref(), wanted, shape)
     }
 
-    /// Offers a disk to NBD clients no more where it is not to be as `to`. Those that have
-    /// come stay.
+    /// Removes the NBD exports of a disk if they differ in the configuration `to`. Connected
+    /// clients stay.
     fn let_go_of_nbd(&self, entry: &DiskEntry, to: &WantedDisk) {
         let mut state = entry.lock();
         if state.wanted.config.nbd == to.config.nbd {
@@ -224,8 +228,8 @@ impl Controller {
         self.withdraw_nbd(entry, &old);
     }
 
-    /// Begins to take back what was done to disks: closes and withdraws. The rest is for
-    /// [`Self::return_disks`], when nothing else is in its way.
+    /// Reverts the steps of a failed change as far as closing disks and removing exports.
+    /// [`Self::return_disks`] reverts the rest, when all resources are released.
     pub(crate) fn take_back_disks(&mut self, undo: Vec<DiskUndo>) -> DiskReturns {
         let mut returns = DiskReturns::default();
         for step in undo.into_iter().rev() {
@@ -234,7 +238,8 @@ impl Controller {
                 DiskUndo::Reopen(entry) => returns.closed.push(entry),
                 DiskUndo::Restore(entry, old) => {
                     self.let_go_of_nbd(&entry, &old);
-                    // Of several the first that was done is the last here.
+                    // Steps are reverted in reverse order, so that the last insertion is the
+                    // original configuration.
                     returns.changed.insert(entry.name.clone(), (entry, old));
                 }
                 DiskUndo::Close(entry, old) => {
@@ -247,7 +252,7 @@ impl Controller {
         returns
     }
 
-    /// Gives disks back what they were, and opens again what was closed.
+    /// Sets the former limits and configurations of disks, and opens closed disks again.
     pub(crate) fn return_disks(&mut self, returns: DiskReturns, from: &HostConfig) {
         let DiskReturns { has_limits, changed, closed } = returns;
         let set_back = if has_limits { self.shared.disks.set_limits(from, true) } else { Ok(()) };
@@ -282,8 +287,9 @@ impl Controller {
         }
     }
 
-    /// Opens the disks of a daemon that starts, but those that another node may have. One that
-    /// cannot be opened is tried again; one on which work goes on is opened after that.
+    /// Opens the disks of the stored desired state when the daemon starts, except those in `away`,
+    /// which another node may have. Disks that cannot be opened are retried. Disks with an
+    /// unfinished job are opened after the job.
     pub(crate) fn open_stored(
         &mut self,
         config: &HostConfig,
@@ -315,13 +321,14 @@ impl Controller {
         self.devices.belongings.note_sockets(sockets)
     }
 
-    /// Opens a disk that a process may have had which was killed a moment ago.
+    /// Opens a disk whose images may still be locked by a process that was killed.
     fn open_left_disk(&mut self, entry: &DiskEntry, patience: Instant) -> Result<(), NotOpened> {
         let is_busy = |error: &NotOpened| matches!(error, NotOpened::Failed(error) if error.code == ErrorCode::DeviceBusy);
         until_unlocked(patience, is_busy, || self.open_disk_in_the_end(entry, STORE_PATIENCE))
     }
 
-    /// Disks that are not wanted any more are closed; the change is made.
+    /// Completes a change: closes disks that are absent from the new configuration, and removes
+    /// their files if requested.
     pub(crate) fn finish_disks(&mut self, before: &WantedDisks, to: &Candidate) {
         let after = &to.disks;
         if let Err(error) = self.devices.belongings.note_sockets(wanted_sockets(after)) {
@@ -331,7 +338,7 @@ impl Controller {
             if let Some(entry) = self.shared.disks.remove(name) {
                 self.close_disk(&entry);
                 self.devices.promises.forget_disk(&entry.label());
-                // The file of a disk that another node has is that node's.
+                // The file of a disk that another node has belongs to that node.
                 if to.options.with_file && !entry.is_away() {
                     let work = self.shared.file_work(&entry);
                     let removed = self.shared.with_store(

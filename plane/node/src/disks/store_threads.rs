@@ -1,10 +1,10 @@
-//! Work on the files of stores, each piece in a thread of its own: a store that does not
-//! answer keeps nobody waiting but those who need it.
+//! Store threads: operations on stores that may block while the store does not respond.
 //!
-//! Who wants something of a store waits for it for a while. A thread that has been away for
-//! [`SILENT_AFTER`] makes the store a silent one: until it has come back, whoever wants
-//! something of this store is told so at once. So a silent store has few threads, and all
-//! together have [`THREADS_MAX`].
+//! Each operation has a thread. Its caller waits for a limited time. If a caller's wait has expired
+//! and the operation has run for [`SILENT_AFTER`], the store is marked as silent: further
+//! operations on this store fail at once until the late operations have ended. At most
+//! [`THREADS_MAX`] threads started by [`StoreThreads::begin`] run at a time. Threads of
+//! [`StoreThreads::run_in_the_end`] are not counted.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,20 +16,21 @@ use std::time::{Duration, Instant};
 use suimon_contract::{ApiError, ErrorCode};
 use suimon_storage::STALLED_AFTER;
 
-/// How long is waited for a store by who cannot go on without it. What is asked of one here
-/// takes milliseconds, and seconds where it has much to write before.
+/// Maximum wait for a store by callers that need the result. Operations take milliseconds, or
+/// seconds if much must be written before.
 pub(crate) const SILENT_AFTER: Duration = Duration::from_secs(10);
 
-/// How long is waited by who can: what was begun is done when the store answers.
+/// Wait for a store by callers that can continue without the result. The operation completes when
+/// the store responds.
 pub(crate) const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long is waited for what is only shown, or was not asked for just now.
+/// Wait for a store by status requests and retries.
 pub(crate) const SHORT_PATIENCE: Duration = Duration::from_millis(200);
 
-/// Threads that may be with stores at one time.
+/// Maximum number of threads that execute operations on stores.
 const THREADS_MAX: usize = 64;
 
-/// See the module. Clones are the same.
+/// Starts store threads, and tracks stores that do not respond. Clones share the state.
 #[derive(Clone, Default)]
 pub(crate) struct StoreThreads(Arc<Mutex<Threads>>);
 
@@ -39,23 +40,24 @@ struct Threads {
     silent: BTreeMap<PathBuf, Silence>,
 }
 
-/// A store for which nobody waits any more.
+/// Store that has not responded to an operation in time.
 struct Silence {
     since: Instant,
-    /// Threads that nobody waits for any more and that are with it.
+    /// Number of late operations on the store that have not ended.
     threads: usize,
 }
 
-/// Why there is no answer of a store.
+/// Reason why an operation has no result.
 pub(crate) enum Unanswered<T> {
-    /// There may be one later.
+    /// The operation is in progress.
     Late(StoreWork<T>),
-    /// The work was not begun, or its thread has died.
+    /// The operation was not started, or its thread has panicked.
     Never(ApiError),
 }
 
 impl<T> Unanswered<T> {
-    /// Whoever cannot wait gives up. What the store does later is taken back then.
+    /// Abandons the operation, and returns the error for the caller. If the operation completes
+    /// later, it is undone.
     pub(crate) fn give_up(self) -> ApiError {
         match self {
             Self::Late(work) => silent(work.waited()),
@@ -64,8 +66,8 @@ impl<T> Unanswered<T> {
     }
 }
 
-/// Work that is with a store. Dropped before its result was taken, it is given up: what has
-/// come of it is taken back, by a thread.
+/// Operation in progress on a store. Dropping it abandons the operation: its result is undone by
+/// the store thread.
 pub(crate) struct StoreWork<T> {
     place: Arc<Place<T>>,
     threads: StoreThreads,
@@ -74,7 +76,7 @@ pub(crate) struct StoreWork<T> {
     take_back: fn(T),
 }
 
-/// Where the result is left.
+/// Slot for the result, shared by the caller and the store thread.
 struct Place<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
@@ -84,15 +86,19 @@ struct Place<T> {
 enum State<T> {
     Working,
     Done(T),
-    /// Nobody wants the result.
+    /// The caller has abandoned the operation.
     GivenUp,
-    /// The result was taken, or there is none because the thread died.
+    /// The result was taken, or the thread has panicked.
     Empty,
 }
 
 impl StoreThreads {
-    /// Does something with a store and waits for it for `patience`. `take_back` undoes it if
-    /// the one who asked has given up by then.
+    /// Executes an operation on a store and waits at most `patience` for its result. `take_back`
+    /// undoes the result if the operation was abandoned.
+    ///
+    /// # Errors
+    /// [`Unanswered::Late`] if the wait has expired, [`Unanswered::Never`] if the operation was not
+    /// started or has panicked.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         store: &Path,
@@ -103,7 +109,10 @@ impl StoreThreads {
         self.begin(store, work, take_back).map_err(Unanswered::Never)?.wait(patience)
     }
 
-    /// Begins something with a store.
+    /// Starts an operation on a store.
+    ///
+    /// # Errors
+    /// Fails if the store is silent, or no thread is available.
     pub(super) fn begin<T: Send + 'static>(
         &self,
         store: &Path,
@@ -132,9 +141,10 @@ impl StoreThreads {
         Ok(StoreWork { place, threads, store: store.to_owned(), began: Instant::now(), take_back })
     }
 
-    /// Does something with a store for whose result nobody waits long: closing and taking
-    /// back, which are to be done as soon as the store answers. `false`: it is still under
-    /// way.
+    /// Executes an operation without result that must happen as soon as the store responds, such as
+    /// closing. Runs even if the store is silent. Waits at most [`STORE_PATIENCE`]; not at all if
+    /// the store is silent. Returns false if the operation has not ended or no thread could be
+    /// created.
     pub(crate) fn run_in_the_end(
         &self,
         store: &Path,
@@ -169,7 +179,7 @@ impl StoreThreads {
 }
 
 impl Threads {
-    /// For how long a store has been silent, if it is.
+    /// Returns the time since when a store has not responded, if it is silent.
     fn silence(&self, store: &Path) -> Option<Duration> {
         let waited = self.silent.get(store)?.since.elapsed();
         (waited >= SILENT_AFTER).then_some(waited)
@@ -189,17 +199,22 @@ fn silent(waited: Duration) -> ApiError {
 }
 
 impl<T> StoreWork<T> {
-    /// How long it has been with the store.
+    /// Returns the run time of the operation.
     pub(crate) fn waited(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// Whether that is too long for a store that works, as it is for a disk's requests.
+    /// Returns true if the run time exceeds the threshold at which requests of disks count as
+    /// stalled.
     pub(crate) fn is_stalled(&self) -> bool {
         self.waited() >= STALLED_AFTER
     }
 
-    /// Waits for the result for so long.
+    /// Waits at most `patience` for the result.
+    ///
+    /// # Errors
+    /// [`Unanswered::Late`] if the wait has expired, [`Unanswered::Never`] if the thread has
+    /// panicked.
     pub(crate) fn wait(self, patience: Duration) -> Result<T, Unanswered<T>> {
         let (mut state, _) = self
             .place
@@ -223,7 +238,8 @@ impl<T> StoreWork<T> {
         }
     }
 
-    /// Called while the result's place is locked, so that the thread cannot end meanwhile.
+    /// Records that the operation is late. The caller holds the lock of the slot, so that the
+    /// thread cannot end meanwhile.
     fn note_silence(&self) {
         if self.place.is_late.swap(true, Ordering::AcqRel) {
             return;
@@ -239,14 +255,15 @@ impl<T> Drop for StoreWork<T> {
         let mut state = self.place.lock();
         if let State::Done(result) = std::mem::replace(&mut *state, State::GivenUp) {
             drop(state);
-            // It came in the moment in which it was given up; rare, and soon done.
+            // The operation completed just before it was abandoned. Undoing it here does not block
+            // in practice, because the store has just responded.
             (self.take_back)(result);
         }
     }
 }
 
 impl<T> Place<T> {
-    /// Leaves the result, or gives it back if nobody wants it.
+    /// Stores the result, or returns it if the operation was abandoned.
     fn put(&self, result: T) -> Option<T> {
         let mut state = self.lock();
         if matches!(*state, State::GivenUp) {
@@ -262,7 +279,7 @@ impl<T> Place<T> {
     }
 }
 
-/// With the thread; dropped when it ends, however it does.
+/// Guard of a store thread. Dropped when the thread ends, also by a panic.
 struct Guard<T> {
     place: Arc<Place<T>>,
     threads: StoreThreads,

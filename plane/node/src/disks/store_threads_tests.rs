@@ -3,7 +3,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::*;
 use crate::testing::wait_until;
 
-/// Work that waits until its gate is dropped.
+/// Returns an operation that blocks until its gate is dropped.
 fn gated() -> (Sender<()>, impl FnOnce() + Send + 'static) {
     let (gate, closed): (_, Receiver<()>) = channel();
     (gate, move || {
@@ -54,7 +54,7 @@ fn a_store_is_silent_only_after_its_time_and_until_it_answers() {
     let store = Path::new("/srv/one");
     let (gate, work) = gated();
     let first = late(threads.run(store, Duration::ZERO, work, drop));
-    // Somebody with little patience does not make it a silent one.
+    // A late operation younger than `SILENT_AFTER` does not make the store silent.
     assert!(matches!(threads.run(store, PATIENCE, || 7, drop), Ok(7)));
     let first = late(first.wait(SILENT_AFTER));
     assert!(first.is_stalled());

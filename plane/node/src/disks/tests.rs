@@ -50,7 +50,7 @@ fn disks_are_made_served_and_offered_and_their_files_stay() {
     assert!(harness.disks.sockets().0.is_empty() && harness.offered().is_empty());
 }
 
-/// Hosts create and delete disks of ever new names for years.
+/// Long-running hosts create and delete disks of ever new names.
 #[test]
 fn numbers_of_deleted_disks_stores_and_policies_are_not_kept() {
     let harness = Harness::with_store();
@@ -81,7 +81,7 @@ fn a_change_that_fails_leaves_neither_disk_nor_file() {
     assert!(harness.disks.sockets().0.is_empty());
     assert!(harness.node.disks().is_empty());
 
-    // What was there before is as before, also if it was in the way.
+    // A failed change restores what was there before, including a disk that was closed for it.
     harness.disks.refuse("/run/nbd.sock", false);
     let before = two_disks();
     harness.apply_well(&before);
@@ -182,7 +182,7 @@ fn a_disk_that_cannot_grow_goes_on_as_it_was() {
     let harness = Harness::with_store();
     harness.apply_well(&two_disks());
     let files = harness.disks.store(DISK_STORE);
-    // Something has a file open, as when an administrator looks at it.
+    // Resuming fails, for example because another process has locked the file.
     harness.disks.refuse_resuming(true);
     let operation = harness.apply(&grown(2 << 20));
     assert_eq!(operation.state, OperationState::Failed);
@@ -190,7 +190,8 @@ fn a_disk_that_cannot_grow_goes_on_as_it_was() {
     harness.disks.refuse_resuming(false);
     wait_until("it is tried again", || harness.disks.served().0 == 2);
     wait_until("it is offered", || harness.offered() == ["boot", "data"]);
-    // The file may have become larger before; that is no error, and told as it is.
+    // The file was extended before the failure. This is not an error, and the actual size is
+    // reported.
     assert_eq!(sizes(&harness), [Some(2 << 20), Some(1 << 20)]);
 
     files.set_room(Some(0));
@@ -214,7 +215,7 @@ fn a_disk_that_is_too_small_grows_when_it_is_opened() {
     let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
     let harness = Harness::with_disks(store, devices, disks);
-    // Changed while it has failed.
+    // The size changes while the disk has failed.
     config.disks[0].size_bytes = Some("2097152".parse().unwrap());
     harness.apply_well(&config);
     harness.disks.put_store(DISK_STORE, files);
@@ -281,7 +282,7 @@ fn what_stores_cannot_keep_is_not_promised_unless_it_is_forced() {
     assert_eq!(operation.state, OperationState::Succeeded);
     assert_eq!(harness.disks.promises()[0].minimums_iops, 1000);
     harness.wait_events(EventKind::PromiseForced.id(), 1);
-    // What promises no more than before is not refused, whatever was forced.
+    // A change that does not increase minimums is accepted, even if they exceed the capacity.
     config.disks[0].serial = Some("S".to_owned());
     harness.apply_well(&config);
     config.disks.remove(0);
@@ -348,7 +349,7 @@ fn a_disk_whose_store_does_not_answer_stalls_until_it_does() {
     assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);
 }
 
-/// The locks of a killed process end a moment after it.
+/// The kernel releases the locks of a killed process some time after it has ended.
 #[test]
 fn a_new_daemon_waits_for_locks_that_are_about_to_end() {
     let harness = Harness::with_store();

@@ -1,7 +1,8 @@
-//! Work on disks that a daemon did not end: the next one goes on with it, from where it was.
+//! Persistent records of jobs, by which the next daemon resumes jobs that a daemon did not
+//! complete.
 //!
-//! What is under way stands in the state store, with the last checkpoint. It is forgotten
-//! before the operation ends, so that nothing goes on that somebody was told is over.
+//! A record contains the job and its last checkpoint. It is deleted before the operation ends, so
+//! that a job is never resumed after its end was reported.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,23 +25,24 @@ use crate::control::Controller;
 use crate::events::Draft;
 use crate::records::{DISK_WORK, StoreChange, decode, encode, scan_all};
 
-/// Daemons that may end in it before it has got any further; it may be why they end.
+/// Number of consecutive daemon exits without progress after which a job is abandoned: the job may
+/// be their cause.
 const DEATHS_MAX: u32 = 3;
 
-/// Work on a disk, as it is recorded.
+/// Persistent record of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UnfinishedWork {
     work: DiskWork,
-    /// What the disk was when it was begun.
+    /// Store and file of the disk when the job began.
     store: PathBuf,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file: Option<StoreFile>,
-    /// What need not be done again.
+    /// Checkpoint: bytes that need not be processed again.
     #[serde(default)]
     at_bytes: u64,
     #[serde(default)]
     sources: Vec<StoredSource>,
-    /// How often it was gone on with since it last got further.
+    /// Number of times the job was resumed since its last progress.
     #[serde(default)]
     tries: u32,
 }
@@ -55,7 +57,7 @@ struct StoredSource {
 pub(crate) type UnfinishedWorks = BTreeMap<Name, UnfinishedWork>;
 
 impl UnfinishedWork {
-    /// Work that begins.
+    /// Creates the record of a new job.
     pub(super) fn new(work: DiskWork, wanted: &WantedDisk) -> Self {
         Self {
             work,
@@ -71,12 +73,13 @@ impl UnfinishedWork {
         &self.work
     }
 
-    /// Whether the disk is still what the work was begun on.
+    /// Returns true if the disk still has the file that the job began with.
     fn is_about(&self, wanted: &WantedDisk) -> bool {
         self.store == wanted.store.path && self.file == wanted.config.effective_file()
     }
 
-    /// The image that it makes.
+    /// Returns the name of the unfinished image that the job writes; `None` if the job creates
+    /// none.
     fn draft(&self) -> Option<FileName> {
         let target = match &self.work {
             DiskWork::Compact => self.file.as_ref(),
@@ -86,18 +89,18 @@ impl UnfinishedWork {
         images::draft_name(&file_name(target?)?).ok()
     }
 
-    /// What it goes on from.
+    /// Returns the checkpoint to resume from.
     pub(super) fn checkpoint(&self) -> Checkpoint {
         let source = |of: &StoredSource| {
             let (len, modified_unix_s) = (of.len, of.modified_unix_s);
             Some(SourceFile { name: file_name(&of.file)?, len, modified_unix_s })
         };
-        // Without one of them it begins anew.
+        // If a source has an invalid name, the job starts from the beginning.
         let sources: Option<Vec<SourceFile>> = self.sources.iter().map(source).collect();
         Checkpoint { at_bytes: self.at_bytes, sources: sources.unwrap_or_default() }
     }
 
-    /// It has got so far.
+    /// Records a checkpoint. Progress resets the number of tries.
     fn go_to(&mut self, checkpoint: &Checkpoint) {
         let source = |of: &SourceFile| {
             let (len, modified_unix_s) = (of.len, of.modified_unix_s);
@@ -111,7 +114,7 @@ impl UnfinishedWork {
     }
 }
 
-/// What daemons before this one have not ended.
+/// Loads the records of jobs that former daemons did not complete.
 pub(crate) fn load_unfinished(store: &dyn StateStore) -> Result<UnfinishedWorks, StoreError> {
     let mut works = BTreeMap::new();
     scan_all(store, DISK_WORK, &mut |key, value| {
@@ -128,13 +131,13 @@ fn save(disk: &Name, work: &UnfinishedWork) -> Result<StoreChange, StoreError> {
 }
 
 impl Controller {
-    /// Writes down that work begins or how far it is.
+    /// Stores the record of a job.
     pub(super) fn note_work(&self, disk: &Name, work: &UnfinishedWork) -> Result<(), ApiError> {
         let noted = save(disk, work).and_then(|change| self.store.commit(&[change]));
         noted.map_err(|error| store_error(&error).about(format!("disk/{disk}")))
     }
 
-    /// The same while it goes on, which it does whatever becomes of that.
+    /// Records a checkpoint of a running job. A failure is logged; the job continues.
     pub(super) fn note_checkpoint(
         &self,
         disk: &Name,
@@ -147,7 +150,8 @@ impl Controller {
         }
     }
 
-    /// The daemon ends in good order, and not because of the work, however long that is held up.
+    /// Resets the number of tries when the daemon stops regularly: the job, for example one queued
+    /// for space, is not the cause.
     pub(super) fn note_left(&self, disk: &Name, work: &mut UnfinishedWork) {
         if work.tries == 0 {
             return;
@@ -158,7 +162,7 @@ impl Controller {
         }
     }
 
-    /// Work has ended, and does not go on.
+    /// Deletes the record of a job that has ended.
     pub(super) fn forget_work(&self, disk: &Name, unfinished: &UnfinishedWork) {
         if let Some(draft) = unfinished.draft() {
             self.shared.disks.stores.keep_no_more(&unfinished.store, &draft);
@@ -168,8 +172,8 @@ impl Controller {
         }
     }
 
-    /// Reads what daemons before this one have not ended. Before stores are opened, so that what
-    /// it has made stays there.
+    /// Loads the jobs that former daemons did not complete, and protects their unfinished images.
+    /// Must be called before stores are opened, which removes unprotected ones.
     pub(crate) fn load_unfinished(&mut self) -> Result<(), StoreError> {
         self.unfinished = load_unfinished(self.store.as_ref())?;
         for unfinished in self.unfinished.values() {
@@ -180,7 +184,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Goes on with it, when desired state is what it is to be.
+    /// Resumes the jobs of former daemons, or abandons them. Called when the desired state of the
+    /// host file is in effect.
     pub(crate) fn go_on_with_work(&mut self) {
         for (disk, unfinished) in std::mem::take(&mut self.unfinished) {
             let Some(entry) = self.shared.disks.find(&disk) else {
@@ -205,15 +210,18 @@ impl Controller {
         }
     }
 
+    /// Resumes a job.
+    ///
     /// # Errors
-    /// It does not go on, and why, if that is worth a word.
+    /// Fails if the job must be abandoned. `Some` has the reason to report; `None`: the job was
+    /// complete except for its record.
     fn go_on_with_one(
         &mut self,
         entry: &Arc<DiskEntry>,
         mut unfinished: UnfinishedWork,
     ) -> Result<(), Option<String>> {
         if !unfinished.is_about(&entry.lock().wanted) {
-            // A merge was done then, but for this note.
+            // The desired state already has the result of the merge; only the record remained.
             let is_merge = unfinished.work == DiskWork::Merge;
             return Err((!is_merge).then(|| "the disk has another file now".to_owned()));
         }
@@ -245,7 +253,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Forgets work, and removes what it has made.
+    /// Deletes the record of a job and the image that it has created.
     fn drop_work(&mut self, disk: &Name, unfinished: &UnfinishedWork) {
         self.forget_work(disk, unfinished);
         let stores = self.shared.disks.stores.clone();
@@ -261,7 +269,7 @@ impl Controller {
         }
     }
 
-    /// Opens a disk that was to be worked on first.
+    /// Opens a disk whose job was abandoned.
     fn open_after(&mut self, entry: &DiskEntry) {
         let is_served = {
             let state = entry.lock();

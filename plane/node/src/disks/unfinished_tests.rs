@@ -1,4 +1,4 @@
-//! Work that a daemon has not ended goes on with the next one, and no other work does.
+//! Tests of jobs that a daemon did not complete: the next daemon resumes exactly these.
 
 use suimon_contract::{
     ConvertDiskRequest, DiskFormat, EventKind, HostConfig, Operation, OperationState, StorageState,
@@ -9,7 +9,7 @@ use crate::testing::{DISK_STORE, Harness, PATIENCE, host, name, wait_until};
 
 const DRAFT: &str = ".copy.vhdx.suimon-new";
 
-/// Large enough that work on it is still under way when somebody looks.
+/// Returns a disk large enough that a job on it does not complete during the test.
 fn config(more: &str) -> HostConfig {
     host(&format!(
         r#"
@@ -34,7 +34,7 @@ fn convert() -> DiskWork {
     })
 }
 
-/// A daemon that is in the middle of it.
+/// Starts a daemon and a conversion, and returns while the conversion runs.
 fn converting() -> Harness {
     let harness = Harness::with_store();
     harness.apply_well(&config(""));
@@ -45,7 +45,7 @@ fn converting() -> Harness {
     harness
 }
 
-/// The daemon ends in order, and another one finds what it has left.
+/// Stops the daemon regularly, and starts another one with its state.
 fn end(harness: Harness) -> Harness {
     harness.node.stop();
     kill(harness)
@@ -179,7 +179,7 @@ fn it_waits_for_a_store_that_comes_later() {
     assert_nothing_left(&harness, &["copy.vhdx", "data.vhdx"]);
 }
 
-/// More restarts than a job may cause without getting any further.
+/// The number of regular restarts exceeds the limit for daemon exits without progress.
 #[test]
 fn a_job_waits_for_space_over_restarts_unless_its_disk_reports_full_stores() {
     let mut harness = Harness::with_store();

@@ -1,4 +1,4 @@
-//! The disks that a configuration asks for.
+//! Disks of a configuration, with everything that opening them needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,21 +14,21 @@ use suimon_storage::{FullPolicy, images};
 
 use crate::wanted::{Claim, clean};
 
-/// A disk as desired, and its store.
+/// Configured disk and its store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WantedDisk {
     pub(crate) config: DiskConfig,
     pub(crate) store: StoreConfig,
-    /// The VM that has it.
+    /// VM that uses the disk.
     pub(crate) vm: Option<Name>,
-    /// The socket by which its VM's QEMU has it as an NBD client, if that emulates the disk's
-    /// controller.
+    /// Socket by which the VM's QEMU is an NBD client of the disk; `None` unless QEMU emulates the
+    /// disk's controller.
     pub(crate) emulated: Option<PathBuf>,
 }
 
 pub(crate) type WantedDisks = BTreeMap<Name, WantedDisk>;
 
-/// All disks of a configuration, each in a store of it.
+/// Returns the disks of a configuration. A disk whose store is not configured is left out.
 pub(crate) fn wanted_disks(config: &HostConfig) -> WantedDisks {
     let config = config.with_sockets_of_vms();
     let store = |name: &Name| config.stores.iter().find(|store| store.name == *name);
@@ -41,19 +41,19 @@ pub(crate) fn wanted_disks(config: &HostConfig) -> WantedDisks {
     wanted.collect()
 }
 
-/// The socket files that opening these makes.
+/// Returns the socket files that opening these disks creates.
 pub(crate) fn wanted_sockets(wanted: &WantedDisks) -> BTreeSet<PathBuf> {
     wanted.values().flat_map(WantedDisk::sockets).collect()
 }
 
-/// Of these, the ones that whoever opens them takes over from a process that was killed.
-/// The others have to be gone before.
+/// Returns the socket files that a new daemon takes over from a killed one. Other socket files must
+/// be removed before they are opened.
 pub(crate) fn taken_over_sockets(wanted: &WantedDisks) -> BTreeSet<PathBuf> {
     wanted.values().filter_map(WantedDisk::vhost_user_socket).collect()
 }
 
 impl WantedDisk {
-    /// The same disk but for what changes while it is in service.
+    /// Returns a copy in which all keys that may change in service have fixed values.
     fn fixed(&self) -> Self {
         let mut fixed = self.clone();
         let config = &mut fixed.config;
@@ -72,12 +72,12 @@ impl WantedDisk {
         fixed
     }
 
-    /// Whether the disk can become this one while it is in service.
+    /// Returns true if the disk can change to this configuration while it is in service.
     pub(crate) fn can_become(&self, other: &Self) -> bool {
         self.fixed() == other.fixed()
     }
 
-    /// What its requests do if its store is full.
+    /// Returns the full-store policy: whether requests are queued or fail if the store is full.
     pub(crate) fn full_policy(&self) -> FullPolicy {
         match self.config.on_full {
             DiskOnFull::Error => FullPolicy::ERROR,
@@ -88,7 +88,7 @@ impl WantedDisk {
         }
     }
 
-    /// What it has for itself.
+    /// Returns the file and sockets that only this disk may use.
     pub(crate) fn claims(&self) -> BTreeSet<Claim> {
         let file = match self.config.effective_file() {
             Some(file) => self.store.path.join(file.as_str()),
@@ -100,12 +100,12 @@ impl WantedDisk {
         std::iter::once(Claim::File(clean(&file))).chain(sockets).collect()
     }
 
-    /// The socket on which it is offered to NBD clients, perhaps with other disks.
+    /// Returns the Unix socket on which the disk is exported by NBD. Other disks may share it.
     pub(crate) fn nbd_socket(&self) -> Option<PathBuf> {
         self.config.nbd.as_ref()?.socket.as_deref().map(clean)
     }
 
-    /// The socket files that opening it makes.
+    /// Returns the socket files that opening the disk creates.
     pub(crate) fn sockets(&self) -> Vec<PathBuf> {
         let nbd = self.config.nbd.as_ref().and_then(|of| of.socket.clone());
         self.vhost_user_socket().into_iter().chain(nbd).chain(self.emulated.clone()).collect()
@@ -116,7 +116,7 @@ impl WantedDisk {
         listened.map(|of| of.socket.clone())
     }
 
-    /// What its file is to be.
+    /// Returns the plan of the disk's image.
     pub(crate) fn plan(&self) -> images::DiskPlan {
         let config = &self.config;
         images::DiskPlan {
@@ -132,7 +132,8 @@ impl WantedDisk {
         }
     }
 
-    /// What a VM has it by, once its shape is known.
+    /// Returns the specification of the vhost-user device; `None` if the disk has none. `shape`:
+    /// properties of the open image.
     pub(crate) fn vhost_user(
         &self,
         shape: Shape,
@@ -181,12 +182,12 @@ pub(crate) const fn contract_kind(kind: images::DiskKind) -> DiskKind {
     }
 }
 
-/// The same name in the contract's type.
+/// Converts a file name to the API type.
 pub(crate) fn store_file(name: &FileName) -> Option<StoreFile> {
     name.as_str().parse().ok()
 }
 
-/// Both sides have the same rules; what one accepts the other does.
+/// Converts a file name from the API type. Both types have the same rules.
 pub(crate) fn file_name(file: &StoreFile) -> Option<FileName> {
     FileName::new(file.as_str()).ok()
 }

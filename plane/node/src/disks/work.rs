@@ -1,4 +1,4 @@
-//! What can be done to a disk's file, and what stands against it.
+//! Operations on a disk's file, and the checks whether they can begin.
 
 use serde::{Deserialize, Serialize};
 use suimon_contract::{
@@ -12,24 +12,24 @@ use super::wanted::WantedDisks;
 use crate::edit::not_found;
 use crate::shared::Shared;
 
-/// Work on a disk's file.
+/// Operation on a disk's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskWork {
-    /// Look whether it is sound.
+    /// Checks the image for damage.
     Check,
-    /// Give space that it does not need back to the store.
+    /// Returns unused space of the file to the store.
     Compact,
-    /// Copy the disk to another file.
+    /// Copies the disk to another file.
     Convert(ConvertDiskRequest),
-    /// Keep what the disk has, and go on with a new file over it.
+    /// Preserves the present contents in the file, and continues with a child of it.
     Snapshot(SnapshotDiskRequest),
-    /// Write what it has into its parent, and go on with that.
+    /// Writes the contents into the parent, and continues with the parent.
     Merge,
 }
 
 impl DiskWork {
-    /// The word for it: `check`, `compact`, …
+    /// Returns the name of the operation, such as `check` or `compact`.
     #[must_use]
     pub const fn verb(&self) -> &'static str {
         match self {
@@ -41,17 +41,18 @@ impl DiskWork {
         }
     }
 
-    /// Whether the disk serves nobody meanwhile.
+    /// Returns true if the disk is out of service during the operation.
     const fn needs_quiet(&self) -> bool {
         !matches!(self, Self::Snapshot(_))
     }
 }
 
 impl Shared {
-    /// Whether work on a disk can begin now.
+    /// Checks whether an operation on a disk can begin.
     ///
     /// # Errors
-    /// There is no such disk, something else is being done to it, or it is used.
+    /// Fails if there is no such disk, another operation uses it, or it is in use; for a snapshot
+    /// also if the disk is not ready or has the maximum number of files.
     pub(crate) fn check_disk_work(&self, disk: &Name, work: &DiskWork) -> Result<(), ApiError> {
         let entry = self.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
         check_idle(&entry)?;
@@ -70,7 +71,7 @@ impl Shared {
 }
 
 impl Disks {
-    /// Whether nobody uses the disk.
+    /// Checks that neither a VM nor an NBD client uses the disk.
     fn check_unused(&self, entry: &DiskEntry, work: &DiskWork) -> Result<(), ApiError> {
         let verb = work.verb();
         let in_use = |text: String| Err(ApiError::new(ErrorCode::InUse, text).about(entry.label()));
@@ -90,18 +91,19 @@ impl Disks {
         Ok(())
     }
 
-    /// Whether a VM uses a disk, and how many NBD connections do.
+    /// Returns whether a VM uses a disk, and the number of its NBD connections.
     pub(super) fn users_of(&self, entry: &DiskEntry) -> (bool, usize) {
         let views = self.parts.plane.disks();
         let clients = views.iter().find(|view| view.disk == entry.id).map_or(0, |of| of.clients);
         (has_vm(&entry.lock()), clients)
     }
 
-    /// Changes of disks that something is being done to.
+    /// Returns an error for each disk that an operation uses and that the change alters.
     pub(crate) fn check_no_work(&self, from: &WantedDisks, to: &WantedDisks) -> Vec<ApiError> {
         let changed = from.iter().filter(|(name, wanted)| to.get(*name) != Some(wanted));
         let errors = changed.filter_map(|(name, _)| {
-            // One that another node has is deleted here when its VM is that node's.
+            // A disk that was handed over to another node is deleted here when that node runs its
+            // VM.
             let entry = self.find(name).filter(|entry| !entry.is_away())?;
             check_idle(&entry).err()
         });
@@ -109,7 +111,7 @@ impl Disks {
     }
 }
 
-/// Whether a disk may have another file.
+/// Checks that the number of a disk's files permits another snapshot.
 fn check_layers(entry: &DiskEntry, state: &DiskState) -> Result<(), ApiError> {
     let layers = state.open.as_ref().map_or(0, |open| open.layers.len());
     if layers < LAYERS_MAX {
@@ -123,10 +125,10 @@ fn check_layers(entry: &DiskEntry, state: &DiskState) -> Result<(), ApiError> {
     Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()))
 }
 
-/// Whether nothing is being done to a disk that stands against all else.
+/// Checks that no operation or migration uses the disk exclusively.
 ///
 /// # Errors
-/// What it is.
+/// Returns the operation or migration.
 pub(super) fn check_idle(entry: &DiskEntry) -> Result<(), ApiError> {
     let (work, moving) = {
         let state = entry.lock();
@@ -145,8 +147,8 @@ fn has_vm(state: &DiskState) -> bool {
     device.is_some_and(|device| device.status().features.is_some())
 }
 
-/// Returns true if a VM is connected to the disk and none of its queues runs: the VM is paused, or its
-/// guest has no driver yet.
+/// Returns true if a VM is connected to the disk and none of its queues runs: the VM is paused, or
+/// its guest has no driver yet.
 pub(super) fn has_stopped_vm(state: &DiskState) -> bool {
     let device = state.open.as_ref().and_then(|open| open.device.as_ref());
     device.map(|device| device.status()).is_some_and(|of| of.features.is_some() && of.queues == 0)

@@ -1,4 +1,5 @@
-//! Two nodes on one network: who is on their switches finds a VM where it is, while it moves.
+//! Tests with two nodes on one network: the switches of both reach a VM while it migrates between
+//! them.
 
 use suimon_contract::{MigrateVmRequest, Operation, OperationState, VmState};
 use suimon_forwarding::PortRole;
@@ -39,7 +40,7 @@ nics = ["web"]
 "#;
 const WEB: MacAddr = MacAddr::new([0x52, 0x54, 0, 0, 0, 1]);
 
-/// A node that has the VM, and one that it goes to.
+/// Source and destination of a VM's migration.
 struct Pair {
     here: Harness,
     there: Harness,
@@ -76,7 +77,8 @@ impl Pair {
     }
 }
 
-/// By which port in place of its own a node's switch reaches the VM; `None` without the VM.
+/// Returns the port by which a node's switch reaches the VM instead of the NIC's own; `None` if the
+/// node does not have the VM.
 fn reached_by(node: &Harness) -> Option<Option<PortId>> {
     reached_by_in(&node.plane.topology())
 }
@@ -126,7 +128,7 @@ fn a_vm_that_was_handed_over_is_looked_for_outside_and_one_that_stays_is_not() {
     wait_until("it is found here", || reached_by(&pair.here) == Some(None));
 }
 
-/// What the next daemon knows of it from the record holds from its first tables on.
+/// The next daemon applies the migration's record to its first forwarding tables.
 #[test]
 fn a_vm_that_was_handed_over_is_never_looked_for_here_by_the_next_daemon() {
     let pair = Pair::new(UPLINK);

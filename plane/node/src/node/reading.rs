@@ -1,4 +1,4 @@
-//! What can be read of the node. Nothing is changed by it.
+//! Functions that read the state of the node. None changes it.
 
 use std::time::Duration;
 
@@ -13,241 +13,246 @@ use super::Node;
 use crate::events::EventPage;
 
 impl Node {
-    /// Desired state.
+    /// Returns the desired state.
     pub fn config(&self) -> HostConfig {
         self.shared.desired().config.clone()
     }
 
-    /// The host.
+    /// Returns the status of the host.
     pub fn host_status(&self) -> HostStatus {
         self.shared.host_status()
     }
 
-    /// All NICs.
+    /// Returns the status of all NICs.
     pub fn nics(&self) -> Vec<NicStatus> {
         self.shared.nics()
     }
 
-    /// One NIC.
+    /// Returns the status of a NIC.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// Fails if there is no NIC of that name.
     pub fn nic(&self, name: &str) -> Result<NicStatus, ApiError> {
         self.shared.nic(name)
     }
 
-    /// All uplinks.
+    /// Returns the status of all uplinks.
     pub fn uplinks(&self) -> Vec<UplinkStatus> {
         self.shared.uplinks()
     }
 
-    /// One uplink.
+    /// Returns the status of an uplink.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// Fails if there is no uplink of that name.
     pub fn uplink(&self, name: &str) -> Result<UplinkStatus, ApiError> {
         self.shared.uplink(name)
     }
 
-    /// All teams.
+    /// Returns the status of all teams.
     pub fn teams(&self) -> Vec<TeamStatus> {
         self.shared.teams()
     }
 
-    /// One team.
+    /// Returns the status of a team.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// Fails if there is no team of that name.
     pub fn team(&self, name: &str) -> Result<TeamStatus, ApiError> {
         self.shared.team(name)
     }
 
-    /// VMQ of every team and uplink that a switch uses.
+    /// Returns the VMQ status of every team and uplink that a switch uses.
     pub fn vmqs(&self) -> Vec<VmqStatus> {
         self.shared.vmqs()
     }
 
-    /// VMQ of one team or uplink.
+    /// Returns the VMQ status of a team or uplink.
     ///
     /// # Errors
-    /// There is none of that name, or no switch uses it.
+    /// Fails if there is no team or uplink of that name, or no switch uses it.
     pub fn vmq(&self, uplink: &str) -> Result<VmqStatus, ApiError> {
         self.shared.vmq(uplink)
     }
 
-    /// All switches.
+    /// Returns the status of all switches.
     pub fn switches(&self) -> Vec<SwitchStatus> {
         self.shared.switches()
     }
 
-    /// One switch.
+    /// Returns the status of a switch.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// Fails if there is no switch of that name.
     pub fn switch(&self, name: &str) -> Result<SwitchStatus, ApiError> {
         self.shared.switch(name)
     }
 
-    /// The forwarding table of a switch.
+    /// Returns the forwarding table of a switch.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// Fails if there is no switch of that name.
     pub fn addresses(&self, switch: &str) -> Result<Vec<AddressStatus>, ApiError> {
         self.shared.addresses(switch)
     }
 
-    /// All stores.
+    /// Returns the status of all stores. Each store that does not respond delays the call by up to
+    /// 0.4 s.
     pub fn stores(&self) -> Vec<StoreStatus> {
         self.shared.stores()
     }
 
-    /// One store.
+    /// Returns the status of a store.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// Fails if there is no store of that name.
     pub fn store(&self, name: &str) -> Result<StoreStatus, ApiError> {
         self.shared.store(name)
     }
 
-    /// All disks.
+    /// Returns the status of all disks. Each store that does not respond delays the call by up to
+    /// 0.2 s.
     pub fn disks(&self) -> Vec<DiskStatus> {
         self.shared.disks()
     }
 
-    /// One disk.
+    /// Returns the status of a disk.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// Fails if there is no disk of that name.
     pub fn disk(&self, name: &str) -> Result<DiskStatus, ApiError> {
         self.shared.disk(name)
     }
 
-    /// All VMs.
+    /// Returns the status of all VMs.
     pub fn vms(&self) -> Vec<VmStatus> {
         self.shared.vms()
     }
 
-    /// One VM.
+    /// Returns the status of a VM.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// Fails if there is no VM of that name.
     pub fn vm(&self, name: &str) -> Result<VmStatus, ApiError> {
         self.shared.vm(name)
     }
 
-    /// All adapters of which something is desired.
+    /// Returns the status of all configured SR-IOV adapters.
     pub fn pfs(&self) -> Vec<PfStatus> {
         self.shared.pfs()
     }
 
-    /// One of them.
+    /// Returns the status of a configured SR-IOV adapter.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// Fails if no adapter of that name is configured.
     pub fn pf(&self, name: &str) -> Result<PfStatus, ApiError> {
         self.shared.pf(name)
     }
 
-    /// All other nodes, asked now how they are: it takes some seconds where one does not answer.
+    /// Returns the status of all other nodes. Queries them, and blocks some seconds if a node does
+    /// not respond.
     pub fn nodes(&self) -> Vec<NodeStatus> {
         self.shared.nodes()
     }
 
-    /// One of them.
+    /// Returns the status of another node. Queries the node, and blocks some seconds if it does not
+    /// respond.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// Fails if there is no node of that name.
     pub fn far_node(&self, name: &str) -> Result<NodeStatus, ApiError> {
         self.shared.node(name)
     }
 
-    /// The cluster that the host is a node of; asks it, and waits for a second or two where it does
-    /// not answer.
+    /// Returns the status of the cluster. Reads from etcd, and blocks up to two seconds if etcd
+    /// does not respond.
     pub fn cluster(&self) -> ClusterStatus {
         self.shared.cluster_status()
     }
 
-    /// What disks of all nodes do on shared stores, as far as their nodes name them.
+    /// Returns the disks of all nodes on shared stores, as far as the nodes' reports contain them.
     ///
     /// # Errors
-    /// There is no cluster, or it does not answer.
+    /// Fails if no cluster is configured, or it does not respond.
     pub fn cluster_flows(&self) -> Result<Vec<ClusterDisk>, ApiError> {
         self.shared.cluster_flows()
     }
 
-    /// All network adapters of the host that have SR-IOV.
+    /// Returns all network adapters of the host with SR-IOV.
     ///
     /// # Errors
-    /// The host cannot be asked.
+    /// Fails if the host's adapters cannot be read.
     pub fn sriov_adapters(&self) -> Result<Vec<SriovAdapter>, ApiError> {
         self.shared.sriov_adapters()
     }
 
-    /// The one of this PCI address, network device or `[[pf]]`.
+    /// Returns the adapter with this PCI address, network device or `[[pf]]` name.
     ///
     /// # Errors
-    /// There is none.
+    /// Fails if there is no such adapter.
     pub fn sriov_adapter(&self, name: &str) -> Result<SriovAdapter, ApiError> {
         self.shared.sriov_adapter(name)
     }
 
-    /// What every disk in service is entitled to, wants and gets.
+    /// Returns guaranteed, demanded and delivered rates of every disk in service.
     pub fn qos_flows(&self) -> Vec<QosFlowStatus> {
         self.shared.qos_flows()
     }
 
-    /// What stores would promise if these proposals were made; nothing is changed.
+    /// Returns minimums and capacity of the stores that these proposals would affect. Changes
+    /// nothing.
     ///
     /// # Errors
-    /// All that is wrong with the proposals, never empty.
+    /// Returns all errors of the proposals, never empty.
     pub fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfAnswer, Vec<ApiError>> {
         self.shared.what_if(request)
     }
 
-    /// All QoS policies.
+    /// Returns the status of all QoS policies.
     pub fn qos_policies(&self) -> Vec<QosPolicyStatus> {
         self.shared.qos_policies()
     }
 
-    /// One QoS policy.
+    /// Returns the status of a QoS policy.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// Fails if there is no policy of that name.
     pub fn qos_policy(&self, name: &str) -> Result<QosPolicyStatus, ApiError> {
         self.shared.qos_policy(name)
     }
 
-    /// All queues.
+    /// Returns the status of all queues.
     pub fn queues(&self) -> Vec<QueueStatus> {
         self.shared.queues()
     }
 
-    /// All processors.
+    /// Returns the status of all workers.
     pub fn processors(&self) -> Vec<ProcessorStatus> {
         self.shared.processors()
     }
 
-    /// Power: what is wanted, what is so, and energy. Reads the host's files.
+    /// Returns desired and current power settings, and energy. Reads sysfs.
     pub fn power(&self) -> PowerStatus {
         self.shared.power_status()
     }
 
-    /// All counters at one time.
+    /// Returns a snapshot of all counters.
     pub fn top(&self) -> TopSnapshot {
         self.shared.top()
     }
 
-    /// Up to `limit` events after a sequence.
+    /// Returns up to `limit` events after a sequence number.
     pub fn events(&self, after: u64, limit: usize, wanted: &EventFilter) -> EventPage {
         self.shared.events.page(after, limit, wanted)
     }
 
-    /// The last `limit` events.
+    /// Returns the last `limit` events.
     pub fn last_events(&self, limit: usize, wanted: &EventFilter) -> EventPage {
         self.shared.events.tail(limit, wanted)
     }
 
-    /// Like [`Node::events`], but waits up to `timeout` until there is one.
+    /// Returns events like [`Node::events`], but blocks up to `timeout` until there is one.
     pub fn wait_events(
         &self,
         after: u64,
@@ -258,17 +263,18 @@ impl Node {
         self.shared.events.wait(after, limit, wanted, timeout)
     }
 
-    /// The operations under way and the last that ended.
+    /// Returns the operations in progress and the last ones that have ended.
     pub fn operations(&self) -> Vec<Operation> {
         self.shared.operations.list()
     }
 
-    /// One operation.
+    /// Returns an operation; `None` if it is unknown.
     pub fn operation(&self, id: u64) -> Option<Operation> {
         self.shared.operations.find(id)
     }
 
-    /// Waits until an operation has ended, up to `timeout`.
+    /// Blocks until an operation has ended, at most `timeout`. Returns its state; `None` if it is
+    /// unknown.
     pub fn wait_operation(&self, id: u64, timeout: Duration) -> Option<Operation> {
         self.shared.operations.wait(id, timeout)
     }

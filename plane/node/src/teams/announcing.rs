@@ -1,4 +1,5 @@
-//! Tells the switches on the other side where addresses are now.
+//! Announcement of addresses that moved to another member, so that the physical switches learn
+//! their new port.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,13 +11,13 @@ use super::effects::AnnounceAt;
 use super::sockets::{Passed, Sockets};
 use crate::SwitchPlane;
 
-/// Frames that wait. A guest can have thousands of addresses; the switches on the other
-/// side learn the rest when they send.
+/// Maximum number of queued frames. A guest can have thousands of addresses; the physical switches
+/// learn the rest from frames that the guest sends.
 const WAITING_MAX: usize = 4096;
-/// Frames sent at a time, with a pause after them.
+/// Frames sent at once, followed by a pause of [`CONTROL_PAUSE`].
 const BURST: usize = 64;
 
-/// Frames that are to be sent.
+/// Queue of announcements.
 #[derive(Default)]
 pub(crate) struct Announcing {
     waiting: VecDeque<Waiting>,
@@ -24,14 +25,15 @@ pub(crate) struct Announcing {
 }
 
 struct Waiting {
-    /// Whose address it is.
+    /// Switch port to which the address belongs.
     port: PortId,
     member: PortId,
     frame: Announcement,
 }
 
 impl Announcing {
-    /// The addresses of these ports are somewhere else now.
+    /// Queues announcements for all addresses of these ports, in place of queued ones. Addresses
+    /// beyond [`WAITING_MAX`] are not announced.
     pub(crate) fn add(&mut self, plane: &dyn SwitchPlane, places: &BTreeMap<PortId, AnnounceAt>) {
         self.waiting.retain(|waiting| !places.contains_key(&waiting.port));
         let switches: BTreeSet<SwitchId> = places.values().map(|place| place.switch).collect();
@@ -46,7 +48,7 @@ impl Announcing {
         }
     }
 
-    /// Sends some of what waits.
+    /// Sends at most [`BURST`] queued frames. A frame whose socket is not ready is queued again.
     pub(crate) fn send(&mut self, sockets: &mut Sockets, now: Time) {
         if self.waiting.is_empty() || now < self.resume_at {
             return;
@@ -61,7 +63,7 @@ impl Announcing {
         self.resume_at = now + CONTROL_PAUSE;
     }
 
-    /// When there is more to send.
+    /// Returns when the next frames may be sent; `None` if none is queued.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         (!self.waiting.is_empty()).then_some(self.resume_at)
     }

@@ -1,4 +1,4 @@
-//! What the teams' thread does when it is awake.
+//! One turn of the team thread: processes events and deadlines of all teams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
@@ -17,7 +17,7 @@ use super::sockets::Sockets;
 use super::work::Job;
 use crate::shared::Shared;
 
-/// Drives all teams.
+/// State of the team thread.
 pub(crate) struct TeamDriver {
     shared: Arc<Shared>,
     sockets: Sockets,
@@ -25,12 +25,12 @@ pub(crate) struct TeamDriver {
     jobs: SyncSender<Job>,
 }
 
-/// What a turn ends with.
+/// Result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Nothing is due until then; `None` if only events matter.
+    /// Deadline of the next turn; `None` if only events cause one.
     Until(Option<Time>),
-    /// The thread is to end.
+    /// The thread must end.
     Stop,
 }
 
@@ -40,7 +40,8 @@ impl TeamDriver {
         Self { shared, sockets, announcing: Announcing::default(), jobs }
     }
 
-    /// Does all that is due. `woke` are the members whose sockets woke the thread.
+    /// Processes queued events and everything that is due. `woke`: members whose sockets became
+    /// readable. Does not block on a disk or on the kernel's lock of network devices (RTNL).
     pub(crate) fn turn(&mut self, woke: &BTreeSet<PortId>) -> Turn {
         let shared = self.shared.clone();
         shared.teams.wake.drain();
@@ -65,8 +66,8 @@ impl TeamDriver {
             self.sockets.send(member, frame.bytes(), now);
         }
         if !inbox.stop {
-            // After the last frames of members that leave; before announcements, which
-            // wait for the socket of a member that has just come.
+            // After the last frames of members that leave, whose sockets are closed here; before
+            // announcements, which may have to wait for the socket of a new member.
             self.sockets.follow(wanted, now);
             self.announce(&announcements, now);
         }
@@ -109,7 +110,8 @@ impl TeamDriver {
         }
     }
 
-    /// Waits until something is due; says which sockets have something.
+    /// Blocks until the deadline, a wake-up, or a readable socket. Returns the members with
+    /// readable sockets.
     pub(crate) fn wait(&self, until: Option<Time>) -> BTreeSet<PortId> {
         let now = self.shared.plane.now();
         let sockets = self.sockets.wake_fds(now);

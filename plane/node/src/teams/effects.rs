@@ -1,5 +1,5 @@
-//! What follows from what a team hears, for the teams' thread to carry out once the plane
-//! has the new distributions.
+//! Effects of team events that the team thread executes after it has passed new distributions to
+//! the plane.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,23 @@ use suimon_teaming::lacp::SlowFrame;
 
 use crate::events::Draft;
 
-/// What is left to be done.
+/// Pending effects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
-    /// LACPDUs and answers to Markers, by the member's port. LACP bounds them.
+    /// LACPDUs and Marker responses by the member's port. Their number is bounded by LACP's rate
+    /// limit.
     pub(crate) frames: Vec<(PortId, SlowFrame)>,
-    /// By port of the switch: whose addresses are to be announced, and where.
+    /// Ports of the switch whose addresses must be announced, with the place.
     pub(crate) announcements: BTreeMap<PortId, AnnounceAt>,
-    /// Events, which the log joins if they are repeated.
+    /// Events; the log combines repeated ones.
     pub(crate) drafts: Vec<Draft>,
 }
 
-/// Where a port's addresses are to be announced.
+/// Place where a port's addresses must be announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AnnounceAt {
-    /// The port's switch.
+    /// Switch of the port.
     pub(crate) switch: SwitchId,
-    /// The port of the member's device.
+    /// Port of the member's device.
     pub(crate) member: PortId,
 }

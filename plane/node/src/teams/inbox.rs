@@ -1,32 +1,33 @@
-//! What others tell the teams' thread.
+//! Messages of other threads to the team thread.
 
 use std::collections::BTreeMap;
 
 use suimon_ports::{ControlSocket, DeviceError, LinkFacts};
 use suimon_quantity::PortId;
 
-/// What has not been read yet.
+/// Messages that the team thread has not read.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    /// By device, of which there are few: nobody can make this grow.
+    /// Link states by device port: only the last one per device is kept, so that the size is
+    /// bounded by the number of devices.
     pub(crate) links: BTreeMap<PortId, ToldLink>,
-    /// The answers to what was asked of the worker, one for each question.
+    /// Results of [`Job::Open`](super::work::Job::Open), one per job.
     pub(crate) sockets: Vec<OpenedSocket>,
-    /// The thread is to end.
+    /// True if the thread must end.
     pub(crate) stop: bool,
 }
 
-/// What a device said of its link.
+/// Link state that a device has reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ToldLink {
-    /// Which opening of the device said so.
+    /// Number of the attempt to open the device that reported.
     pub(crate) generation: u64,
-    /// It was down meanwhile, whatever it is now.
+    /// True if the link was down since the team thread last read the inbox, even if it is up again.
     pub(crate) was_down: bool,
     pub(crate) link: LinkFacts,
 }
 
-/// A control socket, or why there is none.
+/// Control socket, or the reason why it could not be opened.
 pub(crate) struct OpenedSocket {
     pub(crate) port: PortId,
     pub(crate) generation: u64,

@@ -1,4 +1,5 @@
-//! LACP of one team: what of its configuration we choose, and what was told of partners.
+//! LACP of one team (IEEE 802.1AX-2020): parameters of the local system, and reported changes of
+//! partners.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,11 +14,12 @@ use suimon_teaming::{MEMBERS_MAX, MemberId};
 
 use super::member::{Member, placeholder};
 
-/// Events of changed partners on one member have at least this between them.
+/// Minimum interval between events about changed partners of one member.
 const PARTNER_NEWS_EVERY: Duration = Duration::from_secs(10);
-/// The middle of the range; the lower port number decides among equals.
+/// Middle of the range. Among equal priorities the lower port number is preferred.
 const PORT_PRIORITY: u16 = 0x8000;
-/// Keys are told apart by the team's port, as long as the host has not had this many.
+/// Number of administrative keys. The key of a team derives from its switch port, so that teams
+/// have different keys as long as fewer ports were ever numbered.
 const KEYS: u32 = 2047;
 
 /// LACP of one team.
@@ -27,22 +29,22 @@ pub(crate) struct LacpSide {
     ports: BTreeMap<MemberId, LacpPort>,
 }
 
-/// What we remember of a member.
+/// LACP state of a member that the node keeps.
 #[derive(Clone, Copy, Debug)]
 struct LacpPort {
-    /// Its number in our System.
+    /// Port number in the local system.
     number: u16,
     mac: MacAddr,
-    /// The link that LACP was told last.
+    /// Link state last passed to LACP.
     link: Option<Link>,
-    /// Changes of the partner that were told.
+    /// Number of the partner's changes at the last event.
     changes_told: u64,
     told_at: Option<Time>,
-    /// Partner at the last event, or since then if it has not changed.
+    /// Partner at the last event, or at present if it has not changed since.
     partner: PortInfo,
 }
 
-/// Changed partner of a member: its system, or only its key, port or priorities.
+/// Change of a member's partner: another system, or another key, port or priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PartnerNews {
     pub(crate) member: MemberId,
@@ -53,7 +55,7 @@ pub(crate) struct PartnerNews {
 }
 
 impl LacpSide {
-    /// Speaks on no member yet. Recorded where there is somewhere to.
+    /// Creates LACP without members. `sink`: recorder of its inputs and decisions, if any.
     pub(crate) fn new(
         sink: Option<&Arc<dyn Sink>>,
         begins: (Time, &str),
@@ -64,7 +66,7 @@ impl LacpSide {
         Ok(Self { lacp: Recorded::lacp(sink, begins, spec)?, ports: BTreeMap::new() })
     }
 
-    /// Takes over settings and members.
+    /// Applies settings and members of the configuration.
     pub(crate) fn follow(
         &mut self,
         team: PortId,
@@ -116,7 +118,7 @@ impl LacpSide {
         Ok(())
     }
 
-    /// A member's link, if it is another than LACP knows.
+    /// Passes a member's link state to LACP if it has changed.
     pub(crate) fn tell_link(&mut self, member: MemberId, link: Option<Link>, now: Time) {
         let Some(port) = self.ports.get_mut(&member).filter(|port| port.link != link) else {
             return;
@@ -127,7 +129,8 @@ impl LacpSide {
         }
     }
 
-    /// What has become of partners since it was told last, seldom enough for a log.
+    /// Returns changes of partners since their last events, limited to one per member and
+    /// [`PARTNER_NEWS_EVERY`].
     pub(crate) fn partner_news(&mut self, now: Time) -> Vec<PartnerNews> {
         let mut news = Vec::new();
         for (member, port) in &mut self.ports {
@@ -155,7 +158,7 @@ impl LacpSide {
         news
     }
 
-    /// Has all members leave: the next poll has their last LACPDUs.
+    /// Removes all members. The next poll returns their last LACPDUs.
     pub(crate) fn leave(&mut self, now: Time) {
         for member in self.lacp.members().collect::<Vec<_>>() {
             if let Err(error) = self.lacp.remove_member(now, member) {
@@ -182,9 +185,9 @@ fn spec(team: PortId, settings: LacpSettings, system: MacAddr) -> LacpSpec {
     }
 }
 
-/// The address of our System: that of a member, as with the kernel's bonds, so that it
-/// is the same after a restart. It stays while that member does, because all links leave
-/// their group when it changes.
+/// Returns the MAC address of the local system: that of a member, like in Linux bonds, so that it
+/// is the same after a restart. It is kept while that member remains, because a change makes all
+/// links leave their group.
 fn system(now: Option<MacAddr>, team: PortId, members: &[Member]) -> MacAddr {
     let known = || members.iter().filter(|member| member.facts.mac == Some(member.mac));
     let stays = now.filter(|system| members.iter().any(|member| member.mac == *system));

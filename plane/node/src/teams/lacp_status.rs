@@ -1,11 +1,11 @@
-//! LACP's state in the API's types.
+//! LACP status as API types.
 
 use serde::Serialize;
 use suimon_contract::{LacpCounters, LacpMemberStatus, LacpPartnerStatus, LacpPortStatus};
 use suimon_quantity::Time;
 use suimon_teaming::lacp::{LagClass, MemberState, PortInfo, TeamState};
 
-/// What there is to show of a member.
+/// Converts the LACP status of a member.
 pub(crate) fn lacp_status(state: &MemberState, now: Time) -> LacpMemberStatus {
     let age_ms = |at: Time| u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX);
     let counters = state.counters;
@@ -37,7 +37,7 @@ pub(crate) fn lacp_status(state: &MemberState, now: Time) -> LacpMemberStatus {
     }
 }
 
-/// The other end of the group in use.
+/// Returns the partner of the group in use; `None` without one.
 pub(crate) fn partner_status(state: &TeamState) -> Option<LacpPartnerStatus> {
     let group = state.group.filter(|group| state.in_use > 0 && group.class != LagClass::Defaulted);
     group.map(|group| LacpPartnerStatus {
@@ -58,7 +58,7 @@ fn port_status(info: &PortInfo) -> LacpPortStatus {
     }
 }
 
-/// A state's name, as the policy writes it.
+/// Returns the serialized name of a state.
 fn word(state: &impl Serialize) -> String {
     match serde_json::to_value(state) {
         Ok(serde_json::Value::String(word)) => word,

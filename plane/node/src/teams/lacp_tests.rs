@@ -1,4 +1,4 @@
-//! Teams in LACP mode, against a partner that runs LACP too.
+//! Tests of teams in LACP mode, with a partner that runs the same LACP implementation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use TeamMemberState::{Active, Failed};
 const FAST: &str = "mode = \"lacp\"\nalgorithm = \"transport-ports\"\nlacp_timer = \"fast\"";
 const LINK: Link = Link { speed_mbps: 10_000, full_duplex: true };
 
-/// The switch on the other side, with a port for each device.
+/// Physical switch with a port for each device.
 struct Partner {
     lacp: Lacp,
     devices: Vec<&'static str>,
@@ -56,7 +56,7 @@ impl Partner {
         self.devices[member.0 as usize - 1]
     }
 
-    /// Both sides talk until nobody has anything to say now.
+    /// Exchanges frames until both sides have none to send.
     fn talk(&mut self, bench: &mut Bench) {
         for _ in 0..20 {
             bench.settle();
@@ -89,7 +89,7 @@ impl Partner {
         panic!("there is no end to their talk");
     }
 
-    /// Time passes for both.
+    /// Advances time on both sides.
     fn pass(&mut self, bench: &mut Bench, span: Duration) {
         let end = bench.now + span;
         while bench.now < end {
@@ -104,7 +104,7 @@ impl Partner {
     }
 }
 
-/// A team of two that has agreed with its partner.
+/// Creates a team of two members that are in use on both sides.
 fn agreed() -> (Bench, Partner) {
     let mut bench = Bench::new(&with_team(&["a", "b"], FAST));
     let mut partner = Partner::new(1, &["a", "b"], bench.now);
@@ -166,12 +166,12 @@ fn modes_change_live_and_the_partner_is_told_at_once() {
     assert_eq!(bench.ways_out(), set(&[]));
     partner.pass(&mut bench, Duration::from_secs(8));
     assert_eq!(bench.ways_out(), set(&["a", "b"]));
-    // A member leaves: the last it says is that it does; the other does not notice.
+    // A member that leaves sends a last LACPDU; the other member is not affected.
     bench.apply(&with_team(&["a"], FAST));
     partner.talk(&mut bench);
     assert_eq!((bench.ways_out(), partner.uses()), (set(&["a"]), set(&["a"])));
     assert_eq!(bench.members.open_sockets("b"), 0);
-    // The timer changes without an interruption.
+    // A change of the timer does not interrupt the members.
     bench.apply(&with_team(&["a"], &FAST.replace("fast", "slow")));
     partner.pass(&mut bench, Duration::from_secs(3));
     assert_eq!((bench.ways_out(), partner.uses()), (set(&["a"]), set(&["a"])));
@@ -224,7 +224,7 @@ fn a_member_without_a_control_socket_takes_no_part_in_lacp() {
 #[test]
 fn a_partner_that_changes_is_told_of_but_not_too_often() {
     let (mut bench, mut partner) = agreed();
-    // Somebody forges a partner of another System on one link, all the time.
+    // LACPDUs with a forged partner system arrive continuously on one link.
     let state = partner.lacp.member_state(MemberId(1)).unwrap();
     let other = PortInfo { system: MacAddr::new([2, 0, 0, 0, 0, 0x66]), ..state.actor };
     let forged =
@@ -288,7 +288,7 @@ fn a_link_that_leads_back_is_told_of_and_not_used() {
     let told = bench.events(4114);
     assert_eq!((told.len(), told[0].fields["port"].as_str()), (2, "2"));
     assert!(bench.reasons()[0].contains("leads back"), "{:?}", bench.reasons());
-    // The cable is taken out of it.
+    // The loop is removed.
     bench.pass(Duration::from_secs(10));
     assert_eq!(bench.events(4115).len(), 2);
 }
@@ -296,7 +296,7 @@ fn a_link_that_leads_back_is_told_of_and_not_used() {
 #[test]
 fn who_does_not_come_in_sync_is_told_of_after_a_minute() {
     let (mut bench, mut partner) = agreed();
-    // It speaks, but takes nobody into its group.
+    // The partner sends LACPDUs, but selects only one link for its group.
     let spec = LacpSpec { max_active: 1, ..partner_spec(1) };
     partner.lacp.set_spec(spec, bench.now).unwrap();
     partner.pass(&mut bench, Duration::from_secs(70));
@@ -308,7 +308,7 @@ fn who_does_not_come_in_sync_is_told_of_after_a_minute() {
     assert_eq!((bench.ways_out(), bench.events(4113).len()), (set(&["a", "b"]), 1));
 }
 
-/// What others send costs a bounded number of turns and distributions.
+/// Frames of a peer cause a bounded number of turns and distributions.
 #[test]
 fn a_flood_is_taken_in_portions() {
     let (mut bench, _) = agreed();
@@ -324,7 +324,7 @@ fn a_flood_is_taken_in_portions() {
     bench.pass(20 * MS);
     assert_eq!(bench.members.waiting("a"), 1000 - 16);
     assert_eq!(bench.team().members[0].lacp.as_ref().unwrap().counters.unknown_rx, 16);
-    // A socket that wakes without a frame is left alone as well.
+    // A socket that became readable without a frame is paused, too.
     let other = bench.fakes.port_of("b").unwrap();
     bench.settle_woken(&BTreeSet::from([other]));
     bench.members.arrive("b", &noise);

@@ -1,4 +1,4 @@
-//! One member of a team, as it is now.
+//! State of one team member.
 
 use suimon_contract::Name;
 use suimon_frame::MacAddr;
@@ -10,56 +10,57 @@ use suimon_teaming::{MemberFault, MemberId, MemberLink};
 use super::rates::Rates;
 use crate::topology::member_id;
 
-/// What desired state and the open device say of a member.
+/// Facts about a member from the configuration and its device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemberFacts {
-    /// The port of its device.
+    /// Port of the member's device.
     pub(crate) port: PortId,
     pub(crate) uplink: Name,
-    /// The name of its device.
+    /// Name of the device.
     pub(crate) device: String,
-    /// Whether LACPDUs can come and go by the device: by a TAP, what the host sends
-    /// arrives at our own queues.
+    /// True if LACPDUs can be exchanged by the device. False for a TAP: frames that the host sends
+    /// on it arrive at the switch's own queues.
     pub(crate) has_control: bool,
-    /// Which opening of the device this is about.
+    /// Number of the attempt to open the device.
     pub(crate) generation: u64,
-    /// Whether the device is open.
+    /// True if the device is open.
     pub(crate) is_open: bool,
-    /// Why not.
+    /// Reason why the device is not open.
     pub(crate) failure: Option<String>,
     pub(crate) link: LinkFacts,
-    /// The device's address, if it is a station's and frames may have it as their source.
+    /// MAC address of the device; `None` if it is not a unicast address, or frames must not have it
+    /// as their source.
     pub(crate) mac: Option<MacAddr>,
 }
 
-/// A member and what is known of it.
+/// Team member and its state.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) facts: MemberFacts,
-    /// The link as it was told last.
+    /// Last reported link state.
     pub(crate) link: LinkFacts,
-    /// Its address in the team: the device's, or one that nobody has.
+    /// MAC address in the team: the device's, or a placeholder.
     pub(crate) mac: MacAddr,
-    /// Why it cannot be used although its device is open.
+    /// Reason why the member cannot be used although its device is open.
     pub(crate) trouble: Option<String>,
     pub(crate) control: Control,
-    /// What LACP says of it. Means nothing in other modes.
+    /// Decision of LACP. Meaningless in other modes.
     pub(crate) lacp: LacpUse,
     pub(crate) rates: Rates,
 }
 
-/// Whether its LACPDUs come and go.
+/// State of the control socket, by which LACPDUs are exchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Control {
-    /// The socket is being opened.
+    /// Being opened.
     #[default]
     Awaited,
     Open,
-    /// Why it could not be opened; it is tried again.
+    /// Could not be opened and is retried, with the reason.
     Failed(String),
 }
 
-/// Whether LACP lets frames pass.
+/// Directions in which LACP permits frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LacpUse {
     pub(crate) collecting: bool,
@@ -87,8 +88,7 @@ impl Member {
         &self.facts.uplink
     }
 
-    /// Takes over what is known now. A device that was opened anew, or closed, has
-    /// another socket.
+    /// Updates the facts. A device that was closed or opened again needs another control socket.
     pub(crate) fn follow(&mut self, facts: MemberFacts) {
         if facts.generation != self.facts.generation || facts.device != self.facts.device {
             self.control = Control::Awaited;
@@ -101,7 +101,7 @@ impl Member {
         self.link.up && self.facts.is_open && self.trouble.is_none()
     }
 
-    /// For the team.
+    /// Returns the link state for the team policy.
     pub(crate) fn team_link(&self) -> MemberLink {
         MemberLink {
             up: self.is_up(),
@@ -111,8 +111,8 @@ impl Member {
         }
     }
 
-    /// For LACP, which has no link where it can neither speak nor hear. A link of unknown
-    /// duplex is full duplex, as all are that are not decades old.
+    /// Returns the link state for LACP; `None` while the control socket is not open. A link of
+    /// unknown duplex is assumed to be full duplex.
     pub(crate) fn lacp_link(&self) -> Option<Link> {
         let is_usable = self.is_up() && self.control == Control::Open;
         is_usable.then(|| Link {
@@ -121,7 +121,7 @@ impl Member {
         })
     }
 
-    /// Why it cannot be used; `lacp` is what LACP says of it.
+    /// Returns the reason why the member cannot be used. `lacp`: the reason according to LACP.
     pub(crate) fn fault_text(&self, fault: MemberFault, lacp: Option<Reason>) -> String {
         if let Some(trouble) = &self.trouble {
             return trouble.clone();
@@ -144,9 +144,9 @@ impl Member {
     }
 }
 
-/// An address for a member whose own is not known: locally administered, and different
-/// for each device of this host. No frame ever has it, for such a member carries none,
-/// but those of a member whose other side is the kernel itself.
+/// Returns a MAC address for a member whose own is unknown: locally administered and different for
+/// each device of the host. The member carries no frames, so that no frame has this address; except
+/// for TAPs, whose other end is the kernel.
 pub(crate) fn placeholder(port: PortId) -> MacAddr {
     let [a, b, c, d] = port.0.to_be_bytes();
     MacAddr::new([0x02, 0x53, a, b, c, d])

@@ -1,4 +1,4 @@
-//! Teams in a node with its threads.
+//! Tests of teams in a node with its threads.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ fn states(harness: &Harness) -> Vec<TeamMemberState> {
     harness.node.team("both").unwrap().members.iter().map(|member| member.state).collect()
 }
 
-/// Whether the plane's distribution has frames leave by the device.
+/// Returns true if frames leave by the device according to the plane's distribution.
 fn is_used(harness: &Harness, device: &str) -> bool {
     let port = harness.devices.port_of(device).unwrap();
     let topology = harness.plane.topology();
@@ -70,7 +70,7 @@ fn a_node_makes_changes_and_deletes_a_team() {
     assert_eq!(harness.node.uplink("b").unwrap().switch, None);
 }
 
-/// While the control thread waits for a device to be opened, a carrier is lost.
+/// A carrier is lost while the control thread is blocked opening a device.
 #[test]
 fn a_lost_carrier_does_not_wait_for_a_change_under_way() {
     let harness = with(STATIC);
@@ -113,13 +113,13 @@ fn a_device_that_fails_is_not_used_until_it_is_open_again() {
     wait_until("back", || states(&harness) == [Active, Active]);
     wait_until("its socket is open", || harness.members.open_sockets("a") == 1);
     assert_eq!(harness.devices.port_of("a"), Some(port));
-    // The device is deleted under it.
+    // The device is deleted while it is open.
     harness.devices.tell(port, DeviceNotice::Lost { reason: "it was moved".to_owned() });
     wait_until("told", || harness.events(4107).len() == 2);
     wait_until("back again", || states(&harness) == [Active, Active]);
 }
 
-/// The first obstacle goes, and another is found when the device is tried again.
+/// The first cause disappears, and the retry finds another one.
 #[test]
 fn a_team_says_why_its_members_fail_now() {
     let harness = with(STATIC);
@@ -150,7 +150,7 @@ fn the_next_process_makes_the_team_again() {
     wait_until("sockets", || harness.members.open_sockets("b") == 1);
 }
 
-/// A change fails after the tables were published: the team is as it was.
+/// A change that fails after the tables were published restores the team.
 #[test]
 fn a_change_that_fails_leaves_the_team_as_it_was() {
     let harness = with(STATIC);
@@ -169,7 +169,7 @@ fn a_change_that_fails_leaves_the_team_as_it_was() {
 
 #[test]
 fn lacp_speaks_as_time_passes_and_says_goodbye() {
-    // Taken first: a lower bound holds however late this thread is scheduled then.
+    // Taken before the start, so that the lower bound holds however late this thread is scheduled.
     let began = Instant::now();
     let harness = with(FAST);
     let mut sent = 0;

@@ -1,4 +1,4 @@
-//! What desired state and the open devices say of the teams.
+//! Teams according to the configuration and the state of their devices.
 
 use suimon_contract::{HostConfig, Name, TeamConfig, UplinkDriver};
 use suimon_ports::LinkFacts;
@@ -11,21 +11,21 @@ use crate::shared::Shared;
 use crate::topology::Ids;
 use crate::wanted::wanted_teams;
 
-/// How a team is to be, and what there is of it.
+/// Planned state of a team.
 #[derive(Clone, Debug)]
 pub(crate) struct TeamPlan {
     pub(crate) config: TeamConfig,
-    /// The port of the switch that it is.
+    /// Port of the switch that the team is.
     pub(crate) id: PortId,
     pub(crate) switch: SwitchId,
-    /// The switch's other ports.
+    /// Other ports of the switch.
     pub(crate) ports: Vec<TeamPort>,
-    /// In the order in which they are configured.
+    /// Members in configured order.
     pub(crate) members: Vec<MemberFacts>,
 }
 
 impl Shared {
-    /// The teams that switches use, with their devices as they are now.
+    /// Returns the teams that switches use, with the present state of their devices.
     pub(crate) fn team_plans(&self, config: &HostConfig, ids: &Ids) -> Vec<TeamPlan> {
         let plan = |(team, switch): (&TeamConfig, &suimon_contract::SwitchConfig)| {
             let nics = config.nics.iter().filter(|nic| nic.switch == switch.name);
@@ -48,7 +48,8 @@ impl Shared {
     fn member_facts(&self, config: &HostConfig, ids: &Ids, name: &Name) -> Option<MemberFacts> {
         let uplink = config.uplinks.iter().find(|uplink| &uplink.name == name)?;
         let key = PortKey::Uplink(name.clone());
-        // An AF_XDP socket leaves LACPDUs to the kernel's stack.
+        // LACPDUs pass an AF_XDP socket unchanged to the kernel's network stack, where the control
+        // socket receives them.
         let has_control = uplink.driver != UplinkDriver::Tap;
         let mut facts = MemberFacts {
             port: ids.port(&key)?,
@@ -69,7 +70,7 @@ impl Shared {
             let status = device.status();
             facts.is_open = true;
             facts.link = LinkFacts { up: status.link_up, speed: status.speed };
-            // A TAP's address is that of the kernel, which is the other side.
+            // The address of a TAP is that of the kernel, which is the peer.
             facts.mac = status.mac.filter(|mac| has_control && mac.is_station());
         }
         Some(facts)

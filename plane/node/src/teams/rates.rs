@@ -1,11 +1,11 @@
-//! What passed a port in the last second.
+//! Rates of a port in the last second.
 
 use std::time::Duration;
 
 use suimon_quantity::Time;
 use suimon_switch::PortCountersView;
 
-/// Bits per second between the last two looks at a port's counters; 0 after the first.
+/// Rates in bit/s between the last two samples of a port's counters; 0 after the first sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rates {
     seen: Option<Seen>,
@@ -36,7 +36,7 @@ fn bits_per_second(from: u64, to: u64, span: Duration) -> u64 {
     u64::try_from(bits.checked_div(span.as_nanos()).unwrap_or_default()).unwrap_or(u64::MAX)
 }
 
-/// `part` of `whole` in parts per million; 0 of nothing.
+/// Returns `part` of `whole` in parts per million; 0 if `whole` is 0.
 pub(crate) fn ppm(part: u64, whole: u64) -> u32 {
     let share = (u128::from(part) * 1_000_000).checked_div(u128::from(whole)).unwrap_or_default();
     u32::try_from(share).unwrap_or(u32::MAX)
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!((rates.rx_bps, rates.tx_bps), (8000, 0));
         rates.sample(at(3100), &bytes(6000, 1070));
         assert_eq!((rates.rx_bps, rates.tx_bps), (0, 4000));
-        // A port that begins to count anew, and two looks at one time.
+        // Counters that restart from 0, and two samples at the same time.
         rates.sample(at(4100), &bytes(0, u64::MAX));
         assert_eq!((rates.rx_bps, rates.tx_bps), (0, u64::MAX));
         rates.sample(at(4100), &bytes(1, u64::MAX));

@@ -1,5 +1,4 @@
-//! The control sockets of members: who has one, who waits for one, who is left alone for
-//! a moment.
+//! Control sockets of members: opening, retries, pauses and closing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
@@ -15,15 +14,15 @@ use super::work::Job;
 use crate::PortKey;
 use crate::events::Draft;
 
-/// Pauses between attempts grow to this many times the first.
+/// Retry pauses grow up to this factor of the first one.
 const RETRY_FACTOR_MAX: u32 = 30;
 
-/// A socket that a member needs.
+/// Control socket that a member needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WantedSocket {
     pub(crate) uplink: Name,
     pub(crate) device: String,
-    /// Which opening of the device it belongs to.
+    /// Number of the attempt to open the member's device.
     pub(crate) generation: u64,
 }
 
@@ -33,11 +32,11 @@ impl WantedSocket {
     }
 }
 
-/// Sockets by the port of the member's device.
+/// Control sockets by the port of the member's device.
 pub(crate) struct Sockets {
     sockets: BTreeMap<PortId, MemberSocket>,
     retry_first: Duration,
-    /// What has become of them, for the teams.
+    /// Changes of state that the teams have not processed.
     news: Vec<(PortId, Control)>,
     jobs: Vec<Job>,
 }
@@ -45,7 +44,7 @@ pub(crate) struct Sockets {
 struct MemberSocket {
     wanted: WantedSocket,
     state: State,
-    /// Attempts in a row that failed.
+    /// Consecutive failed attempts.
     failures: u32,
 }
 
@@ -55,13 +54,13 @@ enum State {
     Failed { retry_at: Time },
 }
 
-/// What became of a frame.
+/// Result of sending a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passed {
     Sent,
-    /// Its socket is being opened, or has no room now.
+    /// The socket is being opened, or its buffer is full.
     Later,
-    /// There is no way for it.
+    /// The frame was discarded.
     Lost,
 }
 
@@ -70,7 +69,8 @@ impl Sockets {
         Self { sockets: BTreeMap::new(), retry_first, news: Vec::new(), jobs: Vec::new() }
     }
 
-    /// Has the sockets that are wanted opened, and the others closed.
+    /// Opens the wanted sockets whose attempt is due, and closes sockets that are not wanted, by
+    /// jobs for the worker.
     pub(crate) fn follow(&mut self, wanted: BTreeMap<PortId, WantedSocket>, now: Time) {
         let is_wanted =
             |port: &PortId, of: &MemberSocket| wanted.get(port).is_some_and(|w| *w == of.wanted);
@@ -105,7 +105,7 @@ impl Sockets {
         }
     }
 
-    /// The answer to [`Job::Open`].
+    /// Processes the result of [`Job::Open`].
     pub(crate) fn install(&mut self, opened: OpenedSocket, now: Time) {
         let OpenedSocket { port, generation, result } = opened;
         let waiting = self
@@ -128,12 +128,12 @@ impl Sockets {
         }
     }
 
-    /// The worker did not take a question; it is asked again later.
+    /// Handles a job that the worker's queue had no room for. The socket is opened later.
     pub(crate) fn not_asked(&mut self, port: PortId, now: Time) {
         self.fail(port, "the daemon has too much to do", now);
     }
 
-    /// Notes that there is no socket, why, and when to try again.
+    /// Records the failure of a socket and schedules a retry. Emits an event for the first failure.
     fn fail(&mut self, port: PortId, reason: &str, now: Time) {
         let Some(of) = self.sockets.get_mut(&port) else { return };
         let factor = 1_u32.checked_shl(of.failures).unwrap_or(u32::MAX).min(RETRY_FACTOR_MAX);
@@ -152,8 +152,8 @@ impl Sockets {
         self.close(state);
     }
 
-    /// Takes what waits on all sockets that are not left alone. Those that `woke` somebody
-    /// and had nothing are left alone too, so that nobody is woken again and again.
+    /// Receives queued frames of all sockets that are not paused. A socket in `woke` without a
+    /// frame is paused, too, so that it does not wake the thread continuously.
     pub(crate) fn receive(
         &mut self,
         now: Time,
@@ -169,7 +169,7 @@ impl Sockets {
             let mut frames = 0_usize;
             let turn = socket.receive(&mut |frame: ControlFrame<'_>| {
                 frames += 1;
-                // One that is longer than what was copied of it is no LACPDU.
+                // A frame longer than its copied part is not an LACPDU.
                 if frame.wire_bytes == frame.bytes.len() {
                     take(*port, frame.bytes);
                 }
@@ -206,7 +206,7 @@ impl Sockets {
         }
     }
 
-    /// What has become of sockets since this was last asked.
+    /// Returns changes of state since the last call.
     pub(crate) fn take_news(&mut self) -> Vec<(PortId, Control)> {
         std::mem::take(&mut self.news)
     }
@@ -215,12 +215,12 @@ impl Sockets {
         !self.news.is_empty()
     }
 
-    /// What is to be done elsewhere.
+    /// Returns the jobs for the worker.
     pub(crate) fn take_jobs(&mut self) -> Vec<Job> {
         std::mem::take(&mut self.jobs)
     }
 
-    /// When something is due without further events.
+    /// Returns the next deadline: end of a pause or a retry; `None` if there is none.
     pub(crate) fn next_deadline(&self, now: Time) -> Option<Time> {
         let due = |of: &MemberSocket| match of.state {
             State::Open { paused_until, .. } => Some(paused_until).filter(|at| *at > now),
@@ -230,7 +230,7 @@ impl Sockets {
         self.sockets.values().filter_map(due).min()
     }
 
-    /// What to wait for.
+    /// Returns the file descriptors to poll, of sockets that are not paused.
     pub(crate) fn wake_fds(&self, now: Time) -> Vec<(PortId, BorrowedFd<'_>)> {
         let open = self.sockets.iter().filter_map(|(port, of)| match &of.state {
             State::Open { socket, paused_until } if *paused_until <= now => {

@@ -1,4 +1,4 @@
-//! How teams stand.
+//! Status of teams as API types.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,16 @@ use crate::topology::smallest_mtu;
 use crate::wanted::switch_of;
 
 impl Shared {
-    /// All teams, in the order in which they are configured.
+    /// Returns all teams in configured order.
     pub(crate) fn teams(&self) -> Vec<TeamStatus> {
         let config = &self.desired().config;
         config.teams.iter().map(|team| self.team_status(team, config)).collect()
     }
 
-    /// One team.
+    /// Returns the status of a team.
+    ///
+    /// # Errors
+    /// Fails if there is no such team.
     pub(crate) fn team(&self, name: &str) -> Result<TeamStatus, ApiError> {
         let config = &self.desired().config;
         let team = config.teams.iter().find(|team| team.name.as_str() == name);
@@ -64,8 +67,8 @@ impl Shared {
         smallest_mtu(&uplinks, &|key| self.device_mtu(key)).unwrap_or(0)
     }
 
-    /// Whether a team carries frames, and what is wrong with its members. `None` if no
-    /// switch uses it.
+    /// Returns whether a team carries frames, and the faults of its members otherwise. `None` if no
+    /// switch uses the team.
     pub(crate) fn team_condition(&self, name: &Name) -> Option<Condition> {
         let desired = self.desired();
         let team = desired.config.teams.iter().find(|team| team.name == *name);
@@ -73,8 +76,8 @@ impl Shared {
         self.teams.table().find(name).map(|entry| condition(entry, &failures))
     }
 
-    /// Why devices of members are not open, as it is now: one that is tried again may have
-    /// found another obstacle than when the team heard of it.
+    /// Returns the present reasons why devices of members are not open. The reason that the team
+    /// has recorded may be outdated by a retry.
     fn member_failures(&self, team: &TeamConfig) -> Failures {
         let failure = |name: &Name| {
             let port = self.ports.find(&PortKey::Uplink(name.clone()))?;
@@ -86,10 +89,10 @@ impl Shared {
     }
 }
 
-/// By the uplink's name.
+/// Reasons by the uplink's name.
 type Failures = BTreeMap<Name, String>;
 
-/// What the table says of a team.
+/// Status of a team according to the table.
 struct View {
     condition: Condition,
     speed_mbps: u64,
@@ -112,7 +115,7 @@ fn view(table: &TeamTable, team: &TeamConfig, failures: &Failures, now: Time) ->
     })
 }
 
-/// The members by which frames leave.
+/// Returns the members by which frames leave.
 fn active(entry: &TeamEntry) -> impl Iterator<Item = &Member> {
     let is_up = entry.is_up();
     entry.members.iter().filter(move |member| {
@@ -206,7 +209,7 @@ fn doing(
     (TeamMemberState::Active, reason.to_owned())
 }
 
-/// A team of which the table knows nothing.
+/// Returns the status of a team that is not in the table.
 fn unused(team: &TeamConfig, is_used: bool) -> View {
     let reason =
         if is_used { "it is being made" } else { "no switch uses it, so it is not opened" };

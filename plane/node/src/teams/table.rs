@@ -1,4 +1,4 @@
-//! All teams.
+//! Table of all teams.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::sockets::WantedSocket;
 use super::team_entry::{TeamEntry, TeamError};
 use crate::SwitchPlane;
 
-/// The teams that switches use, and what is left to be done for them.
+/// Teams that switches use, and their pending effects.
 #[derive(Clone, Default)]
 pub(crate) struct TeamTable {
     teams: BTreeMap<Name, TeamEntry>,
@@ -24,7 +24,8 @@ pub(crate) struct TeamTable {
 }
 
 impl TeamTable {
-    /// Makes the teams be as planned, in a table that is thrown away if this fails.
+    /// Changes the teams to the planned state. On failure the table is in an undefined state; the
+    /// caller discards it.
     pub(crate) fn follow(
         &mut self,
         plans: Vec<TeamPlan>,
@@ -54,18 +55,19 @@ impl TeamTable {
         self.teams.get(name)
     }
 
-    /// Where the frames of each team go now.
+    /// Returns the current distribution of each team.
     pub(crate) fn distributions(&self) -> BTreeMap<Name, Arc<Distribution>> {
         let teams = self.teams.iter();
         teams.map(|(name, entry)| (name.clone(), entry.team.distribution().clone())).collect()
     }
 
-    /// The plane has these distributions.
+    /// Records that the plane has the current distributions.
     pub(crate) fn note_published(&mut self) {
         self.teams.values_mut().for_each(TeamEntry::note_published);
     }
 
-    /// A link is known to the plane before anything else is done.
+    /// Processes a link state. The distribution is passed to the plane before anything else is
+    /// done.
     pub(crate) fn hear_link(
         &mut self,
         port: PortId,
@@ -74,8 +76,8 @@ impl TeamTable {
         now: Time,
     ) {
         let Some((entry, at)) = self.at(port) else { return };
-        // Of a device that was closed, or of one that the table does not know yet and
-        // will ask itself.
+        // The state is from a device that was closed, or from one opened later, whose state the
+        // table reads itself.
         if entry.0.members.get(at).is_none_or(|m| m.facts.generation != told.generation) {
             return;
         }
@@ -99,7 +101,7 @@ impl TeamTable {
         }
     }
 
-    /// The member whose device is under `port`, with what it may cause.
+    /// Returns the team and index of the member whose device has this port.
     fn at(&mut self, port: PortId) -> Option<((&mut TeamEntry, &mut Effects), usize)> {
         let effects = &mut self.effects;
         self.teams
@@ -111,7 +113,7 @@ impl TeamTable {
             .map(|(entry, at)| ((entry, effects), at))
     }
 
-    /// Does what is due now, and returns what is left for the thread to do.
+    /// Processes everything that is due, and returns the effects for the caller to execute.
     pub(crate) fn work(&mut self, plane: &dyn SwitchPlane, now: Time) -> Effects {
         for entry in self.teams.values_mut() {
             entry.poll(now, &mut self.effects);
@@ -122,12 +124,12 @@ impl TeamTable {
         std::mem::take(&mut self.effects)
     }
 
-    /// When something is due without further events; `None` if nothing will be.
+    /// Returns the next deadline; `None` without teams.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.teams.values().map(TeamEntry::next_deadline).min()
     }
 
-    /// The sockets that members need: for announcements in all modes.
+    /// Returns the control sockets that members need. Announcements need them in all modes.
     pub(crate) fn wanted_sockets(&self) -> BTreeMap<PortId, WantedSocket> {
         let members = self.teams.values().flat_map(|entry| &entry.members);
         let with_control = members.filter(|m| m.facts.is_open && m.facts.has_control);
@@ -144,7 +146,7 @@ impl TeamTable {
             .collect()
     }
 
-    /// Tells all partners that we leave.
+    /// Ends LACP of all teams. The effects have the last LACPDUs to the partners.
     pub(crate) fn leave(&mut self, now: Time) -> Effects {
         for entry in self.teams.values_mut() {
             entry.leave_lacp(now, &mut self.effects);

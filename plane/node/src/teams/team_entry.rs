@@ -1,4 +1,4 @@
-//! One team: what it hears becomes distributions, frames to send and events.
+//! One team: its inputs produce distributions, frames and events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::plan::TeamPlan;
 use super::texts::{churn, loopback, partner_changed, team_event};
 use crate::SwitchPlane;
 
-/// Why a team cannot be as it is configured; a defect, for validation refuses that.
+/// Configuration that a policy rejects. A defect, because validation rejects such configurations.
 #[derive(Debug, Error)]
 pub(crate) enum TeamError {
     #[error(transparent)]
@@ -31,30 +31,30 @@ pub(crate) enum TeamError {
     Lacp(#[from] suimon_teaming::lacp::SpecError),
 }
 
-/// A team that a switch uses.
+/// Team that a switch uses.
 #[derive(Clone)]
 pub(crate) struct TeamEntry {
     pub(crate) name: Name,
-    /// The port of the switch that it is.
+    /// Port of the switch that the team is.
     pub(crate) id: PortId,
     switch: SwitchId,
     pub(crate) team: Recorded<Team>,
     pub(crate) lacp: Option<LacpSide>,
     sink: Option<Arc<dyn Sink>>,
-    /// In the order in which they are configured.
+    /// Members in configured order.
     pub(crate) members: Vec<Member>,
-    /// Names of members, with those that just left.
+    /// Names of members, including those that have just left.
     names: BTreeMap<MemberId, Name>,
-    /// What the plane has.
+    /// Distribution that the plane has.
     published: Option<Arc<Distribution>>,
-    /// The plane refused the distribution the last time.
+    /// True if the plane has rejected the last distribution.
     is_refused: bool,
-    /// Events of the team as a whole that others may still cause.
+    /// Time of the last tick.
     ticked: Time,
 }
 
 impl TeamEntry {
-    /// Recorded where there is somewhere to.
+    /// Creates a team. `sink`: recorder of its inputs and decisions, if any.
     pub(crate) fn new(
         plan: &TeamPlan,
         now: Time,
@@ -76,7 +76,7 @@ impl TeamEntry {
         })
     }
 
-    /// Makes the team be as planned; what stays, stays as it is.
+    /// Changes the team to the planned state. Remaining members keep their state.
     pub(crate) fn follow(
         &mut self,
         plan: &TeamPlan,
@@ -129,8 +129,8 @@ impl TeamEntry {
         self.settle_addresses();
     }
 
-    /// Each member has an address of its own: the switches on the other side tell their
-    /// ports apart by it.
+    /// Assigns each member an address of its own, by which physical switches distinguish its port.
+    /// A member whose address another member has cannot be used.
     fn settle_addresses(&mut self) {
         let mut owners = BTreeMap::<MacAddr, Name>::new();
         for member in &mut self.members {
@@ -150,7 +150,7 @@ impl TeamEntry {
         }
     }
 
-    /// Ends LACP and tells the partners, so that they do not send to who does not listen.
+    /// Ends LACP and sends last LACPDUs, so that the partners stop sending to this system.
     pub(crate) fn leave_lacp(&mut self, now: Time, effects: &mut Effects) {
         let Some(mut side) = self.lacp.take() else { return };
         side.leave(now);
@@ -167,12 +167,12 @@ impl TeamEntry {
         }
     }
 
-    /// The member whose device is under `port`.
+    /// Returns the index of the member whose device has this port.
     pub(crate) fn place(&self, port: PortId) -> Option<usize> {
         self.members.iter().position(|member| member.facts.port == port)
     }
 
-    /// Hears of a member's link.
+    /// Processes a member's link state.
     pub(crate) fn hear_link(
         &mut self,
         at: usize,
@@ -186,7 +186,7 @@ impl TeamEntry {
         self.poll(now, effects);
     }
 
-    /// Hears whether a member's LACPDUs come and go.
+    /// Processes the state of a member's control socket.
     pub(crate) fn hear_control(
         &mut self,
         at: usize,
@@ -201,7 +201,7 @@ impl TeamEntry {
         }
     }
 
-    /// The team before LACP: it is what moves traffic.
+    /// The team policy is updated before LACP, because it moves the traffic.
     fn tell_link(&mut self, at: usize, now: Time, effects: &mut Effects) {
         let Some(member) = self.members.get(at) else { return };
         let (id, link) = (member.id(), member.lacp_link());
@@ -219,8 +219,8 @@ impl TeamEntry {
         }
     }
 
-    /// A frame of the slow protocols came in by a member. What is wrong with it, LACP
-    /// counts.
+    /// Passes a frame of the slow protocols that a member has received to LACP, which counts
+    /// invalid ones.
     pub(crate) fn hear_frame(&mut self, at: usize, frame: &[u8], now: Time) {
         let id = self.members.get(at).map(Member::id);
         if let (Some(side), Some(id)) = (&mut self.lacp, id) {
@@ -230,7 +230,7 @@ impl TeamEntry {
         }
     }
 
-    /// Hands on what was recorded.
+    /// Flushes recorded inputs and decisions to the recorder.
     pub(crate) fn flush_recording(&mut self) {
         self.team.flush();
         if let Some(side) = &mut self.lacp {
@@ -238,7 +238,7 @@ impl TeamEntry {
         }
     }
 
-    /// Does what LACP has to do now.
+    /// Executes LACP actions that are due.
     pub(crate) fn poll(&mut self, now: Time, effects: &mut Effects) {
         let Some(side) = &mut self.lacp else { return };
         let mut actions = Vec::new();
@@ -274,8 +274,8 @@ impl TeamEntry {
         }
     }
 
-    /// What has to be done every second: rates, and the loads of a team that moves flows
-    /// by them.
+    /// Samples rates and, for algorithm `dynamic`, redistributes flows by load. Does nothing within
+    /// [`REBALANCE_PERIOD`] of the last tick.
     pub(crate) fn tick(&mut self, plane: &dyn SwitchPlane, now: Time, effects: &mut Effects) {
         if now < self.next_tick() {
             return;
@@ -297,14 +297,14 @@ impl TeamEntry {
         self.ticked + REBALANCE_PERIOD
     }
 
-    /// When something is due without further events.
+    /// Returns the next deadline.
     pub(crate) fn next_deadline(&self) -> Time {
         let lacp = self.lacp.as_ref().and_then(|side| side.lacp.next_deadline());
         lacp.unwrap_or(Time::NEVER).min(self.next_tick())
     }
 
-    /// Gives the plane the distribution if it has another. What is refused is tried again
-    /// at the next turn.
+    /// Passes the distribution to the plane if it has changed. A rejected distribution is passed
+    /// again at the next turn.
     pub(crate) fn flush(&mut self, plane: &dyn SwitchPlane) {
         let current = self.team.distribution();
         if self.published.as_ref().is_some_and(|published| Arc::ptr_eq(published, current)) {
@@ -323,13 +323,13 @@ impl TeamEntry {
         }
     }
 
-    /// The plane has the distribution as it is now.
+    /// Records that the plane has the current distribution.
     pub(crate) fn note_published(&mut self) {
         self.published = Some(self.team.distribution().clone());
         self.is_refused = false;
     }
 
-    /// Whether it has as many members in use as it needs.
+    /// Returns true if at least `min_links` members are active.
     pub(crate) fn is_up(&self) -> bool {
         let status = |member: &Member| self.team.member_status(member.id());
         let active = self.members.iter().filter_map(status).filter(|status| status.is_active);
@@ -346,13 +346,13 @@ impl TeamEntry {
         }
     }
 
-    /// Why a member cannot be used.
+    /// Returns the reason why a member cannot be used.
     pub(crate) fn fault_text(&self, member: &Member, fault: MemberFault) -> String {
         let state = self.lacp.as_ref().and_then(|side| side.lacp.member_state(member.id()));
         member.fault_text(fault, state.map(|state| state.reason))
     }
 
-    /// The name of a member, also of one that just left.
+    /// Returns the name of a member, including one that has just left.
     pub(crate) fn name_of(&self, member: MemberId) -> &str {
         self.names.get(&member).map_or("?", |name| name.as_str())
     }

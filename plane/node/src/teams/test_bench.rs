@@ -1,4 +1,4 @@
-//! The teams of a host without its threads, in a time that tests make pass.
+//! Harness for teams of a host without threads, in simulated time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,10 +23,11 @@ use crate::wanted::wanted_ports;
 pub(crate) const MS: Duration = Duration::from_millis(1);
 pub(crate) const DOWN: LinkFacts =
     LinkFacts { up: false, speed: suimon_ports::LinkSpeed { mbps: None, full_duplex: None } };
-/// The first pause before a socket is tried again.
+/// First pause before a socket is opened again.
 pub(crate) const RETRY: Duration = Duration::from_secs(1);
 
-/// A switch with a team of `members`, whose devices have their names, and two NICs.
+/// Returns a configuration with a switch, a team of `members` whose devices have the same names,
+/// and two NICs.
 pub(crate) fn with_team(members: &[&str], keys: &str) -> HostConfig {
     let mut text = format!(
         "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"both\"\n\
@@ -76,7 +77,7 @@ impl Bench {
         Self { shared, fakes, members, plane, devices, driver, jobs, _commands, now }
     }
 
-    /// Makes a configuration be as the control thread does.
+    /// Applies a configuration like the control thread.
     pub(crate) fn apply(&mut self, config: &HostConfig) {
         self.try_apply(config).unwrap();
     }
@@ -110,7 +111,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Has the thread and the worker do all that is due now.
+    /// Executes everything that is due now, of the team thread and its worker.
     pub(crate) fn settle(&mut self) {
         self.settle_woken(&BTreeSet::new());
     }
@@ -128,7 +129,7 @@ impl Bench {
         panic!("there is no end to what is due");
     }
 
-    /// One turn; says when the next is due.
+    /// Executes one turn, and returns the deadline of the next.
     pub(crate) fn turn(&mut self, woke: &BTreeSet<PortId>) -> Option<Time> {
         match self.driver.turn(woke) {
             Turn::Until(due) => due,
@@ -136,7 +137,7 @@ impl Bench {
         }
     }
 
-    /// Has time pass, with what is due meanwhile.
+    /// Advances time and executes everything that becomes due.
     pub(crate) fn pass(&mut self, span: Duration) {
         let end = self.now + span;
         loop {
@@ -150,7 +151,7 @@ impl Bench {
         }
     }
 
-    /// Ends as the thread does when it is told to.
+    /// Stops the team thread.
     pub(crate) fn stop(&mut self) {
         self.shared.teams.inbox().stop = true;
         assert_eq!(self.driver.turn(&BTreeSet::new()), Turn::Stop);
@@ -169,7 +170,7 @@ impl Bench {
         self.link(device, DOWN);
     }
 
-    /// Makes the device of an uplink fail, and publishes as the control thread does.
+    /// Makes the device of an uplink fail, and publishes tables like the control thread.
     pub(crate) fn fail(&mut self, uplink: &str, reason: &str) {
         let key = crate::PortKey::Uplink(uplink.parse().unwrap());
         self.devices.fail(&self.shared.ports.find(&key).unwrap(), reason.to_owned());
@@ -182,7 +183,7 @@ impl Bench {
         self.shared.team("both").unwrap()
     }
 
-    /// What members do, in order.
+    /// Returns the states of the members, in order.
     pub(crate) fn states(&self) -> Vec<TeamMemberState> {
         self.team().members.iter().map(|member| member.state).collect()
     }
@@ -191,7 +192,8 @@ impl Bench {
         self.team().members.into_iter().map(|member| member.reason).collect()
     }
 
-    /// By which devices frames of both NICs leave, as the plane was told.
+    /// Returns the devices by which frames of both NICs leave, according to the plane's
+    /// distribution.
     pub(crate) fn ways_out(&self) -> BTreeSet<String> {
         let topology = self.plane.topology();
         let team = &topology.teams[0];
@@ -226,7 +228,7 @@ impl Bench {
     }
 }
 
-/// A UDP datagram of one of many flows.
+/// Returns a UDP datagram of the flow with this number.
 pub(crate) fn udp(source: MacAddr, flow: u32) -> Frame {
     let mut bytes = vec![0; 100];
     bytes[0..6].copy_from_slice(&[2, 9, 9, 9, 9, flow as u8]);
@@ -241,7 +243,7 @@ pub(crate) fn udp(source: MacAddr, flow: u32) -> Frame {
     frame
 }
 
-/// The names of devices as a set.
+/// Returns device names as a set.
 pub(crate) fn set(devices: &[&str]) -> BTreeSet<String> {
     devices.iter().map(|device| (*device).to_owned()).collect()
 }

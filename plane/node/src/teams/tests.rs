@@ -1,4 +1,4 @@
-//! Teams without LACP: links, configuration, sockets, loads.
+//! Tests of teams without LACP: links, configuration, control sockets, loads.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -42,7 +42,7 @@ fn a_lost_link_moves_traffic_and_its_return_moves_it_back() {
     }
 }
 
-/// A link that was down and is up again before anybody looked was down nevertheless.
+/// A link that goes down and up again before the team thread runs counts as lost.
 #[test]
 fn a_short_loss_is_not_overlooked() {
     let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
@@ -79,7 +79,7 @@ fn addresses_are_announced_where_they_are_now_with_their_vlans() {
     ];
     assert_eq!(bench.members.take_sent("b")[..2], expected);
     assert!(bench.members.take_sent("a").is_empty() || bench.events(4107).len() == 2);
-    // A device without room gets them later.
+    // Announcements by a device whose buffer is full are sent later.
     bench.members.fill("a", true);
     bench.up("a");
     bench.down("b");
@@ -91,7 +91,7 @@ fn addresses_are_announced_where_they_are_now_with_their_vlans() {
     assert!(bench.members.take_sent("a").is_empty(), "once");
 }
 
-/// Its device is opened by the change that makes it a member, and its socket after that.
+/// The change that adds the member opens its device; the control socket is opened afterwards.
 #[test]
 fn what_moves_to_a_member_that_comes_is_announced_there() {
     let mut bench = Bench::new(&with_team(&["b"], INDEPENDENT));
@@ -113,7 +113,8 @@ fn what_moves_to_a_member_that_comes_is_announced_there() {
     assert!(announced.contains(&sent[0]), "{sent:?}");
 }
 
-/// A guest with any number of addresses costs a bounded number of frames, in portions.
+/// The number of announcements is bounded however many addresses a guest has, and they are sent in
+/// bursts.
 #[test]
 fn many_addresses_are_announced_in_portions() {
     let mut bench = Bench::new(&with_team(&["a"], INDEPENDENT));
@@ -146,7 +147,7 @@ fn a_team_needs_its_min_links() {
     let reason = bench.team().condition.reason.unwrap();
     assert!(reason.starts_with("1 member can be used, it needs 2; a: its link"), "{reason}");
     assert_eq!(bench.shared.switch("wan").unwrap().condition.health, Health::Down);
-    // With fewer it is up again, live.
+    // With a lower `min_links` the team is up again, without interruption.
     bench.apply(&with_team(&["a", "b", "c"], STATIC));
     assert_eq!(bench.ways_out(), set(&["c"]));
     assert_eq!(bench.shared.switch("wan").unwrap().condition.health, Health::Up);
@@ -186,7 +187,7 @@ fn mode_algorithm_and_members_change_live() {
     config.uplinks.iter_mut().for_each(|uplink| uplink.mtu = Some(1380));
     bench.apply(&config);
     assert_eq!(bench.team().mtu, 1380);
-    // An uplink leaves the team and becomes the switch's, and back.
+    // An uplink of the team becomes the uplink of the switch, and a member again.
     let mut alone = config.clone();
     alone.teams.clear();
     alone.switches[0].uplink = Some("b".parse().unwrap());
@@ -211,7 +212,7 @@ fn a_team_that_no_switch_uses_opens_nothing() {
     assert_eq!(bench.states(), [Failed, Failed]);
 }
 
-/// What the plane refuses changes nothing: neither what it uses nor what is shown.
+/// A change that the plane rejects affects neither the distribution nor the status.
 #[test]
 fn a_refused_publication_leaves_the_team_as_it_is() {
     let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
@@ -324,7 +325,7 @@ fn a_dynamic_team_moves_flows_by_their_loads() {
     let mut bench = Bench::new(&with_team(&["a", "b"], keys));
     let topology = bench.plane.topology();
     let team = &topology.teams[0];
-    // What leaves by the first member carries everything.
+    // All load is on flows that leave by the first member.
     let nic = topology.ports.iter().find(|port| port.spec.mac.is_some()).unwrap().spec.clone();
     let slot = team.distribution.slot(team.members[0].id).unwrap();
     let busy: Vec<u32> = (0..64)
@@ -352,7 +353,7 @@ fn a_dynamic_team_moves_flows_by_their_loads() {
     });
     let moved = moved.count();
     assert!(moved > busy.len() / 4 && moved < busy.len(), "{moved} of {}", busy.len());
-    // Without loads nothing changes.
+    // Without loads, the distribution does not change.
     let settled = bench.plane.distributions_set();
     bench.pass(Duration::from_secs(3));
     assert_eq!(bench.plane.distributions_set(), settled);
@@ -372,7 +373,7 @@ fn events_that_a_flapping_link_causes_are_bounded() {
     assert_eq!(bench.events(4107).last().unwrap().fields["member"], "b", "others are told of");
 }
 
-/// By a TAP, what the host sends on the device arrives at our own queues.
+/// Frames that the host sends on a TAP arrive at the switch's own queues.
 #[test]
 fn lacpdus_have_a_socket_by_every_device_but_a_tap() {
     let mut config = with_team(&["a", "b"], STATIC);

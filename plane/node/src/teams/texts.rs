@@ -1,4 +1,4 @@
-//! The events of teams.
+//! Texts of team events.
 
 use suimon_contract::{EventKind, Name};
 use suimon_quantity::Count;
@@ -14,7 +14,7 @@ fn draft(kind: EventKind, team: &Name, text: impl Into<String>) -> Draft {
     Draft::new(kind, PortKey::Team(team.clone()), text)
 }
 
-/// What happened to a team, with the names of its members.
+/// Converts an event of the team policy.
 pub(crate) fn team_event(entry: &TeamEntry, event: &TeamEvent) -> Draft {
     let name = |member| entry.name_of(member);
     let event_of = |kind, text: String| draft(kind, &entry.name, text);
@@ -71,7 +71,8 @@ pub(crate) fn team_event(entry: &TeamEntry, event: &TeamEvent) -> Draft {
     }
 }
 
-/// One end of a link has not been in sync for too long, or is again.
+/// Returns the event that one end of a link has been out of sync for too long, or is in sync again
+/// (IEEE 802.1AX churn detection).
 pub(crate) fn churn(team: &Name, member: &str, side: ChurnSide, is_churning: bool) -> Draft {
     let (end, word) = match side {
         ChurnSide::Actor => ("This host's end", "actor"),
@@ -87,7 +88,7 @@ pub(crate) fn churn(team: &Name, member: &str, side: ChurnSide, is_churning: boo
     draft.with("member", member).with("side", word)
 }
 
-/// A member's link leads back to this host, or does no more.
+/// Returns the event that a member's link is looped to this host, or that the loop has ended.
 pub(crate) fn loopback(team: &Name, member: &str, port: Option<u16>) -> Draft {
     match port {
         Some(port) => {
@@ -104,7 +105,7 @@ pub(crate) fn loopback(team: &Name, member: &str, port: Option<u16>) -> Draft {
     }
 }
 
-/// Returns the event of a member whose partner has changed: another system, or other settings of the
+/// Returns the event that a member's partner has changed: another system, or other settings of the
 /// same one.
 pub(crate) fn partner_changed(team: &Name, member: &str, news: &PartnerNews) -> Draft {
     let PartnerNews { from, to, changes, .. } = news;
@@ -129,7 +130,7 @@ pub(crate) fn partner_changed(team: &Name, member: &str, news: &PartnerNews) -> 
     draft.with("from_key", from.key).with("to_key", to.key).with("changes", changes)
 }
 
-/// Returns the settings in which two partners of one system differ, in words.
+/// Returns the settings in which two partners of one system differ, as text.
 fn differences(from: &PortInfo, to: &PortInfo) -> Vec<String> {
     let values = [
         ("key", from.key, to.key),

@@ -1,4 +1,4 @@
-//! The threads of the teams, from start to end.
+//! Start and end of the team threads.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,18 +11,20 @@ use super::driver::{TeamDriver, Turn};
 use super::work::work;
 use crate::shared::Shared;
 
-/// What may wait for the worker: the events of so many turns, and one socket for each member.
+/// Capacity of the worker's queue: events of some thousand turns, and one socket per member.
 const JOBS_WAITING: usize = 4096;
 
-/// The threads. They end when this is stopped or dropped.
+/// Team threads. [`Self::stop`] or dropping this value ends them.
 pub(crate) struct TeamThreads {
     shared: Arc<Shared>,
     running: Vec<JoinHandle<()>>,
 }
 
 impl TeamThreads {
+    /// Starts the threads.
+    ///
     /// # Errors
-    /// No thread could be made.
+    /// Fails if no thread can be created.
     pub(crate) fn start(shared: &Arc<Shared>, retry_first: Duration) -> io::Result<Self> {
         let (jobs, receiver) = sync_channel(JOBS_WAITING);
         let mut driver = TeamDriver::new(shared.clone(), retry_first, jobs);
@@ -48,11 +50,11 @@ impl TeamThreads {
         Ok(())
     }
 
-    /// Tells partners that we leave, and ends the threads.
+    /// Sends the last LACPDUs to partners, ends the threads and waits for them.
     pub(crate) fn stop(&mut self) {
         self.shared.teams.inbox().stop = true;
         self.shared.teams.wake.wake();
-        // The worker ends when the first one, which asks it, has ended.
+        // The worker ends when the team thread has dropped its end of the queue.
         for thread in self.running.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a thread of the teams had died of a defect");
@@ -67,8 +69,7 @@ impl Drop for TeamThreads {
     }
 }
 
-/// Tells of a thread that dies of a defect: without it, a failed member would go on to
-/// be sent frames, so the daemon cannot go on either.
+/// Ends the daemon if a team thread panics: otherwise frames would be sent to failed members.
 struct DefectTeller(Arc<Shared>);
 
 impl Drop for DefectTeller {

@@ -1,26 +1,28 @@
-//! Wakes the teams' thread from its wait for sockets.
+//! Wake-up of the team thread.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// An event counter of the kernel. Whoever is woken before it waits does not wait.
+/// Event counter of the kernel (eventfd). A wake-up before the wait makes the wait return at once.
 pub(crate) struct Wake(OwnedFd);
 
 impl Wake {
+    /// Creates the counter.
+    ///
     /// # Errors
-    /// The process is out of descriptors.
+    /// Fails if file descriptors are exhausted.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
     pub(crate) fn wake(&self) {
-        // Refused only if the counter is full, and then it wakes already.
+        // Fails only if the counter is at its maximum, which wakes the thread, too.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    /// What was heard until now wakes no more.
+    /// Clears wake-ups so far.
     pub(crate) fn drain(&self) {
         let _ = rustix::io::read(&self.0, &mut [0_u8; 8]);
     }

@@ -1,5 +1,5 @@
-//! What may wait for the disk, or for the kernel's lock of network devices: done by a
-//! thread of its own, so that the loss of a carrier is not kept waiting.
+//! Jobs of the team worker: operations that may block on a disk or on the kernel's lock of network
+//! devices (RTNL). They have a thread, so that they do not delay the reaction to a lost carrier.
 
 use std::sync::mpsc::Receiver;
 
@@ -11,11 +11,11 @@ use super::sockets::WantedSocket;
 use crate::events::Draft;
 use crate::shared::Shared;
 
-/// One thing to do.
+/// Job of the worker.
 pub(crate) enum Job {
-    /// Write events.
+    /// Append events to the log.
     Tell(Vec<Draft>),
-    /// Open a control socket; the answer comes by the inbox.
+    /// Open a control socket. The result is returned by the inbox.
     Open { port: PortId, generation: u64, device: String },
     /// Close a control socket.
     Close(Box<dyn ControlSocket>),
@@ -40,7 +40,7 @@ impl Job {
     }
 }
 
-/// Works until nobody can ask for anything any more.
+/// Executes jobs until the queue is closed.
 pub(crate) fn work(shared: &Shared, jobs: &Receiver<Job>) {
     for job in jobs {
         job.run(shared);

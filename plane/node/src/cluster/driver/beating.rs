@@ -1,4 +1,4 @@
-//! What this node writes on shared stores themselves, and who is seen there.
+//! Heartbeats on shared stores.
 
 use std::sync::Arc;
 use std::thread::Builder;
@@ -13,8 +13,7 @@ use crate::cluster::shared_stores;
 use crate::cluster::worker::Answer;
 
 impl Driver {
-    /// Has this node's beats written where it is time to. File systems may not answer, so each has a
-    /// thread for it.
+    /// Writes heartbeats that are due, in a thread per store, because file systems may block.
     pub(super) fn beat(&mut self, now: Time) {
         let Some(config) = self.config.clone() else { return };
         let desired = self.shared.desired();
@@ -50,7 +49,7 @@ impl Driver {
         }
     }
 
-    /// Others were seen on a store.
+    /// Processes the heartbeats of other nodes on a store.
     pub(super) fn hear_beats(&mut self, now: Time, name: &Name, beats: Result<Vec<Beat>, String>) {
         let is_up = matches!(self.link, Link::Up { .. });
         let Some(cluster) = self.config.as_ref().map(|of| &of.name) else { return };
@@ -80,7 +79,7 @@ impl Driver {
         }
     }
 
-    /// This node is not on its stores any more.
+    /// Removes this node's heartbeats from its stores, in a thread per store.
     pub(super) fn end_beats(&self) {
         let Some(config) = self.config.clone() else { return };
         let desired = self.shared.desired();

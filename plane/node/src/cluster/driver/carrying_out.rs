@@ -1,4 +1,4 @@
-//! What members and allocators ask for is done, in order.
+//! Execution of the actions of members and allocators.
 
 use suimon_cluster_qos::Capability;
 
@@ -11,7 +11,8 @@ use crate::cluster::told;
 use crate::cluster::worker::Task;
 
 impl Driver {
-    /// Does what members and allocators ask for, in order.
+    /// Executes pending actions of all stores, in order per store. An action that fails is repeated
+    /// first at the next turn.
     pub(super) fn carry_out(&mut self) {
         let Some(cluster) = self.config.as_ref().map(|of| of.name.clone()) else { return };
         let mut drafts = Vec::new();

@@ -1,4 +1,4 @@
-//! Which cluster the host is to be a node of, and which stores it shares.
+//! Configured cluster and shared stores.
 
 use suimon_cluster_qos::Capability;
 use suimon_contract::{ClusterConfig, Name};
@@ -13,7 +13,7 @@ use crate::cluster::worker::Task;
 use crate::disks::capability;
 
 impl Driver {
-    /// Follows desired state: which cluster, and which of its stores.
+    /// Applies the desired state: the cluster, and its shared stores.
     pub(super) fn follow_desired(&mut self) {
         let (now, desired) = (self.now(), self.shared.desired());
         let config = &desired.config;
@@ -21,7 +21,7 @@ impl Driver {
             self.change_cluster(config.cluster.clone());
         }
         let wanted = shared_stores(config);
-        // A store that was deleted and created again is another one.
+        // A store that was deleted and created again has another id.
         let disks = &self.shared.disks;
         let is_gone = |(name, store): &(&Name, &SharedStore)| {
             !wanted.contains_key(*name) || store.id != disks.store_id(name)
@@ -73,7 +73,7 @@ impl Driver {
         self.follow_policies();
     }
 
-    /// The host is a node of another cluster from now on, or reaches it otherwise.
+    /// Changes the cluster, or the connection to it. Begins a new session.
     pub(super) fn change_cluster(&mut self, config: Option<ClusterConfig>) {
         let is_same = self.config.as_ref().map(|of| (&of.name, &of.node))
             == config.as_ref().map(|of| (&of.name, &of.node));

@@ -1,4 +1,4 @@
-//! What is heard: answers of the worker, and keys of the cluster.
+//! Processing of worker results and of keys of the cluster.
 
 use std::collections::BTreeMap;
 
@@ -124,7 +124,7 @@ impl Driver {
 
     pub(super) fn hear_leader(&mut self, now: Time, name: &str, heard: &Heard) {
         let Some(store) = named(&mut self.stores, name) else { return };
-        // What was so before this node was elected.
+        // The key's state predates this node's election.
         if store.leads().is_some_and(|term| heard.revision < term.0) {
             return;
         }

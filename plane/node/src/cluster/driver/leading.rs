@@ -1,4 +1,4 @@
-//! Dividing stores: being elected, and being it no more.
+//! Leadership of stores: election and its end.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::cluster::worker::Task;
 use crate::events::Draft;
 
 impl Driver {
-    /// Has this node be elected where nobody is.
+    /// Requests the election of this node for stores without a leader.
     pub(super) fn elect(&mut self, now: Time) {
         if !matches!(self.link, Link::Up { .. }) || self.leaves {
             return;
@@ -22,7 +22,8 @@ impl Driver {
                 continue;
             }
             if let Some((node, term)) = &store.leader {
-                // An election that came too late, or that could not be let go of.
+                // The key is from an earlier election of this node, which must be removed before a
+                // new election.
                 if Some(node.as_str()) == own {
                     store.elect_at = now + ELECT;
                     let task = Task::Resign { store: name.clone(), term: *term };
@@ -54,7 +55,7 @@ impl Driver {
             self.tasks.push(self.session, Task::Resign { store: name.clone(), term });
             return;
         }
-        // Nodes that left while nobody led.
+        // These nodes left the cluster while the store had no leader.
         let members: BTreeSet<NodeId> = self.members.values().map(|of| of.id).collect();
         for node in gone.into_iter().filter(|node| !members.contains(node)) {
             store.forget(now, node);

@@ -1,4 +1,4 @@
-//! What is looked at here: what disks do, and whether stores are the cluster's.
+//! Periodic sampling of disk loads, and checks of the identity of stores.
 
 use std::sync::Arc;
 use std::thread::Builder;
@@ -16,11 +16,11 @@ use crate::cluster::worker::Answer;
 use crate::cluster::{cluster_prefix, shared_stores};
 use crate::events::Draft;
 
-/// How often it is looked whether a store is the cluster's.
+/// Interval between checks of a store's identity.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 impl Driver {
-    /// Looks at what disks did, and tells members.
+    /// Samples the load of disks, and passes it to the members. Updates the minimums in effect.
     pub(super) fn look(&mut self, now: Time) {
         let (desired, views) = (self.shared.desired(), self.shared.disks.parts.plane.stores());
         let disks = &self.shared.disks;
@@ -44,19 +44,21 @@ impl Driver {
                     Err(error) => tracing::error!(store = %name, %error, "minimums are not kept"),
                 }
             }
-            // Of another store nothing is said: what is reserved on the right one stays.
+            // A store that is not the cluster's is not reported, so that reservations on the right
+            // store are kept.
             if self.leaves || store.takes_part() {
                 let loads = if self.leaves { Vec::new() } else { told.disks };
                 store.hear_loads(now, loads, told.latency_ns);
             }
-            // A store that came to the plane meanwhile is held to it, too.
+            // Repeated, because the store may have been added to the storage plane since the last
+            // call.
             disks.parts.plane.set_cap(store.id, Some(store.cap()));
             self.policies.hold_parts(&self.shared, (name, store.id), &store.policy_caps);
         }
     }
 
-    /// Has it found out whether stores are the cluster's, where it is time to. Their file systems may
-    /// not answer, so each has a thread for it.
+    /// Starts checks of the identity of stores that are due, in a thread per store, because file
+    /// systems may block.
     pub(super) fn look_at_identities(&mut self, now: Time) {
         let (Link::Up { store: of }, Some(config)) = (&self.link, &self.config) else { return };
         let desired = self.shared.desired();

@@ -1,4 +1,4 @@
-//! Being a node: becoming one, being told that it is none, leaving; whether the cluster can be reached.
+//! Membership: joining, rejection, leaving, and reachability of etcd.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::cluster::status::Reach;
 use crate::cluster::worker::Task;
 use crate::events::Draft;
 
-/// Without an answer for so long, the cluster's store is not reachable.
+/// Time without a response after which etcd counts as unreachable.
 const SILENT: Duration = Duration::from_secs(5);
 
 impl Driver {
@@ -55,7 +55,7 @@ impl Driver {
         }
     }
 
-    /// Tells whether the cluster's store answers.
+    /// Emits events when etcd becomes reachable or unreachable.
     pub(super) fn watch_reach(&mut self) {
         let Link::Up { store } = &self.link else { return };
         let age = store.age();
@@ -81,7 +81,7 @@ impl Driver {
         self.tell([draft]);
     }
 
-    /// What is to be given back is: says so, and is no node any more.
+    /// Leaves the cluster once all reservations are given back.
     pub(super) fn leave_if_given_back(&mut self) {
         let is_up = matches!(self.link, Link::Up { .. });
         if self.leaves && is_up && self.stores.values().all(SharedStore::is_given_back) {
@@ -100,7 +100,8 @@ impl Driver {
         }
         self.end_beats();
         self.shared.cluster.view().has_left = true;
-        // Whoever asked takes `[cluster]` away now; else it is a node again.
+        // The caller of `Shared::prepare_cluster` now removes `[cluster]`. Otherwise the host joins
+        // again.
         self.link = Link::Trying { at: Some(self.now() + Duration::from_secs(30)) };
     }
 }

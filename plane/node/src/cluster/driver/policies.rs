@@ -1,4 +1,5 @@
-//! Policies of the cluster: heard of, kept, brought to desired state, and to the disks here.
+//! Shared QoS policies: received from the cluster, stored, and applied to the desired state and to
+//! disks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,25 +20,25 @@ use crate::events::Draft;
 use crate::shared::Shared;
 use crate::{ChangeOptions, Edit};
 
-/// Desired state that could not be brought into line is tried again after so long.
+/// Interval after which a failed update of the desired state is repeated.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// What is known of the cluster's policies.
+/// Known shared policies of the cluster.
 #[derive(Default)]
 pub(super) struct KnownPolicies {
     pub(super) all: Policies,
-    /// Were there, and are deleted; desired state may still have them.
+    /// Deleted policies that the desired state may still contain.
     deleted: BTreeSet<Name>,
-    /// Desired state is to be brought into line.
+    /// True if the desired state must be updated.
     is_due: bool,
-    /// When that is tried again.
+    /// Time of the next attempt to update the desired state.
     again_at: Option<Time>,
-    /// Deleted ones that disks here have, as it was told.
+    /// Deleted policies that disks use and that were reported by an event.
     told: BTreeSet<Name>,
 }
 
 impl Driver {
-    /// What was known when the daemon last ran.
+    /// Loads the policies that were known when the daemon last ran.
     pub(super) fn load_policies(&mut self) {
         let Some(cluster) = &self.config else { return };
         let kept = load_policies(self.shared.store.as_ref(), &cluster.name);
@@ -60,7 +61,7 @@ impl Driver {
         }
     }
 
-    /// All policies there are were read.
+    /// Processes the complete set of policies read from the cluster.
     pub(super) fn take_policies(&mut self, now: Time, all: Policies) {
         let gone: Vec<Name> =
             self.policies.all.keys().filter(|name| !all.contains_key(*name)).cloned().collect();
@@ -74,7 +75,7 @@ impl Driver {
         self.keep_policies();
     }
 
-    /// Something became of a policy's record.
+    /// Processes a change of a policy's key.
     pub(super) fn hear_policy(&mut self, now: Time, name: &str, heard: &Heard) {
         match &heard.entry {
             Some(entry) => {
@@ -95,7 +96,7 @@ impl Driver {
 
     fn learn_policy(&mut self, now: Time, name: Name, of: (PolicyRecord, u64)) {
         let known = self.policies.all.get(&name);
-        // A watch may be behind what was read.
+        // A watch event may be older than the last complete read.
         if known.is_some_and(|(_, revision)| *revision > of.1) {
             return;
         }
@@ -122,16 +123,17 @@ impl Driver {
         (self.policies.is_due, self.looked) = (true, None);
     }
 
-    /// Desired state may have other policies than before.
+    /// Requests an update of the desired state, which may have changed.
     pub(super) fn follow_policies(&mut self) {
         self.policies.is_due = true;
     }
 
-    /// Brings desired state into line with the cluster's policies, and tells the cluster of those that it
-    /// does not have.
+    /// Updates the desired state to the cluster's policies, and adds policies to the cluster that
+    /// it does not have.
     pub(super) fn adopt_policies(&mut self, now: Time) {
         let is_due = self.policies.is_due || self.policies.again_at.is_some_and(|at| at <= now);
-        // Whoever changes a policy here makes the change in the cluster's store first.
+        // A change of a policy on this node writes the cluster's record first. The desired state
+        // must not be updated in between.
         let is_changing = self.shared.cluster.is_changing() || self.shared.operations.is_busy();
         let is_up = matches!(self.link, Link::Up { .. });
         if !is_due || !is_up || is_changing || self.leaves {
@@ -166,14 +168,14 @@ impl Driver {
         let operation = self.shared.operations.add(&edit.kind(), &edit.subject(), true);
         self.policies.again_at = Some(now + AGAIN);
         let Ok(operation) = operation else { return };
-        // Promises were checked where the policy was changed.
+        // Minimums were checked where the policy was changed.
         let options = ChangeOptions { force: true, ..ChangeOptions::default() };
         let command = Command::Change { operation, edit: Box::new(edit), options };
-        // Where the control thread has too much to do, it is tried again.
+        // If the queue of the control thread is full, the update is repeated later.
         let _ = self.commands.try_send(command);
     }
 
-    /// Tells of policies that are deleted although disks here have them.
+    /// Emits events for deleted policies that disks of this host use.
     fn tell_deleted(&mut self, config: &HostConfig) {
         let is_used =
             |name: &Name| config.disks.iter().any(|of| of.qos_policy.as_ref() == Some(name));
@@ -198,12 +200,12 @@ impl Driver {
 }
 
 impl KnownPolicies {
-    /// The numbers of policies, by name.
+    /// Returns the numbers of policies by name.
     pub(super) fn keys(&self) -> BTreeMap<Name, PolicyKey> {
         self.all.iter().map(|(name, (record, _))| (name.clone(), record.key)).collect()
     }
 
-    /// Holds disks on a store to what is here of policies that span nodes.
+    /// Sets this node's parts of policies that span nodes, for the disks on a store.
     pub(super) fn hold_parts(
         &self,
         shared: &Shared,
@@ -218,8 +220,8 @@ impl KnownPolicies {
     }
 }
 
-/// What is here of each policy that spans nodes and that disks on a store have: nothing of one of which
-/// nobody said anything.
+/// Returns this node's part of each policy that spans nodes and is used on a store. The part is 0
+/// if the cluster has not granted one.
 fn parts(
     known: &Policies,
     disks: &Disks,
@@ -237,7 +239,7 @@ fn parts(
     used.into_iter().map(part).collect()
 }
 
-/// Policies that span nodes and that disks on a store have.
+/// Returns the policies that span nodes and are used on a store.
 fn policies_on<'a>(config: &'a HostConfig, store: &Name) -> Vec<&'a QosPolicyConfig> {
     let on_it = || config.disks.iter().filter(|disk| disk.store == *store);
     let is_used =
