@@ -12,6 +12,7 @@ mod openapi;
 mod parts;
 mod power;
 mod soak;
+mod state_directory;
 #[path = "../support/mod.rs"]
 mod support;
 mod threads;

@@ -1,0 +1,114 @@
+//! A state directory that is full or read-only when the daemon starts.
+
+use std::fs;
+use std::time::Duration;
+
+use suimon_rig::{Daemon, Mounted, Rig, run, until};
+
+/// Deadline of conditions that hold within ten seconds on an idle machine.
+const LIMIT: Duration = Duration::from_secs(120);
+
+const HOST: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n\
+    [[nic]]\nname = \"web\"\nswitch = \"lan\"\nbackend = \"tap\"\ndevice = \"statetap0\"\n\
+    mac = \"52:54:00:00:00:01\"\n";
+const CHANGED: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n\
+    [[switch]]\nname = \"more\"\nkind = \"private\"\n";
+
+/// Mounts a tmpfs of 6 MiB over the state directory of a stopped daemon, with the same content.
+fn move_to_tmpfs(daemon: &Daemon) -> Mounted {
+    let (state, file) = (daemon.path("state"), daemon.path("state/state.redb"));
+    let bytes = fs::read(&file).unwrap();
+    run(&["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", &state]).unwrap();
+    let mounted = Mounted::taken_over(&state);
+    fs::write(&file, bytes).unwrap();
+    mounted
+}
+
+fn writable(daemon: &Daemon) -> bool {
+    daemon.json(&["host", "show"]).unwrap()["state_store"]["writable"].as_bool().unwrap()
+}
+
+fn has_event(daemon: &Daemon, id: &str) -> bool {
+    daemon.ok(&["event", "list", "--id", id]).unwrap().contains(id)
+}
+
+/// The stored configuration is in effect, and a changed host file is neither applied nor fatal.
+fn check_unwritable(daemon: &mut Daemon, reason: &str) {
+    daemon.wait_up("nic", "web").unwrap();
+    assert!(!writable(daemon));
+    let shown = daemon.ok(&["host", "show"]).unwrap();
+    assert!(shown.contains("not writable") && shown.contains(reason), "{shown}");
+    assert!(has_event(daemon, "1006") && has_event(daemon, "1008"));
+    assert!(daemon.ok(&["metrics"]).unwrap().contains("suimon_state_writable 0"));
+    let refused = daemon.cli(&["switch", "create", "other", "--kind", "private"]).unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains(reason), "{said}");
+    daemon.wait_up("nic", "web").unwrap();
+}
+
+#[test]
+fn a_daemon_starts_with_its_stored_state_on_a_full_state_directory() {
+    Rig::run(|rig| {
+        let mut daemon = Daemon::start(rig, HOST)?;
+        daemon.wait_up("nic", "web")?;
+        daemon.stop()?;
+        let mounted = move_to_tmpfs(&daemon);
+        let filler = daemon.path("state/filler");
+        fs::write(&filler, vec![0; 16 << 20]).unwrap_err();
+        fs::write(daemon.file(), CHANGED)?;
+        // The first start follows a clean stop, the second one a crash.
+        for _ in 0..2 {
+            daemon.restart(rig)?;
+            check_unwritable(&mut daemon, "No space left");
+        }
+        fs::remove_file(&filler)?;
+        until("the state directory is written", LIMIT, || Ok(writable(&daemon)))?;
+        assert!(has_event(&daemon, "1007"));
+        daemon.ok(&["apply", daemon.file()])?;
+        daemon.restart(rig)?;
+        assert!(has_event(&daemon, "1006"), "events of the full directory are stored");
+        assert!(daemon.ok(&["switch", "list"])?.contains("more"));
+        assert!(!daemon.ok(&["nic", "list"])?.contains("web"));
+        daemon.stop()?;
+        drop(mounted);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_daemon_starts_with_its_stored_state_on_a_read_only_state_directory() {
+    Rig::run(|rig| {
+        let mut daemon = Daemon::start(rig, HOST)?;
+        daemon.wait_up("nic", "web")?;
+        daemon.stop()?;
+        let mounted = move_to_tmpfs(&daemon);
+        let state = daemon.path("state");
+        run(&["mount", "-o", "remount,ro", &state])?;
+        fs::write(daemon.file(), CHANGED)?;
+        daemon.restart(rig)?;
+        check_unwritable(&mut daemon, "Read-only file system");
+        run(&["mount", "-o", "remount,rw", &state])?;
+        until("the state directory is written", LIMIT, || Ok(writable(&daemon)))?;
+        daemon.ok(&["apply", daemon.file()])?;
+        assert!(daemon.ok(&["switch", "list"])?.contains("more"));
+        daemon.stop()?;
+        drop(mounted);
+        Ok(())
+    });
+}
+
+/// Without a stored state there is nothing to start with.
+#[test]
+fn a_first_start_needs_a_writable_state_directory() {
+    Rig::run(|rig| {
+        let mut daemon = Daemon::start(rig, HOST)?;
+        daemon.stop()?;
+        let mounted = move_to_tmpfs(&daemon);
+        fs::remove_file(daemon.path("state/state.redb"))?;
+        run(&["mount", "-o", "remount,ro", &daemon.path("state")])?;
+        let error = daemon.restart(rig).unwrap_err();
+        assert!(format!("{error:#}").contains("Read-only file system"), "{error:#}");
+        drop(mounted);
+        Ok(())
+    });
+}
