@@ -74,6 +74,7 @@ impl FoundLauncher {
 
 /// Runs as launcher: until no VM needs it if `ends_unneeded`, else until it is stopped.
 pub(crate) fn launch(socket: &Path, folder: &Path, ends_unneeded: bool) -> Result<()> {
+    suimon_confine::confine_launcher().context("--vm-launcher: capabilities")?;
     let spec = LauncherSpec {
         socket: socket.to_owned(),
         root: folder.to_owned(),

@@ -197,6 +197,16 @@ impl Confinement {
     }
 }
 
+/// Reduces the capabilities of the launcher of VMs, which runs as a process of its own, to those that
+/// it needs, and prevents programs that it executes from gaining others.
+///
+/// # Errors
+/// The error of the kernel.
+pub fn confine_launcher() -> Result<(), ConfineError> {
+    privileges::drop_to_launcher()?;
+    Ok(privileges::forbid_new()?)
+}
+
 /// Installs the filters. Returns false if the kernel does not support them.
 fn filter(programs: &[&Program]) -> Result<bool, ConfineError> {
     for program in programs {

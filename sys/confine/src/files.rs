@@ -14,14 +14,15 @@ use crate::report::FileRule;
 const NEWEST: ABI = ABI::V7;
 
 /// Rights that the process gives up: executing files, creating device nodes, and writing to files
-/// of `/sys`.
+/// of `/sys` and `/proc`.
 const OF_THE_PROCESS: BitFlags<AccessFs> =
     make_bitflags!(AccessFs::{Execute | MakeChar | MakeBlock | WriteFile});
-/// Mount point of sysfs, through which devices are configured.
-const SYSFS: &str = "/sys";
+/// Mount points of sysfs, through which devices are configured, and of procfs, through which memory
+/// and settings of processes and the kernel are written (`/proc/self/mem`, `/proc/sys`).
+const KERNEL_FILES: [&str; 2] = ["/sys", "/proc"];
 
 /// Prevents the calling thread, and threads that it starts, from executing files, creating device
-/// nodes, and writing to files of `/sys` other than `sysfs_files`.
+/// nodes, and writing to files of `/proc` and to files of `/sys` other than `sysfs_files`.
 ///
 /// # Errors
 /// The kernel failed for a reason other than missing support.
@@ -29,7 +30,8 @@ pub(crate) fn forbid_programs(sysfs_files: &[PathBuf]) -> Result<FileRule, Rules
     let mut ruleset = Ruleset::default().handle_access(OF_THE_PROCESS)?.create()?;
     // Rules can only permit, so every other top-level folder is listed.
     let folders = std::fs::read_dir("/").into_iter().flatten().flatten();
-    let others = folders.map(|entry| entry.path()).filter(|path| path != Path::new(SYSFS));
+    let is_kernels = |path: &PathBuf| KERNEL_FILES.iter().any(|of| path == Path::new(of));
+    let others = folders.map(|entry| entry.path()).filter(|path| !is_kernels(path));
     for path in others.chain(sysfs_files.iter().cloned()) {
         // A folder that no longer exists needs no rule.
         if let Ok(opened) = PathFd::new(&path) {

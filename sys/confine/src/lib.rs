@@ -6,7 +6,7 @@
 //! - [`Confinement::confine_process`], before there is a second thread: keeps the capabilities of
 //!   the control plane, empties the bounding set, sets no_new_privs, rejects system calls that the
 //!   daemon never makes (programs, other processes, kernel modules, mounts, executable memory, …)
-//!   and, through Landlock, execution of any file.
+//!   and, through Landlock, execution of any file and writes to files of `/proc` and `/sys`.
 //! - [`Role::FrontEnd`]: threads that read a VM monitor's messages. No capability, no file access,
 //!   and an allow list of system calls. They may start threads, which inherit the confinement.
 //! - [`Role::NbdServer`]: threads that accept NBD clients and carry their TLS, likewise; other
@@ -17,6 +17,9 @@
 //! A rejected call is not executed; the thread gets `EPERM` and continues, and the attempt is
 //! counted and recorded ([`Confinement::refusals`]). In a thread without defects that is not under
 //! attack, it never occurs.
+//!
+//! The launcher of VMs is a process of its own, which executes QEMU as other users:
+//! [`confine_launcher`] leaves it the capabilities for this.
 //!
 //! Outside of the scope: isolation of memory. All threads of a process share one address space and
 //! one descriptor table. The confinement limits the system calls of an attacker, not the memory
@@ -48,7 +51,7 @@ mod refused_calls;
 mod report;
 mod warm_up;
 
-pub use confinement::{ConfineError, Confinement, Role};
+pub use confinement::{ConfineError, Confinement, Role, confine_launcher};
 pub use privileges::KEPT;
 pub use processors::ConfinedProcessors;
 pub use refusals::{Refusal, wake_pipe as refusal_pipe};

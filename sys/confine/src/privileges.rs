@@ -27,6 +27,18 @@ const FLAGS: [CapabilitySet; 6] = [
     CapabilitySet::NET_BIND_SERVICE,
 ];
 
+/// Capabilities of the launcher of VMs: users, groups, folders and ends of VMs, and their limits of
+/// memory.
+const OF_LAUNCHER: CapabilitySet = CapabilitySet::SETUID
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETPCAP)
+    .union(CapabilitySet::CHOWN)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::SYS_RESOURCE);
+
 /// Result of dropping capabilities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
@@ -41,7 +53,16 @@ pub(crate) struct Dropped {
 /// # Errors
 /// The error of the kernel.
 pub(crate) fn drop_most() -> Result<Dropped, Errno> {
-    drop_to(kept())
+    drop_to(kept(), CapabilitySet::empty())
+}
+
+/// Drops all capabilities except those that the launcher of VMs needs, and limits what programs
+/// that it executes can gain to these.
+///
+/// # Errors
+/// The error of the kernel.
+pub(crate) fn drop_to_launcher() -> Result<Dropped, Errno> {
+    drop_to(OF_LAUNCHER, OF_LAUNCHER)
 }
 
 /// Drops all capabilities.
@@ -49,7 +70,7 @@ pub(crate) fn drop_most() -> Result<Dropped, Errno> {
 /// # Errors
 /// The error of the kernel.
 pub(crate) fn drop_all() -> Result<Dropped, Errno> {
-    drop_to(CapabilitySet::empty())
+    drop_to(CapabilitySet::empty(), CapabilitySet::empty())
 }
 
 /// Prevents executed programs from gaining privileges (`no_new_privs`).
@@ -60,9 +81,9 @@ pub(crate) fn forbid_new() -> Result<(), Errno> {
     set_no_new_privs(true)
 }
 
-fn drop_to(kept: CapabilitySet) -> Result<Dropped, Errno> {
-    // The bounding set is emptied first, because that needs a capability itself.
-    let bounding_is_empty = empty_bounding_set()?;
+fn drop_to(kept: CapabilitySet, bounding: CapabilitySet) -> Result<Dropped, Errno> {
+    // The bounding set is reduced first, because that needs a capability itself.
+    let bounding_is_empty = reduce_bounding_set(bounding)? && bounding.is_empty();
     clear_ambient_capability_set()?;
     let permitted = capabilities(None)?.permitted & kept;
     let sets =
@@ -73,11 +94,14 @@ fn drop_to(kept: CapabilitySet) -> Result<Dropped, Errno> {
     Ok(Dropped { left: names(all), bounding_is_empty })
 }
 
-/// Empties the bounding set. Returns false if `CAP_SETPCAP` is missing; that is only relevant for
-/// executed programs, of which there are none.
-fn empty_bounding_set() -> Result<bool, Errno> {
+/// Reduces the bounding set to `kept`. Returns false if `CAP_SETPCAP` is missing; that is only
+/// relevant for executed programs.
+fn reduce_bounding_set(kept: CapabilitySet) -> Result<bool, Errno> {
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);
+        if kept.contains(capability) {
+            continue;
+        }
         match capability_is_in_bounding_set(capability) {
             Ok(false) => {}
             Ok(true) => match remove_capability_from_bounding_set(capability) {

@@ -60,6 +60,7 @@ fn check_confined_process() {
     assert!(confinement.report().refused_calls > before + 20);
     assert_eq!(confinement.refusals().expect("refusals").by, "control plane");
     cannot_write_to_sysfs();
+    cannot_write_to_proc();
     can_do_its_work(&namespace, &confinement);
     front_ends_read_their_socket_and_nothing_else(&confinement);
     nbd_servers_take_clients_in_and_start_threads_like_themselves(&confinement);
@@ -106,6 +107,17 @@ fn cannot_write_to_sysfs() {
         }
         Ok(()) => println!("SKIPPED: this kernel has no Landlock, so /sys can be written to"),
     }
+}
+
+/// Memory is writable through procfs whatever its protection is.
+fn cannot_write_to_proc() {
+    for path in ["/proc/self/mem", "/proc/thread-self/mem", "/proc/self/oom_score_adj"] {
+        match File::options().write(true).open(path) {
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EACCES), "{path}: {error}"),
+            Ok(_) => println!("SKIPPED: this kernel has no Landlock, so {path} can be written to"),
+        }
+    }
+    std::fs::read("/proc/self/status").expect("reading");
 }
 
 fn needs_to_be_alone(confinement: &Confinement) {

@@ -115,6 +115,36 @@ fn processors_and_front_ends_have_no_privilege_under_traffic() {
     assert!(events.as_array().unwrap().iter().any(told), "{events}");
 }
 
+/// Returns the process of the launcher that a daemon has started.
+fn launcher_of(daemon: &Daemon) -> u32 {
+    let socket = std::path::Path::new(daemon.socket()).with_file_name("launcher.sock");
+    let socket = socket.to_str().unwrap().to_owned();
+    let is_it = |process: u32| {
+        let words = fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        words.contains("--vm-launcher") && words.contains(&socket)
+    };
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.find(|process| is_it(*process)).expect("a launcher")
+}
+
+#[test]
+fn a_launcher_that_the_daemon_starts_has_the_capabilities_that_it_needs_and_no_others() {
+    let rig = Rig::new().unwrap();
+    let daemon = Daemon::start(&rig, "").unwrap();
+    let launcher = launcher_of(&daemon);
+    // CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL, CAP_SETGID, CAP_SETUID,
+    // CAP_SETPCAP, CAP_SYS_RESOURCE.
+    let needed: u64 = [0, 1, 3, 4, 5, 6, 7, 8, 24].into_iter().map(|number| 1 << number).sum();
+    for (_, name, status) in threads(launcher) {
+        assert_eq!(field(&status, "NoNewPrivs"), "1", "{name}");
+        for key in ["CapBnd", "CapPrm", "CapEff"] {
+            assert_eq!(set(&status, key) & !needed, 0, "{name}: {key}");
+        }
+        assert_eq!((set(&status, "CapInh"), set(&status, "CapAmb")), (0, 0), "{name}");
+    }
+}
+
 #[test]
 fn a_daemon_that_is_not_confined_says_so() {
     let rig = Rig::new().unwrap();
