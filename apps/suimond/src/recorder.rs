@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use suimon_recording::{
@@ -49,7 +49,7 @@ impl RecordingFile {
         let told = || format!("--record {}", self.path.display());
         let mut out = Out { into: BufWriter::new(self.file), bytes: 0, bytes_max: self.bytes_max };
         out.into.write_all(&file_header()).with_context(told)?;
-        out.write(&encode_about(about)).with_context(told)?;
+        out.write(&encode_block(&encode_about(about))).with_context(told)?;
         out.into.flush().with_context(told)?;
         let (sender, receiver) = channel();
         let inlet = Arc::new(Inlet {
@@ -120,27 +120,34 @@ impl Inlet {
 
     fn write_all(&self, receiver: &Receiver<Sent>, out: &mut Out) -> io::Result<()> {
         let mut full = BTreeSet::new();
+        let mut flush_at = Instant::now() + FLUSH_EVERY;
         loop {
+            // Also while records arrive without a pause.
+            if flush_at <= Instant::now() {
+                out.into.flush()?;
+                flush_at = Instant::now() + FLUSH_EVERY;
+            }
             match receiver.recv_timeout(FLUSH_EVERY) {
                 Ok(Sent::Block(stream, body)) => {
                     self.waiting.fetch_sub(body.len(), Relaxed);
                     if full.contains(&stream) {
                         continue;
                     }
-                    if !out.has_room(&body) {
+                    let block = encode_block(&body);
+                    if !out.has_room(&block) {
                         if full.is_empty() {
                             let max = out.bytes_max;
                             tracing::warn!(max, "the recording is as long as it may be");
                         }
                         full.insert(stream);
-                        out.write(&encode_lost(stream, Loss::Full))?;
+                        out.write(&encode_block(&encode_lost(stream, Loss::Full)))?;
                         continue;
                     }
-                    out.write(&body)?;
+                    out.write(&block)?;
                 }
                 Ok(Sent::Behind) => self.tell_behind(out)?,
                 Ok(Sent::End) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
-                Err(RecvTimeoutError::Timeout) => out.into.flush()?,
+                Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
@@ -154,7 +161,7 @@ impl Inlet {
                 stream = stream.0,
                 "what a policy decides is not recorded any more: the file is written too slowly"
             );
-            out.write(&encode_lost(stream, Loss::Behind))?;
+            out.write(&encode_block(&encode_lost(stream, Loss::Behind)))?;
         }
         Ok(())
     }
@@ -188,13 +195,16 @@ struct Out {
 }
 
 impl Out {
-    fn has_room(&self, body: &[u8]) -> bool {
-        self.bytes + body.len() as u64 <= self.bytes_max
+    fn has_room(&self, block: &[u8]) -> bool {
+        self.bytes + block.len() as u64 <= self.bytes_max
     }
 
-    fn write(&mut self, body: &[u8]) -> io::Result<()> {
-        let block = encode_block(body);
+    fn write(&mut self, block: &[u8]) -> io::Result<()> {
         self.bytes += block.len() as u64;
-        self.into.write_all(&block)
+        self.into.write_all(block)
     }
 }
+
+#[cfg(test)]
+#[path = "recorder_tests.rs"]
+mod tests;

@@ -24,6 +24,9 @@ use crate::server::patience::Patient;
 /// Largest number of concurrent connections of one listener. A further connection replaces the one
 /// idle for the longest time; if none is idle, it waits.
 pub const CONNECTIONS_MAX: usize = 256;
+/// Largest number of connections of a listener that are byte streams: serial consoles and migrations.
+/// They last indefinitely and must leave connections for other requests.
+pub const UPGRADED_MAX: usize = 128;
 /// Time limit for a request's head, from the connection's start or the previous response.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time for which a client may read nothing of a pending response.

@@ -1,4 +1,5 @@
-//! Connections of one listener: limit of their number, and replacement of idle ones.
+//! Connections of one listener: limit of their number, replacement of idle ones, and limit of those
+//! that became byte streams.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -7,13 +8,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{Request, Response};
+use axum::http::{Request, Response, StatusCode, header};
+use axum::response::IntoResponse;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::service::Service;
+use suimon_contract::{ApiError, ErrorCode};
 use tokio::sync::Notify;
 
+use crate::api::Failure;
+use crate::server::UPGRADED_MAX;
+
 /// Bounded set of connections. A connection without a request in progress or an unread response is
-/// idle. If the set is full, a new connection replaces the one idle for the longest time.
+/// idle, unless it was upgraded to a byte stream (RFC 9110, section 7.8). If the set is full, a new connection replaces the one idle for the longest time.
 #[derive(Clone)]
 pub(super) struct Connections(Arc<Shared>);
 
@@ -35,6 +41,8 @@ struct Entry {
     /// Number of requests in progress and unread responses.
     busy: usize,
     idle_since: u64,
+    /// True while an upgrade is requested, and after it.
+    is_upgraded: bool,
     turned_away: Arc<Notify>,
 }
 
@@ -65,7 +73,9 @@ impl Connections {
         }
         let id = all.next_turn();
         let turned_away = Arc::new(Notify::new());
-        all.entries.insert(id, Entry { busy: 0, idle_since: id, turned_away: turned_away.clone() });
+        let entry =
+            Entry { busy: 0, idle_since: id, is_upgraded: false, turned_away: turned_away.clone() };
+        all.entries.insert(id, entry);
         Some(Place { shared: self.0.clone(), id, turned_away })
     }
 
@@ -109,6 +119,27 @@ impl Place {
             entry.busy = entry.busy.saturating_add(1);
         }
         Busy { shared: self.shared.clone(), id: self.id }
+    }
+
+    /// Reserves one of the [`UPGRADED_MAX`] upgrades. Returns false if there is none left.
+    fn begin_upgrade(&self) -> bool {
+        let mut all = self.shared.all();
+        let count = all.entries.values().filter(|entry| entry.is_upgraded).count();
+        match all.entries.get_mut(&self.id) {
+            Some(entry) if count < UPGRADED_MAX => entry.is_upgraded = true,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Ends what [`Self::begin_upgrade`] began. An upgraded connection is busy until its end.
+    fn end_upgrade(&self, is_upgraded: bool) {
+        if let Some(entry) = self.shared.all().entries.get_mut(&self.id) {
+            entry.is_upgraded = is_upgraded;
+            if is_upgraded {
+                entry.busy = entry.busy.saturating_add(1);
+            }
+        }
     }
 }
 
@@ -155,12 +186,31 @@ where
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let busy = self.place.begin();
+        let attended =
+            |answer: Response<Body>, busy| answer.map(|body| AttendedBody { body, _busy: busy });
+        let asks_for_upgrade = request.headers().contains_key(header::UPGRADE);
+        if asks_for_upgrade && !self.place.begin_upgrade() {
+            return Box::pin(async move { Ok(attended(too_many_upgrades(), busy)) });
+        }
         let answer = self.service.call(request);
+        let place = Arc::clone(&self.place);
         Box::pin(async move {
-            let answer = answer.await?;
-            Ok(answer.map(|body| AttendedBody { body, _busy: busy }))
+            let answer = answer.await;
+            if asks_for_upgrade {
+                let switches =
+                    |answer: &Response<Body>| answer.status() == StatusCode::SWITCHING_PROTOCOLS;
+                place.end_upgrade(answer.as_ref().is_ok_and(switches));
+            }
+            Ok(attended(answer?, busy))
         })
     }
+}
+
+fn too_many_upgrades() -> Response<Body> {
+    let text = format!(
+        "{UPGRADED_MAX} connections carry consoles and migrations already; end one of them first"
+    );
+    Failure::from(ApiError::new(ErrorCode::Conflict, text)).into_response()
 }
 
 /// Body of a response. HTTP drops it after passing it to the connection.

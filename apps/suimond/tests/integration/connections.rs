@@ -8,9 +8,14 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use suimond::api::NewsSender;
-use suimond::server::{CONNECTIONS_MAX, HEAD_TIMEOUT, Listener, READ_TIMEOUT, serve};
+use suimond::server::{CONNECTIONS_MAX, HEAD_TIMEOUT, Listener, READ_TIMEOUT, UPGRADED_MAX, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::Instant;
@@ -58,7 +63,8 @@ impl Server {
         let router = Router::new()
             .route("/short", get(|| async { "short" }))
             .route("/large", get(|| async { vec![b'x'; LARGE_BYTES] }))
-            .route("/follow", get(follow));
+            .route("/follow", get(follow))
+            .route("/upgrade", get(upgrade));
         tokio::spawn(serve(InMemory(Mutex::new(accepted)), router, news));
         Self { connect, _news: sender }
     }
@@ -77,6 +83,18 @@ impl Server {
             .unwrap();
         stream
     }
+}
+
+/// Accepts an upgrade, and returns the bytes that the client sends.
+async fn upgrade(mut request: Request) -> Response {
+    let upgrade = request.extensions_mut().remove::<OnUpgrade>().unwrap();
+    tokio::spawn(async move {
+        let client = TokioIo::new(upgrade.await.unwrap());
+        let (mut from, mut to) = tokio::io::split(client);
+        let _ = tokio::io::copy(&mut from, &mut to).await;
+    });
+    let headers = [(header::CONNECTION, "upgrade"), (header::UPGRADE, "echo")];
+    (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
 
 /// Reads until the end of a response's head.
@@ -130,6 +148,37 @@ async fn who_has_asked_something_is_not_idle() {
     for follower in &mut followers {
         assert!(!is_closed(follower).await);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn upgraded_connections_are_not_idle_and_leave_connections_for_others() {
+    let server = Server::start();
+    let ask = || async {
+        let mut stream = server.connect();
+        let request =
+            b"GET /upgrade HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        let head = head(&mut stream).await;
+        (stream, head)
+    };
+    let mut upgraded = Vec::new();
+    for _ in 0..UPGRADED_MAX {
+        let (stream, head) = ask().await;
+        assert!(head.starts_with("HTTP/1.1 101"), "{head}");
+        upgraded.push(stream);
+    }
+    assert!(ask().await.1.starts_with("HTTP/1.1 409"));
+    for _ in 0..2 * CONNECTIONS_MAX {
+        assert!(head(&mut server.ask("/short").await).await.starts_with("HTTP/1.1 200"));
+    }
+    for stream in &mut upgraded {
+        stream.write_all(b"a").await.unwrap();
+        assert_eq!(stream.read_u8().await.unwrap(), b'a');
+    }
+    upgraded.pop();
+    // The end of a connection is noticed by its task.
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(ask().await.1.starts_with("HTTP/1.1 101"));
 }
 
 #[tokio::test(start_paused = true)]
