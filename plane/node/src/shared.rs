@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost, StateStore};
+use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost};
 use suimon_recording::{Names, Sink, StreamId, encode_names};
 
 use crate::bound_addresses::BoundAddresses;
 use crate::capture::Captures;
 use crate::cluster::Cluster;
 use crate::confinement::ConfinementReader;
+use crate::deferring_store::DeferringStore;
 use crate::disks::{DiskParts, Disks};
 use crate::drain::Drain;
 use crate::events::EventLog;

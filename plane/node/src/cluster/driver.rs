@@ -56,7 +56,7 @@ pub(super) fn start(
     let tasks = Arc::new(Tasks::default());
     let ground = Ground {
         stores: Arc::clone(&shared.cluster.stores),
-        state: Arc::clone(&shared.store),
+        state: shared.store.clone(),
         random: Arc::clone(&shared.disks.parts.random),
         inbox: Arc::clone(&shared.cluster.inbox),
         version: shared.version.clone(),
