@@ -21,6 +21,7 @@ mod disk_snapshot;
 mod disk_tables;
 mod event;
 mod exit;
+mod help;
 mod host;
 mod image;
 mod image_tables;

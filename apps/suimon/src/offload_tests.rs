@@ -43,7 +43,10 @@ fn set_sends_only_the_keys_that_were_named() {
         })
     );
     let twice = switches(&["segmentation=off", "segmentation=on"]).unwrap_err();
-    assert_eq!((twice.code(), twice.to_string()), (2, "`segmentation` is set twice".to_owned()));
+    assert_eq!(
+        (twice.code(), twice.to_string()),
+        (2, "`segmentation` is given twice; give it once".to_owned())
+    );
 }
 
 #[test]
@@ -55,7 +58,10 @@ fn what_is_wrong_is_named_with_the_choices() {
     let message = wrong(&["wan", "segmentation"]);
     assert!(message.contains("KEY=on, KEY=off or KEY=default; the keys are tx_"), "{message}");
     let message = wrong(&["wan", "segmentation=false"]);
-    assert!(message.contains("`segmentation` is on, off or default, not `false`"), "{message}");
+    assert!(
+        message.contains("`segmentation` must be on, off or default, not `false`"),
+        "{message}"
+    );
     let message = wrong(&["port:lan", "segmentation=off"]);
     assert!(message.contains("use nic:NAME, uplink:NAME or switch:NAME"), "{message}");
     assert!(wrong(&["../etc", "segmentation=off"]).contains("not a name"));

@@ -31,7 +31,7 @@ pub(crate) fn table(settings: &[Setting]) -> Result<Map<String, Value>, Failure>
     let mut table = Map::new();
     for Setting { key, value } in settings {
         if table.insert((*key).to_owned(), value.clone()).is_some() {
-            return Err(Failure::Usage(format!("`{key}` is set twice")));
+            return Err(Failure::Usage(format!("`{key}` is given twice; give it once")));
         }
     }
     Ok(table)
@@ -45,7 +45,7 @@ pub(crate) fn parse(kind: Kind, text: &str) -> Result<Setting, String> {
         return Err(format!("must be {forms} or KEY=default; the keys are {}", keys(kind)));
     };
     let Some(key) = kind.key(name) else {
-        return Err(format!("there is no key `{name}`; the keys are {}", keys(kind)));
+        return Err(format!("no key `{name}` exists; the keys are {}", keys(kind)));
     };
     Ok(Setting { key: key.name, value: value(key, word)? })
 }
@@ -57,7 +57,7 @@ pub(crate) fn value(key: &Key, word: &str) -> Result<Value, String> {
         (Form::Flag, "on") => Value::Bool(true),
         (Form::Flag, "off") => Value::Bool(false),
         (Form::Flag, _) => {
-            return Err(format!("`{}` is on, off or default, not `{word}`", key.name));
+            return Err(format!("`{}` must be on, off or default, not `{word}`", key.name));
         }
         (form, _) => read(form, word),
     };
