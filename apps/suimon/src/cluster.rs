@@ -83,7 +83,8 @@ pub(crate) struct ClusterSetFlags {
         value_name = "KEY=VALUE|KEY=default",
         required = true,
         value_parser = setting,
-        help = settings_help()
+        help = settings_help(),
+        long_help = settings::long_help(&settings_help(), &[Kind::Cluster, Kind::ClusterTls])
     )]
     settings: Vec<ClusterSetting>,
     #[command(flatten)]

@@ -20,7 +20,8 @@ pub(crate) struct ExportFlags {
     #[arg(
         value_name = "KEY=VALUE",
         value_parser = settings::parser(Kind::DiskNbd),
-        help = keys_help()
+        help = keys_help(),
+        long_help = settings::long_help(&keys_help(), &[Kind::DiskNbd])
     )]
     settings: Vec<Setting>,
     /// Remove the NBD export; its clients are disconnected.

@@ -111,7 +111,7 @@ impl Failure {
         let more = known.len().saturating_sub(SHOWN_MAX);
         known.truncate(SHOWN_MAX);
         let there = match (known.is_empty(), more) {
-            (true, _) => "none exists".to_owned(),
+            (true, _) => "the host has none".to_owned(),
             (false, 0) => format!("existing: {}", known.join(", ")),
             (false, more) => format!("existing: {} and {more} more", known.join(", ")),
         };

@@ -26,6 +26,7 @@ mod host;
 mod image;
 mod image_tables;
 mod key_flags;
+mod key_help;
 mod lab;
 mod lines;
 mod node_drain;

@@ -47,7 +47,8 @@ pub(crate) struct SetFlags {
         value_name = "KEY=on|off|default",
         required = true,
         value_parser = settings::parser(Kind::Offload),
-        help = switches_help()
+        help = switches_help(),
+        long_help = settings::long_help(&switches_help(), &[Kind::Offload])
     )]
     switches: Vec<Setting>,
     #[command(flatten)]

@@ -28,7 +28,8 @@ pub(crate) struct SetFlags {
         value_name = "PLAN|KEY=VALUE|KEY=default",
         required = true,
         value_parser = setting_or_plan,
-        help = settings_help()
+        help = settings_help(),
+        long_help = settings::long_help(&settings_help(), &[Kind::Power])
     )]
     settings: Vec<Setting>,
     #[command(flatten)]

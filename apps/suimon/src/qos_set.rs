@@ -22,7 +22,8 @@ pub(crate) struct SetFlags {
         value_name = "KEY=VALUE",
         required_unless_present = "policy",
         value_parser = settings::parser(Kind::DiskQos),
-        help = keys_help()
+        help = keys_help(),
+        long_help = settings::long_help(&keys_help(), &[Kind::DiskQos])
     )]
     settings: Vec<Setting>,
     /// Policy whose limits the disk has from now on, instead of limits of its own.

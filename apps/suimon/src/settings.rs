@@ -6,6 +6,7 @@ use suimon_contract::{Form, Key, Kind};
 
 use crate::exit::Failure;
 use crate::key_flags::read;
+use crate::key_help;
 
 /// Setting `KEY=VALUE` or `KEY=default`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,24 @@ pub(crate) fn parser(kind: Kind) -> ValueParser {
 pub(crate) fn keys(kind: Kind) -> String {
     let keys: Vec<_> = kind.keys().iter().map(|key| key.name).collect();
     keys.join(", ")
+}
+
+/// Returns the long help of an argument with settings for tables of these kinds: its help, and a line
+/// for each key that may be set.
+pub(crate) fn long_help(help: &str, kinds: &[Kind]) -> String {
+    /// Keys that identify an object and are not settings of it.
+    const IDENTITY: [&str; 3] = ["name", "node", "index"];
+    let lines: String = kinds
+        .iter()
+        .map(|kind| {
+            let keys = kind
+                .keys()
+                .iter()
+                .filter(|key| !IDENTITY.contains(&key.name) && !matches!(key.form, Form::Table(_)));
+            key_help::settings(*kind, keys)
+        })
+        .collect();
+    format!("{help}.\n\n{}", lines.trim_end())
 }
 
 /// Returns the merge patch of the table with the given settings.

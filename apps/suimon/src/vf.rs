@@ -56,7 +56,8 @@ pub(crate) struct SetFlags {
         value_name = "KEY=VALUE|default",
         required = true,
         value_parser = settings::parser(Kind::Vf),
-        help = settings_help()
+        help = settings_help(),
+        long_help = settings::long_help(&settings_help(), &[Kind::Vf])
     )]
     settings: Vec<Setting>,
     #[command(flatten)]

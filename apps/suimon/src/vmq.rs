@@ -48,7 +48,8 @@ pub(crate) struct SetFlags {
         value_name = "KEY=VALUE|default",
         required = true,
         value_parser = settings::parser(Kind::Vmq),
-        help = settings_help()
+        help = settings_help(),
+        long_help = settings::long_help(&settings_help(), &[Kind::Vmq])
     )]
     settings: Vec<Setting>,
     #[command(flatten)]

@@ -96,8 +96,9 @@ pub(super) const HELP: &[Help] = &[
     reads(
         "lab",
         "Runs the program `suimon-lab`, which is in the directory of `suimon` or in `PATH`, with \
-         the given arguments. `suimon lab --help` lists its commands. Experiments load the CPUs, \
-         disks and network of the host and disturb running VMs.",
+         the given arguments. `suimon lab --help` lists its commands. An experiment runs in a \
+         daemon and network namespaces of its own and does not change the daemon of the host. Its \
+         load on CPUs and disks slows down running VMs.",
         &["suimon lab list", "suimon lab show disk-io"],
     ),
     reads(
