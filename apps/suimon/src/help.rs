@@ -27,8 +27,9 @@ pub(crate) struct Help {
 
 /// Statement about changes of desired state, the same for every command.
 const KEPT: &str = "The change is stored in desired state: it survives restarts of the daemon and \
-                    of the host. The next `suimon apply` replaces it by what the host file says; \
-                    `suimon export` prints the present state as a host file.";
+                    of the host. A later `suimon apply`, and a start of the daemon after its host \
+                    file was edited, replace it by what the host file says: make the change there, \
+                    too. `suimon export` prints the present state as a host file.";
 
 /// Returns the help of a command that does not change desired state.
 const fn reads(path: &'static str, text: &'static str, examples: &'static [&'static str]) -> Help {

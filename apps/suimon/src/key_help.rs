@@ -8,16 +8,19 @@ pub(crate) fn meaning(kind: Kind, key: &Key) -> String {
 }
 
 /// Returns the long help of the option for a key of a table of this kind: meaning, value and
-/// default; with `effect` also the effect of a change on a resource of kind `of`.
+/// default; with `effect` also an interruption that a change of the value causes on a resource of
+/// kind `of`. A change without interruption is described by the command.
 pub(crate) fn option(kind: Kind, key: &Key, effect: Option<(Kind, Effect)>) -> String {
     let mut facts = Vec::new();
     facts.extend(option_value(key.form).map(|value| format!("Value: {value}.")));
     facts.extend(default(kind, key));
-    if let Some((of, effect)) = effect {
-        facts.push(format!("Change: {}.", effect_of(effect, of)));
+    if let Some(effect) = effect.and_then(|(of, effect)| effect_of(effect, of)) {
+        facts.push(format!("Change: {effect}."));
     }
-    let meaning = meaning_of(kind, key.name).unwrap_or_default();
-    if facts.is_empty() { meaning } else { format!("{meaning}\n\n{}", facts.join(" ")) }
+    if facts.is_empty() {
+        return meaning(kind, key);
+    }
+    format!("{}\n\n{}", meaning_of(kind, key.name).unwrap_or_default(), facts.join(" "))
 }
 
 /// Returns one line per key of a table of this kind for arguments `KEY=VALUE`.
@@ -26,10 +29,14 @@ pub(crate) fn settings<'k>(kind: Kind, keys: impl Iterator<Item = &'k Key>) -> S
         let meaning = meaning_of(kind, key.name).unwrap_or_default();
         let value = match key.form {
             Form::Flag => "`on` or `off`".to_owned(),
-            form @ Form::OneOf(_) => form.describe(),
-            form => option_value(form).unwrap_or_default(),
+            form => option_value(form).unwrap_or_else(|| form.describe()),
         };
-        let default = default(kind, key).map(|text| format!(" {text}")).unwrap_or_default();
+        let default = match (key.form, default(kind, key)) {
+            (_, None) => String::new(),
+            (Form::Flag, Some(text)) if text.contains("true") => " Default: on.".to_owned(),
+            (Form::Flag, Some(_)) => " Default: off.".to_owned(),
+            (_, Some(text)) => format!(" {text}"),
+        };
         format!("{}: {meaning} Value: {value}.{default}\n", key.name)
     };
     keys.map(line).collect()
@@ -40,19 +47,16 @@ fn default(kind: Kind, key: &Key) -> Option<String> {
         return None;
     }
     let text = default_text(kind, key.name)?;
-    let text = match (key.form, text.as_str()) {
-        (_, "[]") => "none".to_owned(),
-        _ => text,
-    };
+    let text = if text == "[]" { "none".to_owned() } else { text };
     Some(format!("Default: {text}."))
 }
 
-/// Returns the form of a value on the command line; `None` for keywords, which clap lists.
+/// Returns the form of a value on the command line; `None` for keywords, which clap lists, for
+/// flags, whose placeholder states it, and for names of resources.
 fn option_value(form: Form) -> Option<String> {
     let list = |most: usize, items: &str| format!("1 to {most} {items}, separated by commas");
     Some(match form {
-        Form::OneOf(_) | Form::Table(_) | Form::Tables(_) => return None,
-        Form::Flag => "`true` or `false`; `true` if the option is given without a value".to_owned(),
+        Form::OneOf(_) | Form::Flag | Form::Name | Form::Table(_) | Form::Tables(_) => return None,
         Form::Names { most } => list(most, "names"),
         Form::StationIps { most } => list(most, "unicast IP addresses"),
         Form::Urls { most } => list(most, "URLs"),
@@ -65,9 +69,10 @@ fn option_value(form: Form) -> Option<String> {
     })
 }
 
-const fn effect_of(effect: Effect, of: Kind) -> &'static str {
-    match (effect, of) {
-        (Effect::Live, _) => "applies at once, without interruption",
+/// Returns the interruption by a change; `None` if the change applies at once without one.
+const fn effect_of(effect: Effect, of: Kind) -> Option<&'static str> {
+    Some(match (effect, of) {
+        (Effect::Live, _) => return None,
         (Effect::LiveOnTap, _) => {
             "applies at once on a TAP NIC; on a vhost-user NIC, the link is down until the VM has \
              reconnected"
@@ -86,37 +91,51 @@ const fn effect_of(effect: Effect, of: Kind) -> &'static str {
         (Effect::NextBoot, _) => "takes effect at the next start of the VM",
         (Effect::NextStart, _) => "takes effect at the next start of the daemon",
         (Effect::Identity, _) => "not possible; delete the object and add another one",
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use suimon_contract::{Effect, Kind};
 
-    use super::*;
+    use super::{effect_of, option, settings};
 
     #[test]
-    fn an_option_states_value_default_and_effect() {
-        let key = Kind::Switch.key("ageing_s").unwrap();
-        let text = option(Kind::Switch, key, Some((Kind::Switch, key.effect)));
-        let (meaning, facts) = text.split_once("\n\n").unwrap();
-        assert!(meaning.ends_with('.'), "{meaning}");
-        assert_eq!(
-            facts,
-            "Value: a whole number from 10 to 1000000. Default: 300. Change: applies at once, \
-             without interruption."
-        );
+    fn an_option_states_value_default_and_interruption() {
+        let of = |kind: Kind, name| {
+            let key = kind.key(name).unwrap();
+            let text = option(kind, key, Some((kind, key.effect)));
+            let (meaning, facts) = text.split_once("\n\n").unwrap();
+            assert!(meaning.ends_with('.'), "{meaning}");
+            facts.to_owned()
+        };
+        let ageing = of(Kind::Switch, "ageing_s");
+        assert_eq!(ageing, "Value: a whole number from 10 to 1000000. Default: 300.");
+        let queues = of(Kind::Uplink, "queues");
+        assert!(queues.ends_with("Change: reopens the device, which interrupts its traffic."));
+        let memory = of(Kind::Vm, "memory_bytes");
+        assert!(memory.ends_with("Change: takes effect at the next start of the VM."), "{memory}");
     }
 
     #[test]
-    fn every_key_has_a_value_or_keywords() {
-        for kind in Kind::ALL {
+    fn only_changes_without_interruption_have_no_text() {
+        for kind in Kind::RESOURCES {
             for key in kind.keys() {
-                let has_words =
-                    matches!(key.form, Form::OneOf(_) | Form::Table(_) | Form::Tables(_));
-                assert_eq!(option_value(key.form).is_none(), has_words, "{}", key.name);
+                let is_live = key.effect == Effect::Live;
+                assert_eq!(effect_of(key.effect, kind).is_none(), is_live, "{}", key.name);
             }
         }
-        assert!(effect_of(Effect::Replace, Kind::Disk).contains("NBD"));
+    }
+
+    #[test]
+    fn settings_have_a_line_per_key_with_value_and_default() {
+        let text = settings(Kind::Offload, Kind::Offload.keys().iter());
+        assert_eq!(text.lines().count(), Kind::Offload.keys().len());
+        for line in text.lines() {
+            assert!(line.ends_with(" Value: `on` or `off`. Default: on."), "{line}");
+        }
+        let vmq = settings(Kind::Vmq, Kind::Vmq.keys().iter());
+        assert!(vmq.contains(" Value: a whole number from 1 to 64. Default: 4."), "{vmq}");
+        assert!(vmq.contains(" Value: one of `static`, `dynamic`. Default: dynamic."), "{vmq}");
     }
 }

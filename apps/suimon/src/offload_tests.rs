@@ -54,7 +54,7 @@ fn what_is_wrong_is_named_with_the_choices() {
     let keys = "tx_checksum, rx_checksum, tx_ip_checksum, rx_ip_checksum, segmentation, \
                 receive_coalescing";
     let message = wrong(&["wan", "tso=off"]);
-    assert!(message.contains(&format!("no key `tso`; the keys are {keys}")), "{message}");
+    assert!(message.contains(&format!("no key `tso` exists; the keys are {keys}")), "{message}");
     let message = wrong(&["wan", "segmentation"]);
     assert!(message.contains("KEY=on, KEY=off or KEY=default; the keys are tx_"), "{message}");
     let message = wrong(&["wan", "segmentation=false"]);
@@ -96,7 +96,7 @@ fn a_port_is_found_by_its_name_or_by_kind_and_name() {
         let Failure::Refused(errors) = failure else { panic!("{failure}") };
         let message = &errors[0].message;
         assert!(message.contains(&format!("no NIC, uplink or host NIC `{missing}`")), "{message}");
-        assert!(message.ends_with("there are web, nic:both, uplink:both, lab"), "{message}");
+        assert!(message.ends_with("existing: web, nic:both, uplink:both, lab"), "{message}");
     }
     let nothing = chosen(Vec::new(), &["wan".parse().unwrap()]).unwrap_err();
     let Failure::Refused(errors) = nothing else { panic!("{nothing}") };

@@ -97,7 +97,7 @@ fn words_that_make_no_sense_are_refused() {
     for (words, message) in [
         (
             &["min_iops=5"][..],
-            "`min_iops=5` belongs to nothing; say before it what has the key, like disk/web",
+            "`min_iops=5` has no resource; give the resource before the key, such as disk/web",
         ),
         (
             &["web", "min_iops=5"],
@@ -113,7 +113,7 @@ fn words_that_make_no_sense_are_refused() {
         ),
         (
             &["disk/web", "size_bytes=5"],
-            "there is no key `size_bytes` of disk/web that QoS reads; the keys are store, \
+            "no key `size_bytes` of disk/web concerns QoS; the keys are store, \
              qos_policy, min_iops, max_iops, max_bytes_per_s, weight, burst_iops, burst_s",
         ),
         (

@@ -37,9 +37,9 @@ pub struct Arguments {
     #[command(subcommand)]
     pub tool: Option<Tool>,
 
-    /// Host file (TOML). It is applied at the start, and again at SIGHUP, if its text has changed since
-    /// it was last applied; otherwise the stored state with later changes by commands remains. If
-    /// absent, the stored state is used.
+    /// Host file (TOML). It is applied at the start and at SIGHUP if its text has changed since it was
+    /// last applied; otherwise the stored state with later changes by commands remains. SIGHUP also
+    /// reads the files that it names again. If absent, the stored state is used.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
