@@ -62,8 +62,8 @@ enum Verb {
     Swarm(swarm::Flags),
     /// Find the value of the parameter that a scenario selects for calibration
     ///
-    /// The value is the one with which the simulated figures are closest to the published figures
-    /// that the scenario marks as `calibration`. The scenario file is not changed.
+    /// Prints the value with which the simulated array reaches the published rate that `[calibrate]` in
+    /// the scenario names. The scenario file is not changed.
     #[command(after_long_help = "Example:\n  sim calibrate qos-host.toml")]
     Calibrate(CalibrateFlags),
     /// Run scenarios and print their published and simulated figures as Markdown
@@ -238,7 +238,7 @@ impl RunFlags {
 impl CalibrateFlags {
     fn run(self) -> Result<bool> {
         let Scenario::Storage(scenario) = read(&self.scenario)? else {
-            bail!("calibrate: only scenarios of kind storage say what is to be calibrated")
+            bail!("only scenarios of kind `storage` can be calibrated")
         };
         let found = storage::calibrate(&scenario, scenario.seed)?;
         if self.json {

@@ -40,7 +40,7 @@ impl Flags {
         let scenario = read(&self.scenario)?;
         ensure!(
             scenario.has_swarm(),
-            "the scenario has no table `[swarm]`; add one, or use `sim run`"
+            "the scenario has no table `[swarm]`; add one, or run it without random changes"
         );
         let here = || thread::available_parallelism().map_or(1, usize::from);
         let jobs = self.jobs.unwrap_or_else(here).max(1);

@@ -12,6 +12,8 @@ use suimon_contract::Name;
 
 use crate::exit::Failure;
 use crate::output::{Context, is_terminal};
+use crate::resource::name_help;
+use crate::resource_tables::Shown;
 use crate::units;
 
 /// Time limit for the daemon to end a capture whose connection is closed.
@@ -19,10 +21,10 @@ const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Arguments of `capture`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct CaptureFlags<R> {
+pub(crate) struct CaptureFlags<R: Shown> {
     #[arg(skip)]
     of: PhantomData<fn() -> R>,
-    /// Name of the NIC or uplink.
+    #[arg(help = name_help(R::NOUN))]
     name: Name,
     /// File (pcapng) to write, replaced if it exists; `-` writes to standard output.
     #[arg(short = 'w', long = "write", value_name = "FILE")]
@@ -38,7 +40,7 @@ pub(crate) struct CaptureFlags<R> {
     max_bytes: Option<u64>,
 }
 
-impl<R: Captured> CaptureFlags<R> {
+impl<R: Shown + Captured> CaptureFlags<R> {
     /// Captures until a limit is reached, the user interrupts, the operation is cancelled, or the
     /// reader of standard output closes it.
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {

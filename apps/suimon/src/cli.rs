@@ -263,7 +263,7 @@ where
     I: IntoIterator<Item = T>,
     T: Into<std::ffi::OsString> + Clone,
 {
-    let mut matches = socket_everywhere(command()).try_get_matches_from(args)?;
+    let mut matches = definition().try_get_matches_from(args)?;
     let late_socket = late_socket(&matches).cloned();
     let is_written = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
     // Flags take precedence over environment variables.
@@ -283,6 +283,11 @@ pub(crate) fn command() -> Command {
     let codes: String =
         CODES.iter().map(|(code, meaning)| format!("  {code:<4} {meaning}\n")).collect();
     help::with_texts(Cli::command()).after_long_help(format!("Exit codes:\n{codes}"))
+}
+
+/// Returns the command line as parsed.
+pub(crate) fn definition() -> Command {
+    socket_everywhere(command())
 }
 
 const LATE_SOCKET: &str = "late-socket";

@@ -112,8 +112,8 @@ impl Failure {
         known.truncate(SHOWN_MAX);
         let there = match (known.is_empty(), more) {
             (true, _) => "the host has none".to_owned(),
-            (false, 0) => format!("existing: {}", known.join(", ")),
-            (false, more) => format!("existing: {} and {more} more", known.join(", ")),
+            (false, 0) => format!("the host has {}", known.join(", ")),
+            (false, more) => format!("the host has {} and {more} more", known.join(", ")),
         };
         Self::not_found(format!("no {what} exists; {there}"))
     }

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::{Map, Value};
-use suimon_contract::{Effect, Form, Key, Kind, Resource};
+use suimon_contract::{Effect, Form, Key, Kind, Resource, meaning_of};
 
 use crate::key_help;
 
@@ -42,10 +42,11 @@ impl Flag {
     fn arg(&self, of: Kind, adding: bool) -> Arg {
         let long = self.id().replace(['_', '.'], "-");
         let effect = (!adding).then(|| (of, self.effect()));
+        let meaning = meaning_of(self.kind, self.key.name).unwrap_or_default();
         let arg = Arg::new(self.id())
             .long(long)
-            .help(key_help::meaning(self.kind, self.key))
-            .long_help(key_help::option(self.kind, self.key, effect))
+            .help(meaning.trim_end_matches('.').to_owned())
+            .long_help(key_help::option(self.kind, self.key, &meaning, effect))
             .value_name(value_name(self.key))
             .value_parser(value_parser(self.key.form))
             // An optional table's required keys are optional flags.

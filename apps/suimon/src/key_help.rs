@@ -2,15 +2,15 @@
 
 use suimon_contract::{Effect, Form, Key, Kind, default_text, meaning_of};
 
-/// Returns the short help of a key: its meaning.
-pub(crate) fn meaning(kind: Kind, key: &Key) -> String {
-    meaning_of(kind, key.name).unwrap_or_default().trim_end_matches('.').to_owned()
-}
-
 /// Returns the long help of the option for a key of a table of this kind: meaning, value and
 /// default; with `effect` also an interruption that a change of the value causes on a resource of
 /// kind `of`. A change without interruption is described by the command.
-pub(crate) fn option(kind: Kind, key: &Key, effect: Option<(Kind, Effect)>) -> String {
+pub(crate) fn option(
+    kind: Kind,
+    key: &Key,
+    meaning: &str,
+    effect: Option<(Kind, Effect)>,
+) -> String {
     let mut facts = Vec::new();
     facts.extend(option_value(key.form).map(|value| format!("Value: {value}.")));
     facts.extend(default(kind, key));
@@ -18,9 +18,9 @@ pub(crate) fn option(kind: Kind, key: &Key, effect: Option<(Kind, Effect)>) -> S
         facts.push(format!("Change: {effect}."));
     }
     if facts.is_empty() {
-        return meaning(kind, key);
+        return meaning.trim_end_matches('.').to_owned();
     }
-    format!("{}\n\n{}", meaning_of(kind, key.name).unwrap_or_default(), facts.join(" "))
+    format!("{meaning}\n\n{}", facts.join(" "))
 }
 
 /// Returns one line per key of a table of this kind for arguments `KEY=VALUE`.
@@ -104,10 +104,8 @@ mod tests {
     fn an_option_states_value_default_and_interruption() {
         let of = |kind: Kind, name| {
             let key = kind.key(name).unwrap();
-            let text = option(kind, key, Some((kind, key.effect)));
-            let (meaning, facts) = text.split_once("\n\n").unwrap();
-            assert!(meaning.ends_with('.'), "{meaning}");
-            facts.to_owned()
+            let text = option(kind, key, "Meaning.", Some((kind, key.effect)));
+            text.strip_prefix("Meaning.\n\n").unwrap().to_owned()
         };
         let ageing = of(Kind::Switch, "ageing_s");
         assert_eq!(ageing, "Value: a whole number from 10 to 1000000. Default: 300.");

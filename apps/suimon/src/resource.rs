@@ -168,7 +168,7 @@ fn with_article(noun: &str) -> String {
 }
 
 /// Returns the description of an argument that names a resource.
-fn name_help(noun: &str) -> String {
+pub(crate) fn name_help(noun: &str) -> String {
     format!("Name of the {noun}")
 }
 

@@ -27,8 +27,8 @@ pub(crate) fn keys(kind: Kind) -> String {
     keys.join(", ")
 }
 
-/// Returns the long help of an argument with settings for tables of these kinds: its help, and a line
-/// for each key that may be set.
+/// Returns the long help of an argument with settings for tables of these kinds: its help with a line
+/// for each key in place of the list of keys.
 pub(crate) fn long_help(help: &str, kinds: &[Kind]) -> String {
     /// Keys that identify an object and are not settings of it.
     const IDENTITY: [&str; 3] = ["name", "node", "index"];
@@ -42,7 +42,8 @@ pub(crate) fn long_help(help: &str, kinds: &[Kind]) -> String {
             key_help::settings(*kind, keys)
         })
         .collect();
-    format!("{help}.\n\n{}", lines.trim_end())
+    let help = help.split_once(" The keys are ").map_or(help, |(text, _)| text);
+    format!("{help}\n\nKeys:\n{}", lines.trim_end())
 }
 
 /// Returns the merge patch of the table with the given settings.
