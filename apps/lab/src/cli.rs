@@ -18,13 +18,34 @@ use crate::setup::SetupFlags;
 use crate::shown::{ListFlags, ShowFlags};
 use crate::work::{StopFlags, WorkFlags};
 
-/// Runs published experiments on this host and compares the results with the published values.
+/// Exit codes and examples, printed by `--help`.
+const AFTER_HELP: &str = "\
+Exit codes:
+  0    success
+  1    the command failed
+  2    the command line is invalid
+  3    the plan is rejected, or the host does not meet its requirements
+  130  interrupted (Ctrl-C); `suimon lab run --resume RUN` continues the run
+
+Examples:
+  suimon lab setup disk-io
+  suimon lab run disk-io --scale quick
+  suimon lab report disk-io";
+
+/// Run published performance experiments on this host, and compare the results with the published
+/// values.
 ///
-/// Exit status: 0 if everything was done; 1 on a failure; 2 for an invalid command line; 3 if a
-/// plan is rejected or the machine does not meet its requirements; 130 if interrupted, in which
-/// case the run can be resumed.
+/// A plan describes an experiment; `suimon lab list` lists the shipped plans. An experiment runs in
+/// a daemon and network namespaces of its own and does not change the daemon of the host. Its load
+/// on CPUs and disks slows down running VMs.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "suimon-lab", version, bin_name = "suimon lab")]
+#[command(
+    name = "suimon-lab",
+    version,
+    bin_name = "suimon lab",
+    max_term_width = 100,
+    after_long_help = AFTER_HELP
+)]
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -32,23 +53,59 @@ struct Arguments {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Verb {
-    /// List plans, or runs
+    /// List the shipped plans, or the runs with their results
+    ///
+    /// A plan is listed with its name, duration and title, and with what this host lacks to run it. A
+    /// run is listed with its id, origin (`real` or `simulated`), scale, start time and state.
+    #[command(after_long_help = "Examples:\n  suimon lab list\n  suimon lab list --runs")]
     List(ListFlags),
-    /// Show a plan: question, published values and setup on this host
+    /// Show the question, published values and setup of a plan on this host
+    #[command(after_long_help = "Example:\n  suimon lab show disk-io --scale full")]
     Show(ShowFlags),
-    /// Run plans, on this host or in the simulator
+    /// Run plans on this host or in the simulator, and write their reports
+    ///
+    /// Requires root. Ctrl-C ends the run and keeps the values measured so far; `--resume` continues
+    /// it. Files of the experiment in the work folder are removed at the end.
+    #[command(
+        after_long_help = "Examples:\n  suimon lab run disk-io --scale quick\n  suimon lab run vmq-teaming --simulated\n  suimon lab run --resume RUN"
+    )]
     Run(RunFlags),
-    /// Write the report of runs: HTML, JSON, CSV
+    /// Write the report of runs again (HTML, JSON, CSV)
+    ///
+    /// The files are written into the folder of each run and their paths are printed.
+    #[command(
+        after_long_help = "Examples:\n  suimon lab report disk-io\n  suimon lab report disk-io qos-host --output all.html"
+    )]
     Report(ReportFlags),
     /// Compare two runs with a statistical test
+    ///
+    /// Each measure that both runs contain is compared by the Mann-Whitney U test with Holm's
+    /// correction. Three repetitions per run are too few to show a significant difference.
+    #[command(after_long_help = "Example:\n  suimon lab compare RUN disk-io")]
     Compare(CompareFlags),
-    /// Recommend configuration changes from the results, as a changed host file
+    /// Recommend changes of the host file from the results of runs
+    ///
+    /// Evaluates the last run of each plan whose scale was not `quick`. Nothing is applied; review the
+    /// written file with `suimon apply --dry-run --file FILE`.
+    #[command(
+        after_long_help = "Example:\n  suimon lab advise --host /etc/suimon/host.toml --output advised.toml"
+    )]
     Advise(AdviseFlags),
-    /// Carry out runs requested through the daemon's API, until stopped
+    /// Run the experiments that are requested through the API and the console
+    ///
+    /// Requires root. Executes the requests in the folder of results one after the other until it is
+    /// stopped (Ctrl-C, SIGTERM). One such process can use a folder of results.
+    #[command(after_long_help = "Example:\n  suimon lab work")]
     Work(WorkFlags),
-    /// Cancel a run requested through the daemon's API, or withdraw the request
+    /// Stop a run that was requested through the API, or withdraw its request
+    ///
+    /// The values measured so far are kept. `suimon lab run --resume` continues the run.
+    #[command(after_long_help = "Example:\n  suimon lab stop")]
     Stop(StopFlags),
-    /// Install the programs that generate and measure load
+    /// Install the programs that plans use to generate and measure load
+    ///
+    /// Installs Debian packages with apt-get, which requires root.
+    #[command(after_long_help = "Example:\n  suimon lab setup disk-io --dry-run")]
     Setup(SetupFlags),
     /// Print a completion script for a shell
     Completions(CompletionsFlags),
@@ -65,7 +122,7 @@ pub(crate) const WORK_FOLDER: &str = "/var/tmp";
 /// Arguments that locate the results.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ResultsFlags {
-    /// Folder of results.
+    /// Folder in which results of runs are stored.
     #[arg(long, value_name = "DIR", env = "SUIMON_LAB_RESULTS", default_value = LAB_RESULTS_DEFAULT)]
     results: PathBuf,
 }

@@ -13,11 +13,11 @@ use crate::words::{Language, Words};
 /// Arguments of `compare`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CompareFlags {
-    /// First run: id, folder, or a plan for its last run.
+    /// First run: its id, its folder, or the name of a plan for its last run.
     a: String,
-    /// Second run, of the same plan or of one with cases of the same names.
+    /// Second run, given in the same way: of the same plan, or of a plan with cases of the same names.
     b: String,
-    /// Include measures without a significant difference.
+    /// Print measures without a significant difference, too.
     #[arg(long)]
     all: bool,
     /// Print JSON instead of text.

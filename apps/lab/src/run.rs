@@ -27,30 +27,30 @@ const RESULTS_MIB: u64 = 64;
 /// Arguments of `run`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunFlags {
-    /// Plans: names of shipped plans, or files.
+    /// Plans to run: names of shipped plans (`suimon lab list`), or paths of plan files.
     #[arg(required_unless_present = "resume", value_name = "PLAN")]
     plans: Vec<String>,
-    /// Scale of the run.
+    /// Duration and size of the experiment.
     #[arg(long, value_enum, default_value_t)]
     scale: Scale,
-    /// Number of repetitions of each case, independent of the spread; as the plan specifies if
-    /// absent.
+    /// Number of repetitions of each case, 1 to 1000; as many as the confidence interval requires,
+    /// within the limits of the plan, if absent.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: Option<u32>,
-    /// Profile CPU time by module: perf samples all CPUs during measurements, which takes some CPU
-    /// time
+    /// Measure CPU time by module: perf samples all CPUs 499 times per second during measurements,
+    /// which itself costs some CPU time.
     #[arg(long, conflicts_with = "simulated")]
     profile: bool,
-    /// Run in the simulator at the document's own scale instead of on this host.
+    /// Run in the simulator, at the scale of the publication, instead of on this host.
     #[arg(long, conflicts_with = "resume")]
     simulated: bool,
-    /// Resume an interrupted run.
+    /// Id of an interrupted run to continue, as shown by `suimon lab list --runs`.
     #[arg(long, value_name = "RUN", conflicts_with = "plans")]
     resume: Option<String>,
-    /// Folder for disks and other large files, which are removed afterwards.
+    /// Folder for disks and other large files of the experiment, which are removed at its end.
     #[arg(long, value_name = "DIR", default_value = WORK_FOLDER)]
     work_folder: PathBuf,
-    /// Print the ids of the runs as JSON at the end.
+    /// Print the ids of the runs as JSON when they have ended.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -14,10 +14,10 @@ use crate::profile::PERF;
 /// Arguments of `setup`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetupFlags {
-    /// Plans; all shipped plans if absent.
+    /// Plans whose programs are installed; all shipped plans if absent.
     #[arg(value_name = "PLAN")]
     plans: Vec<String>,
-    /// Show what would be installed, without installing.
+    /// Print the packages that would be installed, and install none.
     #[arg(long)]
     dry_run: bool,
 }

@@ -14,13 +14,13 @@ use crate::words::{Language, Words};
 /// Arguments of `list`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ListFlags {
-    /// List runs instead of plans.
+    /// List the runs in the folder of results instead of the plans.
     #[arg(long)]
     runs: bool,
-    /// Scale whose duration and requirements are shown; JSON contains all scales.
+    /// Scale whose duration and requirements are printed; JSON contains all scales.
     #[arg(long, value_enum, default_value_t)]
     scale: Scale,
-    /// Folder for disks and other large files, checked for free space.
+    /// Folder for disks and other large files, whose free space is checked.
     #[arg(long, value_name = "DIR", default_value = WORK_FOLDER)]
     work_folder: PathBuf,
     /// Print JSON instead of text.
@@ -36,9 +36,9 @@ pub(crate) struct ListFlags {
 /// Arguments of `show`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShowFlags {
-    /// Name of a shipped plan, or a file.
+    /// Name of a shipped plan (`suimon lab list`), or path of a plan file.
     plan: String,
-    /// Scale whose setup is shown.
+    /// Scale whose setup is printed.
     #[arg(long, value_enum, default_value_t)]
     scale: Scale,
     /// Print JSON instead of text.

@@ -55,7 +55,7 @@ const ENDED_KEPT: usize = 16;
 pub(crate) struct WorkFlags {
     #[command(flatten)]
     results: ResultsFlags,
-    /// Folder for disks and other large files, which are removed afterwards.
+    /// Folder for disks and other large files of experiments, which are removed at their end.
     #[arg(long, value_name = "DIR", default_value = WORK_FOLDER)]
     work_folder: PathBuf,
 }
@@ -74,7 +74,7 @@ impl WorkFlags {
         let requests = self.results.path().join(REQUESTS);
         fs::create_dir_all(&requests).with_context(|| requests.display().to_string())?;
         let _held = hold(&requests)?.with_context(|| {
-            format!("another `suimon lab work` works for {}", self.results.path().display())
+            format!("another `suimon lab work` process uses {}", self.results.path().display())
         })?;
         let stop = StopSignal::new()?;
         let mut worker = Doer { flags: &self, requests, stop, told: None, listed: None };

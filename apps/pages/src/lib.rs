@@ -22,14 +22,15 @@ const COLUMNS: usize = 96;
 /// Arguments of the verb `completions`.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct CompletionsFlags {
-    /// Shell for which completions are printed.
+    /// Shell for which the script is printed.
     shell: Shell,
 }
 
 /// Arguments of the verb `man`.
 #[derive(Clone, Debug, Args)]
 pub struct ManFlags {
-    /// Write the pages of all commands into this directory.
+    /// Directory to write the pages of all commands into; it is created if it does not exist. If
+    /// absent, the page of the program is printed.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -37,7 +38,7 @@ pub struct ManFlags {
 /// Arguments of the verb `docs`.
 #[derive(Clone, Debug, Args)]
 pub struct DocsFlags {
-    /// Directory for the reference pages.
+    /// Directory to write the reference pages into.
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 }

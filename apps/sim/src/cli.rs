@@ -21,12 +21,25 @@ use crate::swarm;
 /// Commit from which the program was built.
 pub(crate) const COMMIT: &str = env!("SUIMON_COMMIT");
 
-/// Runs the policies of Suimon in virtual time, on models of hosts.
+/// Exit codes and examples, printed by `--help`.
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  all checks passed
+  1  a check failed, a replayed decision differs, or another error occurred
+  2  the command line is invalid
+  3  the scenario is rejected
+
+Examples:
+  sim run apps/sim/scenarios/qos-host.toml
+  sim swarm apps/sim/scenarios/qos-host.toml --seeds 500
+  sim replay decisions.rec";
+
+/// Run the policies of Suimon (VMQ, teams, Storage QoS, cluster) in virtual time on models of hosts.
 ///
-/// Exit status: 0 if every check passed; 1 if a check failed, a replayed decision differs, or
-/// another failure occurred; 2 for an invalid command line; 3 if the scenario is rejected.
+/// A run needs no daemon and changes nothing on the host. The same scenario and seed give the same
+/// result. `docs/simulator.md` describes the models and scenarios.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "sim", version, bin_name = "sim")]
+#[command(name = "sim", version, bin_name = "sim", max_term_width = 100, after_long_help = AFTER_HELP)]
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -35,16 +48,39 @@ struct Arguments {
 #[derive(Clone, Debug, Subcommand)]
 enum Verb {
     /// Run a scenario once with one seed
+    ///
+    /// Prints the figures of the scenario, the failed checks, and the hash of the trace.
+    #[command(
+        after_long_help = "Example:\n  sim run qos-host.toml --seed 7 --trace qos-host.trace"
+    )]
     Run(RunFlags),
-    /// Run a scenario with random changes and faults, with many seeds
+    /// Run a scenario many times with random changes and faults
+    ///
+    /// Each run has its own seed. A failed check is printed with its seed and the command that
+    /// repeats the run.
+    #[command(after_long_help = "Example:\n  sim swarm qos-host.toml --seeds 500")]
     Swarm(swarm::Flags),
     /// Find the value of the parameter that a scenario selects for calibration
+    ///
+    /// Prints the value with which the simulated array reaches the published rate that `[calibrate]` in
+    /// the scenario names. The scenario file is not changed.
+    #[command(after_long_help = "Example:\n  sim calibrate qos-host.toml")]
     Calibrate(CalibrateFlags),
     /// Run scenarios and print their published and simulated figures as Markdown
+    #[command(after_long_help = "Example:\n  sim tables apps/sim/scenarios/*.toml")]
     Tables(TablesFlags),
     /// Replay a recording of a daemon, and compare each decision of the policies
+    ///
+    /// The exit code is 1 if a decision differs from the recorded one.
+    #[command(after_long_help = "Example:\n  sim replay decisions.rec")]
     Replay(ReplayFlags),
     /// Replay a recording of a daemon with other settings
+    ///
+    /// Prints recorded figures beside those computed with the changed settings. Neither the recording
+    /// nor the daemon is changed.
+    #[command(
+        after_long_help = "Example:\n  sim what-if decisions.rec --set vmq.wan.max_processors=2"
+    )]
     WhatIf(WhatIfFlags),
     /// Print a completion script for a shell
     Completions(CompletionsFlags),
@@ -58,15 +94,15 @@ enum Verb {
 /// Arguments of `run`.
 #[derive(Clone, Debug, Args)]
 struct RunFlags {
-    /// File of the scenario (TOML).
+    /// Scenario file (TOML).
     scenario: PathBuf,
-    /// Seed; that of the scenario if absent.
+    /// Seed of the random numbers; the seed in the scenario if absent.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Use random changes and faults instead of the scenario's steps, as in `sim swarm`.
+    /// Make random changes and faults instead of the steps of the scenario, as `sim swarm` does.
     #[arg(long)]
     swarm: bool,
-    /// Write every occurrence to this file, one per line: nanoseconds, word, figures.
+    /// File to write the trace to, one simulated event per line: time in ns, keyword, values.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Print JSON instead of text.
@@ -76,7 +112,7 @@ struct RunFlags {
 
 #[derive(Clone, Debug, Args)]
 struct CalibrateFlags {
-    /// File of the scenario (TOML).
+    /// Scenario file (TOML).
     scenario: PathBuf,
     /// Print JSON instead of text.
     #[arg(long)]
@@ -85,7 +121,7 @@ struct CalibrateFlags {
 
 #[derive(Clone, Debug, Args)]
 struct TablesFlags {
-    /// Files of the scenarios (TOML).
+    /// Scenario files (TOML).
     #[arg(required = true)]
     scenarios: Vec<PathBuf>,
 }
@@ -202,7 +238,7 @@ impl RunFlags {
 impl CalibrateFlags {
     fn run(self) -> Result<bool> {
         let Scenario::Storage(scenario) = read(&self.scenario)? else {
-            bail!("calibrate: only scenarios of kind storage say what is to be calibrated")
+            bail!("only scenarios of kind `storage` can be calibrated")
         };
         let found = storage::calibrate(&scenario, scenario.seed)?;
         if self.json {

@@ -19,15 +19,15 @@ const SHOWN_MAX: usize = 5;
 /// Arguments of `swarm`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Flags {
-    /// Scenario (TOML) with a table `[swarm]`, which defines the events.
+    /// Scenario file (TOML) with a table `[swarm]`, which defines the possible changes and faults.
     scenario: PathBuf,
     /// Number of runs, each with its own seed.
     #[arg(long, value_name = "N", default_value_t = 500)]
     seeds: u64,
-    /// First seed; the others are consecutive.
+    /// First seed; the following runs have the next higher seeds.
     #[arg(long, value_name = "N", default_value_t = 1)]
     first: u64,
-    /// Number of parallel runs; one per CPU if absent.
+    /// Number of runs at the same time; one per CPU if absent.
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// Print JSON instead of text.
@@ -38,7 +38,10 @@ pub(crate) struct Flags {
 impl Flags {
     pub(crate) fn run(self) -> Result<bool> {
         let scenario = read(&self.scenario)?;
-        ensure!(scenario.has_swarm(), "swarm: the scenario does not say what a swarm may do");
+        ensure!(
+            scenario.has_swarm(),
+            "the scenario has no table `[swarm]`; add one, or run it without random changes"
+        );
         let here = || thread::available_parallelism().map_or(1, usize::from);
         let jobs = self.jobs.unwrap_or_else(here).max(1);
         let next = AtomicU64::new(self.first);

@@ -15,10 +15,10 @@ use crate::progress::finish;
 /// Arguments of `apply`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ApplyFlags {
-    /// Host file; - is standard input.
+    /// Host file (TOML); `-` reads standard input.
     #[arg(short, long, value_name = "FILE")]
     file: String,
-    /// Accept minimums that exceed the capacity of stores.
+    /// Accept minimums that exceed 90 % of the capacity of a store.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub(crate) struct ApplyFlags {
 /// Arguments of `check`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CheckFlags {
-    /// Host file; - is standard input.
+    /// Host file (TOML); `-` reads standard input.
     #[arg(short, long, value_name = "FILE")]
     file: String,
 }
@@ -81,7 +81,7 @@ impl CheckFlags {
             Count::new(config.disks.len(), "disk"),
             Count::new(config.vms.len(), "VM"),
         ];
-        eprintln!("{name}: good: {}", counts.map(|count| count.to_string()).join(", "));
+        eprintln!("{name}: valid: {}", counts.map(|count| count.to_string()).join(", "));
         Ok(())
     }
 }
@@ -110,7 +110,7 @@ fn read(path: &str) -> Result<(String, String), Failure> {
         let line = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
         let line = line.filter(|byte| **byte == b'\n').count() + 1;
         let code = suimon_contract::ErrorCode::Malformed;
-        let message = "this is not UTF-8 text, which a host file is";
+        let message = "the host file is not UTF-8 text; save it in UTF-8";
         let mut error = suimon_contract::ApiError::new(code, message);
         error.file = Some(name.to_owned());
         error.line = Some(line);

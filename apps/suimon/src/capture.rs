@@ -12,6 +12,8 @@ use suimon_contract::Name;
 
 use crate::exit::Failure;
 use crate::output::{Context, is_terminal};
+use crate::resource::name_help;
+use crate::resource_tables::Shown;
 use crate::units;
 
 /// Time limit for the daemon to end a capture whose connection is closed.
@@ -19,31 +21,31 @@ const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Arguments of `capture`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct CaptureFlags<R> {
+pub(crate) struct CaptureFlags<R: Shown> {
     #[arg(skip)]
     of: PhantomData<fn() -> R>,
-    /// Name of the NIC or uplink.
+    #[arg(help = name_help(R::NOUN))]
     name: Name,
-    /// File to write; - is standard output.
+    /// File (pcapng) to write, replaced if it exists; `-` writes to standard output.
     #[arg(short = 'w', long = "write", value_name = "FILE")]
     file: String,
-    /// Bytes captured of each frame.
+    /// Bytes captured of each frame; whole frames if absent.
     #[arg(long, value_name = "BYTES")]
     snaplen: Option<u32>,
-    /// Stop after this number of frames.
+    /// Number of frames after which the capture ends; no limit if absent.
     #[arg(long, value_name = "FRAMES")]
     count: Option<u64>,
-    /// Stop after this number of bytes.
+    /// Number of bytes of frames after which the capture ends; no limit if absent.
     #[arg(long, value_name = "BYTES")]
     max_bytes: Option<u64>,
 }
 
-impl<R: Captured> CaptureFlags<R> {
+impl<R: Shown + Captured> CaptureFlags<R> {
     /// Captures until a limit is reached, the user interrupts, the operation is cancelled, or the
     /// reader of standard output closes it.
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         if self.file == "-" && is_terminal() {
-            let hint = "a capture is binary; write it to a file, or pipe it into a program";
+            let hint = "a capture is binary data; write it to a file, or pipe it into a program such as tshark";
             return Err(Failure::Usage(hint.to_owned()));
         }
         let options = CaptureOptions {
@@ -73,7 +75,7 @@ impl<R: Captured> CaptureFlags<R> {
             drop(capture);
             let _ = context.client.wait_operation(operation, END_TIMEOUT).await;
         }
-        eprintln!("{} of {} written to {}", units::bytes(written), self.name, self.file);
+        eprintln!("{}: {} written to {}", self.name, units::bytes(written), self.file);
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ use crate::console::ConsoleVerb;
 use crate::disk::DiskVerb;
 use crate::event::EventVerb;
 use crate::exit::{CODES, Failure, wrong_usage};
+use crate::help;
 use crate::host::HostVerb;
 use crate::image::ImageVerb;
 use crate::lab::LabFlags;
@@ -32,14 +33,20 @@ use crate::vf::VfVerb;
 use crate::vm::VmVerb;
 use crate::vmq::VmqVerb;
 
-/// Show and change the I/O side of a virtualization host.
+/// Show and change switches, NICs, disks and VMs of a host that runs the daemon `suimond`.
 ///
-/// Commands that make changes modify the desired state, which a host file also describes, and wait
-/// until the host is in this state.
+/// Commands that make changes modify the desired state of the host and return when the host has
+/// reached it. The daemon stores desired state, so that it survives restarts. A host file describes
+/// all of it: `suimon apply` replaces desired state by a host file, and `suimon export` prints it as
+/// one. `--dry-run` prints the planned steps of a change and changes nothing.
+///
+/// `suimon COMMAND --help` describes a command with its effect on running VMs, the range and default
+/// of each option, and examples; `-h` prints a summary.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "suimon", version, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
-    /// Unix socket of the daemon.
+    /// Unix socket of the daemon. May also follow the command, unless the command has an option of
+    /// this name.
     #[arg(
         long,
         value_name = "PATH",
@@ -50,7 +57,7 @@ pub(crate) struct Cli {
     socket: PathBuf,
     #[command(flatten)]
     node: NodeFlags,
-    /// Print data as JSON, and errors as JSON on standard error.
+    /// Print data as JSON on standard output, and errors as JSON on standard error.
     #[arg(long, global = true, display_order = 900)]
     json: bool,
     #[command(subcommand)]
@@ -59,89 +66,89 @@ pub(crate) struct Cli {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Noun {
-    /// Host and its daemon.
+    /// Show the host and its daemon.
     #[command(subcommand)]
     Host(HostVerb),
-    /// Virtual switches.
+    /// Manage virtual switches, and show their forwarding tables.
     #[command(subcommand)]
     Switch(SwitchVerb),
-    /// Uplinks: connections to the physical network.
+    /// Manage uplinks, which connect switches to the physical network.
     #[command(subcommand)]
     Uplink(UplinkVerb),
-    /// Teams: groups of uplinks used as one.
+    /// Manage teams of uplinks (link aggregation, load balancing, failover).
     #[command(subcommand)]
     Team(Box<TeamVerb>),
-    /// Virtual NICs.
+    /// Manage virtual NICs of VMs and network namespaces.
     #[command(subcommand)]
     Nic(Box<NicVerb>),
-    /// Checksum, segmentation and coalescing offloads per port.
+    /// Show and change checksum, segmentation and coalescing offloads of ports.
     #[command(subcommand)]
     Offload(OffloadVerb),
-    /// VMQ: assignment of the queues of a team or uplink to workers, with reasons.
+    /// Show and change the assignment of queues of ports to workers (VMQ).
     #[command(subcommand)]
     Vmq(VmqVerb),
-    /// Backing stores of disks.
+    /// Manage stores: directories and block devices that contain disks.
     #[command(subcommand)]
     Store(Box<StoreVerb>),
-    /// Virtual disks.
+    /// Manage virtual disks and their image files.
     #[command(subcommand)]
     Disk(Box<DiskVerb>),
-    /// Image files: describe, check, repair, and relink to a parent.
+    /// Inspect, check and repair image files (raw, VHD, VHDX).
     #[command(subcommand)]
     Image(ImageVerb),
-    /// Storage QoS: minimums, maximums and delivered rates of disks.
+    /// Show and change Storage QoS: minimums, maximums and delivered IOPS of disks.
     #[command(subcommand)]
     Qos(Box<QosVerb>),
-    /// VMs: start, stop, migrate, and show state.
+    /// Manage VMs: configure, start, stop and migrate.
     #[command(subcommand)]
     Vm(Box<VmVerb>),
-    /// Power plan of the host, settings in effect, and energy.
+    /// Show and change the power plan of the host.
     #[command(subcommand)]
     Power(PowerVerb),
-    /// SR-IOV adapters: desired state of adapters and VFs.
+    /// Manage the configuration of SR-IOV adapters (physical functions).
     #[command(subcommand)]
     Pf(Box<PfVerb>),
-    /// VFs of SR-IOV adapters: use and settings.
+    /// Show and change virtual functions (VFs) of SR-IOV adapters.
     #[command(subcommand)]
     Vf(Box<VfVerb>),
-    /// Other nodes, as destinations of live migration.
+    /// Manage other hosts as destinations of live migration, and drain nodes.
     #[command(subcommand)]
     Node(Box<NodeVerb>),
-    /// Cluster with shared stores, and the limits of this host on them.
+    /// Manage the membership of this host in a cluster with shared stores.
     #[command(subcommand)]
     Cluster(ClusterVerb),
-    /// The web console.
+    /// Log in to the web console.
     #[command(subcommand)]
     Console(ConsoleVerb),
-    /// Lab: run published experiments on this host, create reports, compare runs.
+    /// Run performance experiments on this host, report and compare their results.
     Lab(LabFlags),
-    /// Queues and the workers that own them.
+    /// Show the queues of ports, and move a queue to another worker.
     #[command(subcommand)]
     Queue(QueueVerb),
-    /// Workers (data-plane threads).
+    /// Show workers (data-plane threads) and their CPU time.
     #[command(subcommand)]
     Processor(ProcessorVerb),
-    /// Log of events.
+    /// Show the event log.
     #[command(subcommand)]
     Event(EventVerb),
-    /// Operations: asynchronous changes.
+    /// Show, wait for and cancel operations (changes in progress).
     #[command(subcommand)]
     Operation(OperationVerb),
-    /// Change the host to the state described in a file.
+    /// Replace the desired state of the host by a host file.
     Apply(ApplyFlags),
     /// Print the desired state as a host file.
     Export,
     /// Check a host file without a daemon.
     Check(CheckFlags),
-    /// Show live rates of NICs, uplinks, disks and workers, power, and work per watt.
+    /// Show live rates of NICs, uplinks, disks and workers, and power in watts.
     Top(TopFlags),
-    /// Print the daemon's metrics in Prometheus text format, as returned by `GET /metrics`.
+    /// Print the daemon's metrics in Prometheus text format.
     Metrics,
     /// Print a completion script for a shell.
     Completions(CompletionsFlags),
     /// Print the manual page, or write one page per command.
     Man(ManFlags),
-    /// Print the daemon's OpenAPI document.
+    /// Print the OpenAPI document of the daemon's REST API.
     Openapi,
     /// Write the reference pages.
     #[command(hide = true)]
@@ -151,10 +158,10 @@ enum Noun {
 /// Flags common to commands that change the desired state.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ChangeFlags {
-    /// Show the plan and change nothing.
+    /// Print the planned steps and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Return without waiting for the end of the operation.
+    /// Print the number of the operation and return without waiting for its end.
     #[arg(long, conflicts_with = "dry_run")]
     pub(crate) no_wait: bool,
 }
@@ -212,7 +219,7 @@ impl Cli {
             Noun::Check(flags) => flags.run(context),
             Noun::Top(flags) => flags.run(context).await,
             Noun::Metrics if context.json => {
-                let text = "metrics are text in Prometheus' format; leave --json away";
+                let text = "metrics exist in Prometheus text format only; omit --json";
                 Err(Failure::Usage(text.to_owned()))
             }
             Noun::Metrics => Ok(crate::output::print(&context.client.metrics().await?)?),
@@ -256,7 +263,7 @@ where
     I: IntoIterator<Item = T>,
     T: Into<std::ffi::OsString> + Clone,
 {
-    let mut matches = socket_everywhere(command()).try_get_matches_from(args)?;
+    let mut matches = definition().try_get_matches_from(args)?;
     let late_socket = late_socket(&matches).cloned();
     let is_written = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
     // Flags take precedence over environment variables.
@@ -275,7 +282,12 @@ where
 pub(crate) fn command() -> Command {
     let codes: String =
         CODES.iter().map(|(code, meaning)| format!("  {code:<4} {meaning}\n")).collect();
-    Cli::command().after_long_help(format!("Exit codes:\n{codes}"))
+    help::with_texts(Cli::command()).after_long_help(format!("Exit codes:\n{codes}"))
+}
+
+/// Returns the command line as parsed.
+pub(crate) fn definition() -> Command {
+    socket_everywhere(command())
 }
 
 const LATE_SOCKET: &str = "late-socket";

@@ -20,21 +20,19 @@ const IDENTITY: [&str; 2] = ["name", "node"];
 /// Verbs of `cluster`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ClusterVerb {
-    /// Show the nodes of the cluster, the leader of each shared store, and the limits of this host.
+    /// Show the nodes of the cluster and the IOPS of this host on shared stores.
     Status,
-    /// Create a cluster with this host as first node; fails if it exists.
+    /// Create a cluster with this host as its first node.
     Init(Box<MembershipFlags>),
-    /// Join a cluster: stores with `shared` are limited to the share granted to this host. The
-    /// first node that joins creates the cluster.
+    /// Join a cluster, or create it if it does not exist.
     Join(Box<JoinFlags>),
     /// Change the connection to etcd without leaving the cluster.
     Set(ClusterSetFlags),
-    /// Release this host's reservations and leave the cluster.
+    /// Leave the cluster and release the reservations of this host.
     Leave(LeaveFlags),
-    /// Remove a permanently failed node from the cluster and release its reservations; fails for a
-    /// live node.
+    /// Remove a permanently failed node from the cluster and release its reservations.
     Remove {
-        /// Name of the node in the cluster.
+        /// Name of the node in the cluster, as shown by `suimon cluster status`.
         node: Name,
     },
 }
@@ -43,7 +41,7 @@ pub(crate) enum ClusterVerb {
 pub(crate) struct JoinFlags {
     #[command(flatten)]
     node: MembershipFlags,
-    /// Join even if etcd does not respond.
+    /// Store the configuration even if etcd does not respond; the host joins when it responds.
     #[arg(long)]
     force: bool,
 }
@@ -54,25 +52,25 @@ pub(crate) struct MembershipFlags {
     /// Name of the cluster.
     #[arg(value_name = "CLUSTER")]
     name: Name,
-    /// Name of this host in the cluster; unique among its nodes.
+    /// Name of this host in the cluster, unique among its nodes.
     #[arg(long = "as", value_name = "NODE")]
     node: Name,
-    /// URLs of etcd's members.
+    /// URLs of all etcd members, 1 to 16, such as `https://192.0.2.10:2379`.
     #[arg(long, value_name = "URL,…", value_delimiter = ',', required = true)]
     endpoints: Vec<String>,
-    /// PEM file with the CA certificates of etcd's members; for https.
+    /// PEM file with the CA certificates of the etcd members; required for https.
     #[arg(id = "etcd_authority", long = "authority", value_name = "PATH")]
     authority: Option<PathBuf>,
-    /// PEM file with this node's certificate, if etcd requires one.
+    /// PEM file with the client certificate of this host, if etcd requires one.
     #[arg(long, value_name = "PATH", requires_all = ["etcd_authority", "key"])]
     certificate: Option<PathBuf>,
-    /// PEM file with the private key of this node's certificate.
+    /// PEM file with the private key of the client certificate.
     #[arg(long, value_name = "PATH", requires = "certificate")]
     key: Option<PathBuf>,
-    /// User name for etcd.
+    /// User name for etcd; no authentication by user if absent.
     #[arg(long, value_name = "USER", requires = "password_file")]
     user: Option<String>,
-    /// File whose first line is the user's password.
+    /// File whose first line is the password of the etcd user.
     #[arg(long, value_name = "PATH", requires = "user")]
     password_file: Option<PathBuf>,
     #[command(flatten)]
@@ -85,7 +83,8 @@ pub(crate) struct ClusterSetFlags {
         value_name = "KEY=VALUE|KEY=default",
         required = true,
         value_parser = setting,
-        help = settings_help()
+        help = settings_help(),
+        long_help = settings::long_help(&settings_help(), &[Kind::Cluster, Kind::ClusterTls])
     )]
     settings: Vec<ClusterSetting>,
     #[command(flatten)]
@@ -103,12 +102,12 @@ fn setting(text: &str) -> Result<ClusterSetting, String> {
     let name = text.split_once('=').map_or(text, |(name, _)| name);
     if IDENTITY.contains(&name) {
         return Err(format!(
-            "`{name}` does not change; leave the cluster with `suimon cluster leave` and join with \
-             another one"
+            "`{name}` cannot be changed; leave the cluster with `suimon cluster leave`, then join \
+             with the other name"
         ));
     }
     if Kind::ClusterTls.key(name).is_none() && Kind::Cluster.key(name).is_none() {
-        return Err(format!("there is no key `{name}`; the keys are {}", keys()));
+        return Err(format!("no key `{name}` exists; the keys are {}", keys()));
     }
     if !text.contains('=') {
         return Err(format!("must be KEY=VALUE or KEY=default; the keys are {}", keys()));
@@ -129,8 +128,8 @@ fn keys() -> String {
 
 fn settings_help() -> String {
     format!(
-        "Keys and their values, such as endpoints=https://a:2379,https://b:2379; `default` takes a \
-         key out of desired state, and tls=default all keys of TLS. The keys are {}",
+        "Keys and their values, such as `endpoints=https://a:2379,https://b:2379`. `KEY=default` \
+         removes a key, `tls=default` all keys of TLS. The keys are {}",
         keys()
     )
 }
@@ -148,7 +147,7 @@ fn patch(settings: Vec<ClusterSetting>) -> Result<Value, Failure> {
     if !tls.is_empty() {
         let tls = Value::Object(settings::table(&tls)?);
         if table.insert("tls".to_owned(), tls).is_some() {
-            let text = "tls=default takes all keys of TLS away; give it without them";
+            let text = "tls=default removes all keys of TLS; give either it or the keys";
             return Err(Failure::Usage(text.to_owned()));
         }
     }
@@ -157,7 +156,8 @@ fn patch(settings: Vec<ClusterSetting>) -> Result<Value, Failure> {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LeaveFlags {
-    /// Leave even if disks would then use shared stores without limit, or if etcd does not respond.
+    /// Leave even if disks are on shared stores, which then have no limit, or if etcd does not
+    /// respond.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -231,7 +231,9 @@ mod tests {
         });
         assert_eq!(patch, expected);
         assert_eq!(read(&["tls=default"]).unwrap(), serde_json::json!({ "tls": null }));
-        assert!(read(&["tls=default", words[1]]).unwrap_err().contains("without them"));
+        assert!(
+            read(&["tls=default", words[1]]).unwrap_err().contains("give either it or the keys")
+        );
         assert!(read(&["node=other"]).unwrap_err().contains("cluster leave"));
         for wrong in ["colour=red", "colour", "authority"] {
             let error = read(&[wrong]).unwrap_err();

@@ -14,13 +14,13 @@ pub(crate) fn details(cluster: &ClusterStatus) -> String {
     let mut lines = Lines::default();
     match &cluster.config {
         Some(config) => lines.keys(Kind::Cluster, config),
-        None => lines.add("cluster", "none: the host is by itself"),
+        None => lines.add("cluster", "none: this host is not a member of a cluster"),
     }
     if cluster.config.is_none() {
         return lines.text();
     }
     lines.add("health", health(&cluster.condition));
-    lines.add("heard", or_dash(cluster.age_ms.map(|ms| format!("{ms} ms ago"))));
+    lines.add("last contact", or_dash(cluster.age_ms.map(|ms| format!("{ms} ms ago"))));
     lines.table(&members(&cluster.members));
     if !cluster.stores.is_empty() {
         lines.table(&stores(&cluster.stores));
@@ -38,7 +38,7 @@ fn members(all: &[ClusterMember]) -> Table {
         let state = match (member.is_alive, member.is_this) {
             (true, true) => "alive, this host",
             (true, false) => "alive",
-            (false, _) => "silent",
+            (false, _) => "not alive",
         };
         table.row([member.name.clone(), member.id.to_string(), state.to_owned()]);
     }
@@ -48,7 +48,7 @@ fn members(all: &[ClusterMember]) -> Table {
 fn stores(all: &[ClusterStore]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_STORES);
     for store in all {
-        let foreign = store.has_foreign_load.then_some("foreign load");
+        let foreign = store.has_foreign_load.then_some("external load");
         table.row([
             store.store.to_string(),
             or_dash(store.leader.as_ref()),
@@ -92,7 +92,7 @@ fn seen(all: &[ClusterStore]) -> Table {
                 units::count(beat.delivered_iops),
                 units::count(beat.reserved_iops),
                 format!("{} s", beat.age_ms / 1000),
-                or_dash(beat.is_stranger.then_some("stranger")),
+                or_dash(beat.is_stranger.then_some("not a member")),
             ]);
         }
     }
@@ -161,7 +161,10 @@ mod tests {
         .unwrap();
         insta::assert_snapshot!(details(&status));
         let none = ClusterStatus { config: None, ..status };
-        assert_eq!(details(&none).trim(), "cluster                 none: the host is by itself");
+        assert_eq!(
+            details(&none).trim(),
+            "cluster                 none: this host is not a member of a cluster"
+        );
         let disks: Vec<ClusterDisk> = serde_json::from_value(json!([
             {
                 "node": "n1", "store": "san", "disk": "db", "entitled_iops": 2000,

@@ -8,8 +8,7 @@ use crate::output::Context;
 /// Verbs of `console`.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub(crate) enum ConsoleVerb {
-    /// Print a single-use address that logs a browser on the host in to the console, valid for one
-    /// minute. From another machine, open a tunnel first: `ssh -L 7446:127.0.0.1:7446 HOST`.
+    /// Print an address that logs a browser in to the console, once within 1 min.
     Login,
 }
 

@@ -21,19 +21,19 @@ pub(crate) type DiskVerb = ResourceVerb<DiskConfig, OwnDiskVerb>;
 /// Verbs that only disks have.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OwnDiskVerb {
-    /// Show the NBD export of a disk and its clients, or change the export.
+    /// Show or change the NBD export of a disk.
     Export(ExportFlags),
     /// Enlarge a disk while it is in use.
     Resize(ResizeFlags),
-    /// Check the file of a disk.
+    /// Check the image file of a disk that is not in use.
     Check(WorkFlags),
-    /// Release unused space of a disk's file to its store.
+    /// Compact the image file of a disk that is not in use.
     Compact(WorkFlags),
-    /// Copy a disk to a file of another format or kind in the same store.
+    /// Copy a disk that is not in use to a file of another format or kind.
     Convert(ConvertFlags),
-    /// Create a snapshot: later writes go to a new differencing file.
+    /// Create a snapshot of a disk while it is in use.
     Snapshot(SnapshotFlags),
-    /// Merge the differencing file of a disk into its parent.
+    /// Merge the differencing file of a disk that is not in use into its parent.
     Merge(WorkFlags),
 }
 
@@ -41,7 +41,8 @@ pub(crate) enum OwnDiskVerb {
 pub(crate) struct ResizeFlags {
     /// Name of the disk.
     name: Name,
-    /// New size, such as "20 GiB"; a disk cannot shrink.
+    /// New size in bytes or with a unit (KiB, MiB, GiB, TiB), such as 20GiB: a multiple of 512
+    /// bytes, not below the present size.
     size: ByteSize,
     #[command(flatten)]
     change: ChangeFlags,
@@ -51,7 +52,7 @@ pub(crate) struct ResizeFlags {
 pub(crate) struct WorkFlags {
     /// Name of the disk.
     pub(crate) name: Name,
-    /// Return without waiting for the end of the operation.
+    /// Print the number of the operation and return without waiting for its end.
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
@@ -60,12 +61,12 @@ pub(crate) struct WorkFlags {
 pub(crate) struct ConvertFlags {
     #[command(flatten)]
     work: WorkFlags,
-    /// New file, relative to the store's path.
+    /// New file, relative to the path of the store; it must not exist.
     file: StoreFile,
     /// Image format of the new file.
-    #[arg(long, value_name = "KIND", value_parser = one_of::<DiskFormat>(&["raw", "vhd", "vhdx"]))]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of::<DiskFormat>(&["raw", "vhd", "vhdx"]))]
     format: DiskFormat,
-    /// Kind of the new file; fixed if absent for raw, else dynamic.
+    /// Kind of the new file; `fixed` if absent with format `raw`, else `dynamic`.
     #[arg(long, value_name = "KIND", value_parser = one_of::<DiskKind>(&["fixed", "dynamic"]))]
     kind: Option<DiskKind>,
 }

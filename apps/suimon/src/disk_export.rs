@@ -20,10 +20,11 @@ pub(crate) struct ExportFlags {
     #[arg(
         value_name = "KEY=VALUE",
         value_parser = settings::parser(Kind::DiskNbd),
-        help = keys_help()
+        help = keys_help(),
+        long_help = settings::long_help(&keys_help(), &[Kind::DiskNbd])
     )]
     settings: Vec<Setting>,
-    /// Remove the NBD export; connected clients are disconnected.
+    /// Remove the NBD export; its clients are disconnected.
     #[arg(long, conflicts_with = "settings")]
     none: bool,
     #[command(flatten)]
@@ -33,7 +34,8 @@ pub(crate) struct ExportFlags {
 fn keys_help() -> String {
     let keys = settings::keys(Kind::DiskNbd);
     format!(
-        "What to change of how NBD clients find it: {keys}. Nothing is changed if none is given"
+        "Keys of the export and their values, such as `socket=/run/suimon/nbd.sock`; `KEY=default` \
+         removes a key. Without keys, the export is shown. The keys are {keys}"
     )
 }
 
@@ -63,7 +65,7 @@ fn details(disk: &DiskStatus) -> String {
         lines.keys_within(Kind::DiskNbd, "nbd", nbd);
     }
     for uri in uris(&disk.config) {
-        lines.add("NBD clients use", uri);
+        lines.add("NBD URI", uri);
     }
     lines.add("used by", used_by(disk));
     add_clients(&mut lines, disk);

@@ -15,13 +15,14 @@ use crate::progress::{await_end, watch};
 pub(crate) struct SnapshotFlags {
     #[command(flatten)]
     work: WorkFlags,
-    /// New file, relative to the store's path.
+    /// New differencing file for later writes, relative to the path of the store; it must not exist.
     file: StoreFile,
     /// Freeze the file systems of the disk's VM through the guest agent until the snapshot is
     /// taken. This creates a file-system-consistent instead of a crash-consistent snapshot.
     #[arg(long, conflicts_with = "no_wait")]
     freeze: bool,
-    /// With `--freeze`: time after which the file systems are thawed automatically.
+    /// With `--freeze`: time in seconds after which the file systems are thawed automatically, 1 to
+    /// 600.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -56,8 +57,9 @@ impl SnapshotFlags {
         }
         if was_frozen?.is_none_or(|left| left == 0) {
             let text = format!(
-                "the guest went on after {} s, before the snapshot was taken: the snapshot is what \
-                 a loss of power would leave; take another with more --freeze-seconds",
+                "the file systems were thawed after {} s, before the snapshot was created: the \
+                 snapshot is crash-consistent only; create another one with a higher \
+                 --freeze-seconds",
                 self.freeze_seconds
             );
             return Err(Failure::Refused(vec![ApiError::new(ErrorCode::HostError, text)]));
@@ -78,8 +80,7 @@ impl SnapshotFlags {
         vm.map(|vm| vm.config.name).ok_or_else(|| {
             let disk = &self.work.name;
             let text = format!(
-                "no VM that runs has the disk {disk}: there is no guest to be frozen; leave out \
-                 --freeze"
+                "disk/{disk}: no running VM uses the disk, so no guest can be frozen; omit --freeze"
             );
             Failure::not_found(text)
         })

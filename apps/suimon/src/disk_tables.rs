@@ -16,7 +16,7 @@ impl Shown for StoreConfig {
     const NOUN: &'static str = "store";
     const PLURAL: &'static str = "stores";
     const ABOUT_SET: &'static str = "Change keys of a store";
-    const ABOUT_DELETE: &'static str = "Delete a store that no disk is in; its files stay";
+    const ABOUT_DELETE: &'static str = "Delete a store without disks, and keep its files";
 
     fn table(all: &[StoreStatus]) -> Table {
         let mut table = Table::new(&columns::STORES);
@@ -49,7 +49,7 @@ impl Shown for StoreConfig {
         lines.add("nearly full", if one.nearly_full { "yes" } else { "no" });
         lines.add("virtual size of disks", virtual_size(one));
         lines.add("allocated by disks", units::size(one.allocated_bytes));
-        lines.add("capability", capability(one));
+        lines.add("capacity", capability(one));
         if let Some(measured) = &one.measured {
             add_measured(&mut lines, measured);
         }
@@ -57,11 +57,11 @@ impl Shown for StoreConfig {
             .estimate
             .as_ref()
             .map(|of| format!("{}, {} ago", units::iops(of.iops), units::age(of.age_ms / 1000)));
-        lines.add("did while full", or_dash(estimate));
-        lines.add("promised", promised(one, units::iops));
+        lines.add("rate at saturation", or_dash(estimate));
+        lines.add("reserved", promised(one, units::iops));
         lines.add("delivered (5 s)", units::iops(one.delivered_iops));
         lines.add("latency", or_dash(one.latency_ns.map(units::latency)));
-        lines.add("requests in device", depth(one));
+        lines.add("requests in flight", depth(one));
         lines.text()
     }
 }
@@ -76,9 +76,9 @@ fn capability(store: &StoreStatus) -> String {
         }
         (Some(iops), None) => units::iops(iops),
         (None, _) if store.config.capability_iops == Some(StoreCapability::MEASURE) => {
-            format!("not known; `suimon store measure {}` measures it", store.config.name)
+            format!("unknown; `suimon store measure {}` measures it", store.config.name)
         }
-        (None, _) => "not known".to_owned(),
+        (None, _) => "unknown".to_owned(),
     }
 }
 
@@ -89,7 +89,7 @@ fn add_measured(lines: &mut Lines, measured: &StoreMeasurement) {
     let how = format!("{} s each on {file}{through}", measured.seconds);
     lines.add("measured", format!("{} at {at}, {how}", units::iops(measured.iops)));
     if measured.others_iops > 0 {
-        lines.add("measured beside", units::iops(measured.others_iops));
+        lines.add("load while measuring", units::iops(measured.others_iops));
     }
     for figure in &measured.patterns {
         let (half, most) = (figure.latency_ns_p50, figure.latency_ns_p99);
@@ -126,7 +126,8 @@ impl Shown for DiskConfig {
     const NOUN: &'static str = "disk";
     const PLURAL: &'static str = "disks";
     const ABOUT_SET: &'static str = "Change keys of a disk";
-    const ABOUT_DELETE: &'static str = "Delete a disk; its file stays unless --with-file is given";
+    const ABOUT_DELETE: &'static str =
+        "Delete a disk that no VM uses, and keep its file unless --with-file is given";
 
     fn table(all: &[DiskStatus]) -> Table {
         let mut table = Table::new(&columns::DISKS);
@@ -152,15 +153,15 @@ impl Shown for DiskConfig {
         let mut lines = Lines::default();
         lines.keys(Self::KIND, &one.config);
         lines.add("state", storage_state(one.state, one.reason.as_ref()));
-        lines.add("kept in", one.file.display());
-        lines.add("kept as", format!("{}, {}", word(&one.config.format), word(&kind(one))));
+        lines.add("image file", one.file.display());
+        lines.add("image format", format!("{}, {}", word(&one.config.format), word(&kind(one))));
         lines.add("parent", or_dash(one.parent.as_ref()));
         lines.add("size", or_dash(one.size_bytes.map(units::size)));
-        lines.add("on disk", or_dash(one.allocated_bytes.map(units::size)));
+        lines.add("allocated", or_dash(one.allocated_bytes.map(units::size)));
         lines.add("files", or_dash(one.layers.map(layers)));
         lines.add("metadata", or_dash(one.uncommitted_bytes.map(metadata)));
         if let Some(full) = &one.full {
-            lines.add("queued for space", full.queued_requests);
+            lines.add("requests without space", full.queued_requests);
         }
         lines.add("processor", or_dash(one.processor));
         lines.add("used by", used_by(one));

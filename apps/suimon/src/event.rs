@@ -11,18 +11,18 @@ use crate::units;
 /// Verbs of `event`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum EventVerb {
-    /// List events, oldest first.
+    /// List events of the log, oldest first.
     List(ListFlags),
-    /// Print events as they occur, until interrupted.
+    /// Print events when they occur, until interrupted.
     Follow(FollowFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ListFlags {
-    /// Only events after this sequence number; the latest ones if absent.
+    /// Only events after this sequence number; the latest events if absent.
     #[arg(long, value_name = "SEQUENCE")]
     after: Option<u64>,
-    /// Largest number of events; 100 if absent.
+    /// Largest number of events, 1 to 10 000; 100 if absent.
     #[arg(long, value_name = "NUMBER")]
     limit: Option<usize>,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(crate) struct ListFlags {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FollowFlags {
-    /// Begin after this sequence number; with the next event if absent.
+    /// Begin after this sequence number, with stored events; with the next new event if absent.
     #[arg(long, value_name = "SEQUENCE")]
     after: Option<u64>,
     #[command(flatten)]
@@ -41,15 +41,14 @@ pub(crate) struct FollowFlags {
 /// Flags that select events by severity, subject and kind.
 #[derive(Clone, Debug, Args)]
 struct FilterFlags {
-    /// Only events of at least this severity.
+    /// Only events of at least this severity; `info` (all events) if absent.
     #[arg(long)]
     severity: Option<SeverityFlag>,
     /// Only events about this subject, such as `disk/web`, or about this kind of subject, such as
     /// `disk`.
     #[arg(long, value_name = "SUBJECT")]
     subject: Option<String>,
-    /// Only events of the kind with this number, such as 6108; `docs/reference/events.md` lists the
-    /// kinds.
+    /// Only events with this event id, such as 6108; docs/reference/events.md lists the ids.
     #[arg(long, value_name = "NUMBER")]
     id: Option<u32>,
 }
@@ -108,7 +107,8 @@ async fn follow(context: &Context, flags: FollowFlags) -> Result<(), Failure> {
         match event {
             Some(event) => context.show_line(&event, line)?,
             None => {
-                let ended = "it ended the stream of events".to_owned();
+                let ended =
+                    "the daemon ended the event stream; run `suimon event follow` again".to_owned();
                 return Err(suimon_client::ClientError::Broken(ended).into());
             }
         }

@@ -10,15 +10,15 @@ use thiserror::Error;
 
 /// Exit codes, as listed in `--help` and the reference.
 pub(crate) const CODES: &[(u8, &str)] = &[
-    (0, "done"),
-    (1, "the operation failed; everything is as before"),
-    (2, "the command line is wrong"),
-    (3, "the configuration is refused"),
-    (4, "there is no such resource"),
-    (5, "the daemon cannot be reached, or the connection broke"),
-    (6, "it exists already, or something else uses it"),
-    (7, "the operation was cancelled; everything is as before"),
-    (130, "interrupted while waiting; the operation goes on"),
+    (0, "success"),
+    (1, "the operation failed, or the host or a file caused an error"),
+    (2, "the command line is invalid"),
+    (3, "the daemon, or the check of a host file, rejected the configuration"),
+    (4, "no object has the given name or number"),
+    (5, "the daemon does not respond, or the connection was lost"),
+    (6, "an object of this name exists already, or the object is in use"),
+    (7, "the operation was cancelled; desired state is unchanged"),
+    (130, "interrupted (Ctrl-C) while waiting; the operation continues"),
 ];
 
 /// Failure of a command, which determines its exit code.
@@ -36,8 +36,8 @@ pub(crate) enum Failure {
     Operation(Box<Operation>),
     /// Interrupted while an operation was in progress.
     #[error(
-        "operation {id} goes on; `suimon operation watch {id}` waits for it, \
-         `suimon operation cancel {id}` stops it"
+        "operation {id} continues; `suimon operation watch {id}` waits for its end, \
+         `suimon operation cancel {id}` cancels it"
     )]
     Interrupted {
         /// Number of the operation.
@@ -111,11 +111,11 @@ impl Failure {
         let more = known.len().saturating_sub(SHOWN_MAX);
         known.truncate(SHOWN_MAX);
         let there = match (known.is_empty(), more) {
-            (true, _) => "there is none at all".to_owned(),
-            (false, 0) => format!("there are {}", known.join(", ")),
-            (false, more) => format!("there are {} and {more} more", known.join(", ")),
+            (true, _) => "the host has none".to_owned(),
+            (false, 0) => format!("the host has {}", known.join(", ")),
+            (false, more) => format!("the host has {} and {more} more", known.join(", ")),
         };
-        Self::not_found(format!("there is no {what}; {there}"))
+        Self::not_found(format!("no {what} exists; {there}"))
     }
 
     /// Returns the error for an object that does not exist.

@@ -11,7 +11,7 @@ use crate::units;
 /// Verbs of `host`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum HostVerb {
-    /// Show the state of the host.
+    /// Show the state of the host and its daemon.
     Show,
 }
 

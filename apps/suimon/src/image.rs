@@ -23,30 +23,26 @@ const TOOL: &str = "suimond";
 /// Verbs of `image`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ImageVerb {
-    /// Show format, size, identity and parent of an image file.
+    /// Show format, size, ids and parent of an image file.
     Info(ImageFlags),
-    /// Check the metadata of an image file. Exit codes as in `qemu-img check`: 0 no errors, 1 not
-    /// checked, 2 errors, 3 leaked space only, 63 no metadata to check.
+    /// Check the metadata of an image file.
     Check(ImageFlags),
-    /// Repair metadata that has a copy, replay the log, and release leaked space. Payload is not
-    /// written, and the previous metadata is kept in a file beside the image. Exit codes as of
-    /// `check` after the repair; 1 without a report.
+    /// Repair the metadata of an image file, after a backup of the metadata.
     Repair(RepairFlags),
-    /// Record the location of the parent of a differencing image. The parent must be the unchanged
-    /// one that the image was created for.
+    /// Record the new path of the parent in a differencing image.
     Relink(RelinkFlags),
 }
 
 /// Arguments that select an image file.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ImageFlags {
-    /// Image: a path, or with --store a file of the store.
+    /// Image file: a path, or with `--store` a path relative to that of the store.
     file: String,
-    /// Store of the image. Without it, the file is opened with the caller's permissions and no
-    /// daemon is needed.
+    /// Store that contains the file, which the daemon then opens. If absent, the file is opened with
+    /// the permissions of the caller.
     #[arg(long, value_name = "NAME")]
     store: Option<Name>,
-    /// Image format; detected if absent.
+    /// Image format of the file; detected if absent.
     #[arg(long, value_name = "FORMAT", value_parser = one_of::<DiskFormat>(&["raw", "vhd", "vhdx"]))]
     format: Option<DiskFormat>,
 }
@@ -55,10 +51,11 @@ pub(crate) struct ImageFlags {
 pub(crate) struct RepairFlags {
     #[command(flatten)]
     image: ImageFlags,
-    /// Show the changes without writing.
+    /// Print the changes without writing.
     #[arg(long)]
     dry_run: bool,
-    /// Restore the metadata of a backup, provided that the image was not written to since.
+    /// Write back the metadata of this backup file instead. Fails if the image was written to since
+    /// the backup.
     #[arg(long, value_name = "BACKUP")]
     undo: Option<String>,
 }
@@ -67,9 +64,9 @@ pub(crate) struct RepairFlags {
 pub(crate) struct RelinkFlags {
     #[command(flatten)]
     image: ImageFlags,
-    /// Parent: a path, or with --store a file of the store.
+    /// Parent file: a path, or with `--store` a path relative to that of the store.
     parent: String,
-    /// Show the changes without writing.
+    /// Print the changes without writing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -160,8 +157,8 @@ impl ImageFlags {
                 return Failure::File { path: tool.display().to_string(), source };
             }
             let message = format!(
-                "there is no {TOOL} beside suimon or in PATH, which opens images: install {TOOL} \
-                 beside suimon, or use --store"
+                "the program {TOOL}, which opens images, is neither in the directory of suimon nor \
+                 in PATH: install it, or use --store"
             );
             Failure::Image { message }
         })?;
@@ -184,8 +181,8 @@ fn without_report(tool: &Path, output: &Output, error: &serde_json::Error) -> St
         // The tool reported the error itself.
         (Some(1), message) if !message.is_empty() => message.to_owned(),
         (Some(0 | 2 | 3 | 63), "") => format!(
-            "{tool} printed a report that is not understood ({error}): install suimon and suimond \
-             of one version"
+            "{tool} printed an invalid report ({error}): install suimon and suimond of the same \
+             version"
         ),
         (_, "") => format!("{tool} ended without a report: {}", output.status),
         (_, message) => format!("{tool} ended without a report: {}: {message}", output.status),

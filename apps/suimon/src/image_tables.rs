@@ -13,13 +13,13 @@ pub(crate) fn info_text(info: &ImageInfo) -> String {
     lines.add("format", format!("{}{kind}", word(&info.format)));
     lines.add("size", format!("{} ({} bytes)", units::size(info.size_bytes), info.size_bytes));
     lines.add("file length", units::size(info.file_bytes));
-    lines.add("on disk", units::size(info.allocated_bytes));
+    lines.add("allocated", units::size(info.allocated_bytes));
     lines.add("block", or_dash(info.block_bytes.map(units::size)));
     lines.add(
         "sectors",
         format!("{} logical, {} physical", info.logical_sector, info.physical_sector),
     );
-    lines.add("closed", if info.dirty { "no: its log has to be replayed" } else { "yes" });
+    lines.add("closed", if info.dirty { "no: its log must be replayed" } else { "yes" });
     lines.add("disk id", or_dash(info.disk_id.as_ref()));
     lines.add("content id", or_dash(info.content_id.as_ref()));
     if let Some(parent) = &info.parent {
@@ -40,7 +40,7 @@ pub(crate) fn check_text(check: &ImageCheck) -> String {
         text.push_str(&format!("{severity}: {}\n", finding.message));
     }
     if check.findings_left_off > 0 {
-        text.push_str(&format!("{} findings more\n", check.findings_left_off));
+        text.push_str(&format!("{} more findings\n", check.findings_left_off));
     }
     let verdict = match check.verdict {
         ImageVerdict::Sound => "no errors were found".to_owned(),
@@ -72,7 +72,7 @@ pub(crate) fn changes_text(changes: &ImageChanges) -> String {
         text.push_str("nothing to change\n");
     }
     if let Some(backup) = &changes.backup {
-        text.push_str(&format!("former metadata: {backup}\n"));
+        text.push_str(&format!("previous metadata: {backup}\n"));
     }
     text + &check_text(&changes.check)
 }

@@ -7,7 +7,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::{Map, Value};
-use suimon_contract::{Form, Key, Kind, Resource, meaning_of};
+use suimon_contract::{Effect, Form, Key, Kind, Resource, meaning_of};
+
+use crate::key_help;
 
 /// Keys given as flags, for a new resource (`ADDING`) or a change of one.
 #[derive(Clone, Debug)]
@@ -19,7 +21,7 @@ pub(crate) struct KeyFlags<R, const ADDING: bool> {
 
 /// Key of a resource, or of a table inside it.
 struct Flag {
-    table: Option<&'static str>,
+    table: Option<&'static Key>,
     kind: Kind,
     key: &'static Key,
 }
@@ -27,18 +29,25 @@ struct Flag {
 impl Flag {
     fn id(&self) -> String {
         match self.table {
-            Some(table) => format!("{table}.{}", self.key.name),
+            Some(table) => format!("{}.{}", table.name, self.key.name),
             None => self.key.name.to_owned(),
         }
     }
 
-    fn arg(&self, adding: bool) -> Arg {
+    /// Returns the effect of changing the key. A change of a nested table has the effect of its key.
+    fn effect(&self) -> Effect {
+        self.table.map_or(self.key.effect, |table| table.effect)
+    }
+
+    fn arg(&self, of: Kind, adding: bool) -> Arg {
         let long = self.id().replace(['_', '.'], "-");
-        let help = meaning_of(self.kind, self.key.name).unwrap_or_default();
+        let effect = (!adding).then(|| (of, self.effect()));
+        let meaning = meaning_of(self.kind, self.key.name).unwrap_or_default();
         let arg = Arg::new(self.id())
             .long(long)
-            .help(help.trim_end_matches('.').to_owned())
-            .value_name(value_name(self.key.form))
+            .help(meaning.trim_end_matches('.').to_owned())
+            .long_help(key_help::option(self.kind, self.key, &meaning, effect))
+            .value_name(value_name(self.key))
             .value_parser(value_parser(self.key.form))
             // An optional table's required keys are optional flags.
             .required(adding && self.key.required && self.table.is_none());
@@ -59,7 +68,7 @@ fn flags(kind: Kind) -> Vec<Flag> {
     for key in kind.keys().iter().filter(|key| key.name != "name") {
         match key.form {
             Form::Table(inner) => flags.extend(inner.keys().iter().map(|inner_key| Flag {
-                table: Some(key.name),
+                table: Some(key),
                 kind: inner,
                 key: inner_key,
             })),
@@ -98,7 +107,27 @@ fn insert(table: &mut Map<String, Value>, id: &str, value: Value) {
     }
 }
 
-fn value_name(form: Form) -> &'static str {
+/// Returns the placeholder of a value: its unit, as stated by the end of the key's name, or its
+/// form.
+fn value_name(key: &Key) -> String {
+    let unit = match key.name.rsplit_once('_').map_or(key.name, |(_, unit)| unit) {
+        "s" => "SECONDS",
+        "bps" => "BIT/S",
+        "fps" => "FRAMES/S",
+        "iops" => "IOPS",
+        "percent" => "PERCENT",
+        "mtu" | "sector" => "BYTES",
+        _ => "NUMBER",
+    };
+    match key.form {
+        Form::Number { .. } | Form::OneOfNumbers(_) => unit.to_owned(),
+        Form::NumberOr { word, .. } => format!("{unit}|{word}"),
+        Form::OneOf(_) => key.name.replace('_', "-").to_uppercase(),
+        form => form_name(form).to_owned(),
+    }
+}
+
+const fn form_name(form: Form) -> &'static str {
     match form {
         Form::Name | Form::HostName | Form::DnsName => "NAME",
         Form::Names { .. } => "NAME,…",
@@ -119,10 +148,9 @@ fn value_name(form: Form) -> &'static str {
         Form::Vlan => "VLAN",
         Form::Vlans => "VLAN,FIRST-LAST,…",
         Form::Cpus => "CPU,…",
-        Form::Number { .. } | Form::OneOfNumbers(_) => "NUMBER",
-        Form::NumberOr { .. } => "NUMBER|WORD",
+        Form::Number { .. } | Form::OneOfNumbers(_) | Form::NumberOr { .. } => "NUMBER",
         Form::Flag => "true|false",
-        Form::OneOf(_) => "KIND",
+        Form::OneOf(_) => "KEYWORD",
         Form::Table(_) | Form::Tables(_) => "TABLE",
     }
 }
@@ -169,7 +197,7 @@ pub(crate) fn read(form: Form, text: &str) -> Value {
 
 impl<R: Resource, const ADDING: bool> clap::Args for KeyFlags<R, ADDING> {
     fn augment_args(command: Command) -> Command {
-        command.args(flags(R::KIND).iter().map(|flag| flag.arg(ADDING)))
+        command.args(flags(R::KIND).iter().map(|flag| flag.arg(R::KIND, ADDING)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

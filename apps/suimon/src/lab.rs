@@ -12,12 +12,12 @@ use crate::exit::Failure;
 
 const PROGRAM: &str = "suimon-lab";
 
-/// Arguments of `lab`, passed to the lab's program; see `suimon lab --help`.
+/// Arguments of `lab`, passed to the lab's program.
 #[derive(Clone, Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct LabFlags {
-    /// Verb of the lab and its flags; shows the lab's help if absent.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "VERB")]
+    /// Command of `suimon-lab` and its options; prints the help of `suimon-lab` if absent.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     arguments: Vec<OsString>,
 }
 

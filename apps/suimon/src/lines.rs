@@ -100,8 +100,8 @@ impl Lines {
         }
         let [rx, tx] = [(path.rx_frames, path.rx_bytes), (path.tx_frames, path.tx_bytes)]
             .map(|(frames, bytes)| traffic(frames, bytes));
-        self.add("  rx of these", rx);
-        self.add("  tx of these", tx);
+        self.add("  rx on this path", rx);
+        self.add("  tx on this path", tx);
     }
 
     pub(crate) fn offloads(&mut self, offloads: &[OffloadStatus]) {

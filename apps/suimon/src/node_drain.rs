@@ -13,29 +13,30 @@ use crate::vm::downtime_ms;
 /// Verbs that only nodes have.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OwnNodeVerb {
-    /// Drain a node: its running VMs migrate to other nodes, and no VM may arrive.
+    /// Drain a node: migrate its running VMs to other nodes, and admit none.
     Drain(DrainFlags),
-    /// End the drain of a node; VMs that have left stay where they are.
+    /// End the drain of a node, so that VMs can migrate to it.
     Undrain {
-        /// Name of the daemon's own host, or of a node listed by `suimon node list`.
+        /// Host name of the daemon's own host, or name of a node in `suimon node list`.
         node: String,
     },
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DrainFlags {
-    /// Name of the daemon's own host, or of a node listed by `suimon node list`.
+    /// Host name of the daemon's own host, or name of a node in `suimon node list`.
     node: String,
-    /// Permitted destinations, by their names on the drained host; all of its nodes if absent.
+    /// Permitted destinations, by their names in `suimon node list` of the drained host; all nodes
+    /// if absent.
     #[arg(long, value_name = "NODE,…", value_delimiter = ',')]
     to: Vec<Name>,
-    /// Longest downtime of each VM at the end of its migration, such as 300ms or 2s.
+    /// Longest downtime of each VM at the end of its migration, 1ms to 60s, such as 300ms or 2s.
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = downtime_ms)]
     downtime: u32,
-    /// Limit of memory transfer per second, such as 100MiB; none if absent.
+    /// Limit of memory transfer in bytes per second, such as 100MiB; no limit if absent.
     #[arg(long, value_name = "SIZE")]
     bandwidth: Option<ByteSize>,
-    /// Delete the files of a VM's disks on the drained node after the migration.
+    /// Delete the image files of migrated VMs on the drained node, except in shared stores.
     #[arg(long)]
     with_files: bool,
     #[command(flatten)]
@@ -70,7 +71,7 @@ impl DrainFlags {
 
 fn lines(plan: &DrainPlan) -> String {
     if plan.vms.is_empty() {
-        return format!("node {} has no VM\n", plan.node);
+        return format!("node {} has no VMs\n", plan.node);
     }
     plan.vms.iter().map(|vm| format!("{vm}\n")).collect()
 }

@@ -11,8 +11,8 @@ use crate::exit::Failure;
 /// Flags of a connection over TCP.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct NodeFlags {
-    /// Connect to the daemon at this address over TCP with TLS instead of a socket; before the
-    /// noun.
+    /// Address and TCP port of a daemon on any host, to connect to with TLS instead of over the Unix
+    /// socket. Must precede the command. Requires `--authority` and `--token-file`.
     #[arg(
         id = "node",
         long,
@@ -23,8 +23,8 @@ pub(crate) struct NodeFlags {
         requires_all = ["node_authority", "node_token_file"]
     )]
     node: Option<String>,
-    /// PEM file with CA certificates that sign the daemon's certificate, or with the certificate
-    /// itself.
+    /// PEM file with CA certificates that sign the certificate of the daemon at `--node`, or with
+    /// that certificate itself.
     #[arg(
         id = "node_authority",
         long = "authority",
@@ -33,7 +33,7 @@ pub(crate) struct NodeFlags {
         hide_env_values = true
     )]
     authority: Option<PathBuf>,
-    /// File whose first line is the token of the daemon's API.
+    /// File whose first line is the API token of the daemon at `--node`.
     #[arg(
         id = "node_token_file",
         long = "token-file",
@@ -42,7 +42,7 @@ pub(crate) struct NodeFlags {
         hide_env_values = true
     )]
     token_file: Option<PathBuf>,
-    /// Name that the daemon's certificate must contain; the host in its address if absent.
+    /// Name that the certificate of the daemon must contain; the host of `--node` if absent.
     #[arg(
         id = "node_server_name",
         long = "server-name",

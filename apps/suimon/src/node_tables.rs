@@ -9,9 +9,9 @@ use crate::table::{Table, or_dash};
 
 impl Shown for NodeConfig {
     const NOUN: &'static str = "node";
-    const PLURAL: &'static str = "other nodes, and whether they answer";
-    const ABOUT_SET: &'static str = "Change how a node is reached";
-    const ABOUT_DELETE: &'static str = "Delete a node from those that this host knows";
+    const PLURAL: &'static str = "nodes";
+    const ABOUT_SET: &'static str = "Change keys of a node";
+    const ABOUT_DELETE: &'static str = "Delete a node from the configuration of this host";
 
     fn table(all: &[NodeStatus]) -> Table {
         let mut table = Table::new(&columns::NODES);
@@ -43,7 +43,7 @@ impl Shown for NodeConfig {
 pub(crate) const fn drained(drain: &DrainStatus) -> &'static str {
     match (drain.is_empty, drain.operation) {
         (true, _) => "empty",
-        (false, Some(_)) => "VMs leave",
+        (false, Some(_)) => "VMs migrate",
         (false, None) => "has VMs",
     }
 }

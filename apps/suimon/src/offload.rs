@@ -23,32 +23,32 @@ use crate::table::{Table, or_dash};
 /// Verbs of `offload`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OffloadVerb {
-    /// Show offloads per port: support, setting, use, the component that performs each, and the
-    /// reason.
+    /// Show which offloads ports use, and why.
     Show(ShowFlags),
-    /// Enable or disable offloads of a NIC, an uplink, or the host NIC of an internal switch.
+    /// Set offloads of a NIC, an uplink, or the host NIC of an internal switch.
     Set(SetFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShowFlags {
-    /// NICs, uplinks and internal switches (for their host NICs), such as web; uplink:wan or
-    /// switch:lab if the name is ambiguous; all ports if absent.
+    /// NICs, uplinks, and internal switches (for their host NICs); all ports if absent. If several
+    /// kinds of port have the name: `nic:NAME`, `uplink:NAME` or `switch:NAME`.
     #[arg(value_name = "PORT")]
     ports: Vec<PortName>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetFlags {
-    /// NIC, uplink, or internal switch (for its host NIC), such as web; uplink:wan or switch:lab if
-    /// the name is ambiguous.
+    /// NIC, uplink, or internal switch (for its host NIC). If several kinds of port have the name:
+    /// `nic:NAME`, `uplink:NAME` or `switch:NAME`.
     #[arg(value_name = "PORT")]
     port: PortName,
     #[arg(
         value_name = "KEY=on|off|default",
         required = true,
         value_parser = settings::parser(Kind::Offload),
-        help = switches_help()
+        help = switches_help(),
+        long_help = settings::long_help(&switches_help(), &[Kind::Offload])
     )]
     switches: Vec<Setting>,
     #[command(flatten)]
@@ -102,7 +102,9 @@ impl FromStr for PortName {
             Some((word, name)) => {
                 let kind = PortKind::ALL.into_iter().find(|kind| kind.word() == word);
                 let kind = kind.ok_or_else(|| {
-                    format!("`{word}` is no kind of port; use nic:NAME, uplink:NAME or switch:NAME")
+                    format!(
+                        "`{word}` is not a kind of port; use nic:NAME, uplink:NAME or switch:NAME"
+                    )
                 })?;
                 (Some(kind), name)
             }
@@ -123,8 +125,8 @@ impl fmt::Display for PortName {
 
 fn switches_help() -> String {
     format!(
-        "Switches and their positions, such as segmentation=off; `default` takes one out of \
-         desired state. The keys are {}",
+        "Offloads to enable (`on`) or disable (`off`), such as `segmentation=off`; `default` \
+         removes the key, which enables the offload. The keys are {}",
         settings::keys(Kind::Offload)
     )
 }
@@ -214,7 +216,7 @@ fn chosen(ports: Vec<PortOffloads>, names: &[PortName]) -> Result<Vec<PortOffloa
                 let choices: Vec<_> =
                     several.iter().map(|port| format!("{}:{wanted}", port.kind.word())).collect();
                 return Err(Failure::Usage(format!(
-                    "`{wanted}` names more than one port; use {}",
+                    "`{wanted}` is the name of several ports; use {}",
                     choices.join(" or ")
                 )));
             }

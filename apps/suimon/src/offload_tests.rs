@@ -43,7 +43,10 @@ fn set_sends_only_the_keys_that_were_named() {
         })
     );
     let twice = switches(&["segmentation=off", "segmentation=on"]).unwrap_err();
-    assert_eq!((twice.code(), twice.to_string()), (2, "`segmentation` is set twice".to_owned()));
+    assert_eq!(
+        (twice.code(), twice.to_string()),
+        (2, "`segmentation` is given twice; give it once".to_owned())
+    );
 }
 
 #[test]
@@ -51,11 +54,14 @@ fn what_is_wrong_is_named_with_the_choices() {
     let keys = "tx_checksum, rx_checksum, tx_ip_checksum, rx_ip_checksum, segmentation, \
                 receive_coalescing";
     let message = wrong(&["wan", "tso=off"]);
-    assert!(message.contains(&format!("no key `tso`; the keys are {keys}")), "{message}");
+    assert!(message.contains(&format!("no key `tso` exists; the keys are {keys}")), "{message}");
     let message = wrong(&["wan", "segmentation"]);
     assert!(message.contains("KEY=on, KEY=off or KEY=default; the keys are tx_"), "{message}");
     let message = wrong(&["wan", "segmentation=false"]);
-    assert!(message.contains("`segmentation` is on, off or default, not `false`"), "{message}");
+    assert!(
+        message.contains("`segmentation` must be on, off or default, not `false`"),
+        "{message}"
+    );
     let message = wrong(&["port:lan", "segmentation=off"]);
     assert!(message.contains("use nic:NAME, uplink:NAME or switch:NAME"), "{message}");
     assert!(wrong(&["../etc", "segmentation=off"]).contains("not a name"));
@@ -90,11 +96,11 @@ fn a_port_is_found_by_its_name_or_by_kind_and_name() {
         let Failure::Refused(errors) = failure else { panic!("{failure}") };
         let message = &errors[0].message;
         assert!(message.contains(&format!("no NIC, uplink or host NIC `{missing}`")), "{message}");
-        assert!(message.ends_with("there are web, nic:both, uplink:both, lab"), "{message}");
+        assert!(message.ends_with("the host has web, nic:both, uplink:both, lab"), "{message}");
     }
     let nothing = chosen(Vec::new(), &["wan".parse().unwrap()]).unwrap_err();
     let Failure::Refused(errors) = nothing else { panic!("{nothing}") };
-    assert!(errors[0].message.ends_with("there is none at all"), "{errors:?}");
+    assert!(errors[0].message.ends_with("the host has none"), "{errors:?}");
 }
 
 #[test]

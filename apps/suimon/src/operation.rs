@@ -13,19 +13,19 @@ use crate::units;
 /// Verbs of `operation`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OperationVerb {
-    /// List running operations and those that ended recently.
+    /// List running operations and the last 1000 that ended.
     List,
-    /// Show one operation.
+    /// Show the progress, result and plan of an operation.
     Show(Id),
-    /// Cancel an operation and restore the previous state.
+    /// Cancel a running operation and restore the previous state.
     Cancel(Id),
-    /// Wait for the end of an operation.
+    /// Wait for the end of an operation and show its result.
     Watch(Id),
 }
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Id {
-    /// Number of the operation.
+    /// Number of the operation, as shown by `suimon operation list`.
     id: u64,
 }
 
@@ -94,7 +94,7 @@ fn details(operation: &Operation) -> String {
         text.push_str(&format!("error    {error}\n"));
     }
     for line in &operation.report {
-        text.push_str(&format!("found    {line}\n"));
+        text.push_str(&format!("report   {line}\n"));
     }
     if let Some(plan) = &operation.plan {
         text.push('\n');
@@ -139,7 +139,7 @@ mod tests {
         started  1970-01-01T00:00:00.000Z
         ended    1970-01-01T00:00:01.500Z
         error    there is no device eth9
-        found    2 blocks are not referred to
+        report   2 blocks are not referred to
         ");
     }
 }

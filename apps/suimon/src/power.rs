@@ -14,11 +14,11 @@ use crate::settings::{self, Setting};
 /// Verbs of `power`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum PowerVerb {
-    /// Show the desired CPU settings, their state with reasons, and energy.
+    /// Show the power plan, whether each CPU setting is in effect, and power in watts.
     Show,
-    /// Set a power plan, or change keys of the current one.
+    /// Set the power plan, or change keys of the present one.
     Set(SetFlags),
-    /// Remove the power plan and restore the previous CPU settings.
+    /// Remove the power plan and restore the former CPU settings.
     Unset(ChangeFlags),
 }
 
@@ -28,7 +28,8 @@ pub(crate) struct SetFlags {
         value_name = "PLAN|KEY=VALUE|KEY=default",
         required = true,
         value_parser = setting_or_plan,
-        help = settings_help()
+        help = settings_help(),
+        long_help = settings::long_help(&settings_help(), &[Kind::Power])
     )]
     settings: Vec<Setting>,
     #[command(flatten)]
@@ -43,7 +44,7 @@ fn setting_or_plan(text: &str) -> Result<Setting, String> {
     }
     parse(&format!("plan={text}")).map_err(|_| {
         format!(
-            "`{text}` is no plan; give balanced, high-performance, power-saver or custom, and \
+            "`{text}` is neither a plan (balanced, high-performance, power-saver, custom) nor \
              KEY=VALUE; the keys are {}",
             settings::keys(Kind::Power)
         )
@@ -52,9 +53,10 @@ fn setting_or_plan(text: &str) -> Result<Setting, String> {
 
 fn settings_help() -> String {
     format!(
-        "A plan (balanced, high-performance, power-saver, custom), and keys that are to be \
-         otherwise, such as turbo=on. With a plan, keys that are not given are the plan's; \
-         without one, only these keys change. The keys are {}",
+        "Plan (`balanced`, `high-performance`, `power-saver` or `custom`) and keys that take \
+         precedence over it, such as `turbo=on`. With a plan, keys that are not given have the \
+         values of the plan; without one, only the given keys change. `KEY=default` removes a key. \
+         The keys are {}",
         settings::keys(Kind::Power)
     )
 }

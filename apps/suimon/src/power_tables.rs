@@ -14,14 +14,14 @@ pub(crate) fn details(power: &PowerStatus) -> String {
     let mut lines = Lines::default();
     match &power.config {
         Some(config) => lines.keys(Kind::Power, config),
-        None => lines.add("plan", "none: CPUs are left alone"),
+        None => lines.add("plan", "none: CPU settings are not changed"),
     }
     lines.add("in effect", power.effect.as_str());
     let share = power.data_plane;
-    lines.add("data plane parks", if share.parking { "yes" } else { "no" });
-    lines.add("data plane polls", format!("{} us", share.poll_us));
+    lines.add("workers park", if share.parking { "yes" } else { "no" });
+    lines.add("poll budget", format!("{} µs", share.poll_us));
     let marks = format!("{} % and {} %", share.vmq_high_percent, share.vmq_low_percent);
-    lines.add("VMQ's water marks", marks);
+    lines.add("VMQ high and low mark", marks);
     lines.add("power", energy(&power.energy));
     if !power.settings.is_empty() {
         lines.table(&settings(&power.settings));
@@ -39,7 +39,7 @@ pub(crate) fn energy(energy: &PowerEnergyStatus) -> String {
         return lacking.clone();
     }
     let Some(milliwatts) = energy.milliwatts else {
-        return "known when it is asked for again".to_owned();
+        return "unknown until the next request".to_owned();
     };
     let zones = energy.zones.iter().filter(|zone| zone.counted);
     let zones: Vec<String> = zones

@@ -11,7 +11,7 @@ use crate::output::{Context, is_terminal, print};
 use crate::qos_set::{SetFlags, details};
 use crate::qos_tables::flow_table;
 use crate::qos_what_if::WhatIfFlags;
-use crate::resource::{Named, ResourceVerb};
+use crate::resource::{NamedOf, ResourceVerb};
 
 /// Verbs of `qos policy`, without specific ones.
 pub(crate) type PolicyVerb = ResourceVerb<QosPolicyConfig, Infallible>;
@@ -19,36 +19,36 @@ pub(crate) type PolicyVerb = ResourceVerb<QosPolicyConfig, Infallible>;
 /// Verbs of `qos`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum QosVerb {
-    /// QoS policies: limits for several disks.
+    /// Manage QoS policies, which are limits for several disks.
     #[command(subcommand)]
     Policy(PolicyVerb),
-    /// Show the limits and rates of a disk.
-    Show(Named),
-    /// Change the limits of a disk while it is in use.
+    /// Show the limits and the delivered IOPS of a disk.
+    Show(NamedOf<DiskConfig>),
+    /// Set the limits of a disk, or its policy.
     Set(SetFlags),
-    /// Show guaranteed, demanded and delivered rates of disks, and the time their requests are
-    /// queued by cause.
+    /// Show guaranteed, demanded and delivered IOPS of disks, and what limits them.
     Flows(FlowFlags),
-    /// Compute whether stores can guarantee proposed minimums, without changes.
+    /// Compute whether stores could guarantee proposed minimums.
     WhatIf(WhatIfFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FlowFlags {
-    /// Names of disks; all disks if absent.
+    /// Disks to show; all open disks if absent.
     #[arg(value_name = "DISK")]
     disks: Vec<Name>,
-    /// Show disks on shared stores of all nodes of the cluster, as reported by the nodes: those
-    /// with the highest rates, and those below their minimum with the disks that displace them.
+    /// Show disks on shared stores of all nodes of the cluster: per node the 8 disks with the most
+    /// IOPS beyond their guarantee, and the 8 disks furthest below it with the disks that displace
+    /// them.
     #[arg(long)]
     cluster: bool,
-    /// Only disks in this store.
+    /// Only disks in this store; all stores if absent.
     #[arg(long, value_name = "STORE")]
     store: Option<Name>,
-    /// Repeat the output until interrupted.
+    /// Print the table again after each `--interval`, until interrupted.
     #[arg(long)]
     watch: bool,
-    /// Interval in milliseconds, 100 to 60000.
+    /// With `--watch`: interval in milliseconds, 100 to 60 000.
     #[arg(
         long,
         value_name = "MS",
@@ -146,7 +146,7 @@ impl FlowFlags {
             if !flows.iter().any(|flow| flow.disk == *disk) {
                 context.client.show::<DiskConfig>(disk).await?;
                 return Err(Failure::not_found(format!(
-                    "disk `{disk}` is not open, so it gets nothing; see `suimon disk show {disk}`"
+                    "disk `{disk}` is not open, so it has no rates; `suimon disk show {disk}` prints why"
                 )));
             }
         }

@@ -22,13 +22,14 @@ pub(crate) struct SetFlags {
         value_name = "KEY=VALUE",
         required_unless_present = "policy",
         value_parser = settings::parser(Kind::DiskQos),
-        help = keys_help()
+        help = keys_help(),
+        long_help = settings::long_help(&keys_help(), &[Kind::DiskQos])
     )]
     settings: Vec<Setting>,
-    /// Use the limits of this policy instead of limits of the disk itself.
+    /// Policy whose limits the disk has from now on, instead of limits of its own.
     #[arg(long, value_name = "NAME", conflicts_with = "settings")]
     policy: Option<Name>,
-    /// Accept minimums that exceed the capacity of the store.
+    /// Accept minimums that exceed 90 % of the capacity of the store.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -37,7 +38,10 @@ pub(crate) struct SetFlags {
 
 fn keys_help() -> String {
     let keys = settings::keys(Kind::DiskQos);
-    format!("Limits of its own, in place of a policy's: {keys}; KEY=default takes one away")
+    format!(
+        "Limits of the disk and their values, such as `min_iops=500`; `KEY=default` removes a limit. \
+         The keys are {keys}"
+    )
 }
 
 impl SetFlags {

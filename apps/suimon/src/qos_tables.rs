@@ -14,8 +14,8 @@ use crate::units;
 impl Shown for QosPolicyConfig {
     const NOUN: &'static str = "QoS policy";
     const PLURAL: &'static str = "QoS policies";
-    const ABOUT_SET: &'static str = "Change keys of a QoS policy while its disks are in use";
-    const ABOUT_DELETE: &'static str = "Delete a QoS policy that no disk has";
+    const ABOUT_SET: &'static str = "Change keys of a QoS policy";
+    const ABOUT_DELETE: &'static str = "Delete a QoS policy that no disk uses";
 
     fn table(all: &[QosPolicyStatus]) -> Table {
         let mut table = Table::new(&columns::QOS_POLICIES);
@@ -42,7 +42,7 @@ impl Shown for QosPolicyConfig {
         lines.keys(Self::KIND, &one.config);
         let disks: Vec<_> = one.disks.iter().map(ToString::to_string).collect();
         lines.add("disks", if disks.is_empty() { "–".to_owned() } else { disks.join(", ") });
-        lines.add("promised", units::iops(one.promised_iops));
+        lines.add("reserved", units::iops(one.promised_iops));
         lines.add("delivered (5 s)", units::iops(one.delivered_iops));
         if !one.parts.is_empty() {
             lines.table(&parts(&one.parts));
@@ -140,8 +140,8 @@ fn percent(ppm: u32) -> String {
 pub(crate) fn add_flow(lines: &mut Lines, flow: &QosFlowStatus) {
     let limits = limits_in_short(&flow.limits);
     lines.add("limits in effect", format!("{limits} (of {})", flow.holder));
-    lines.add("requests waiting", flow.waiting);
-    lines.add("requests in device", flow.in_flight);
+    lines.add("requests queued", flow.waiting);
+    lines.add("requests in flight", flow.in_flight);
 }
 
 /// Returns a table of guaranteed, demanded and delivered rates, and the times of requests by cause.

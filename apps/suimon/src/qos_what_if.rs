@@ -17,12 +17,12 @@ use crate::settings;
 /// Arguments of `qos what-if`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WhatIfFlags {
-    /// Proposed changes: disk/NAME, qos_policy/NAME or store/NAME, each followed by keys with their
-    /// new values, such as `disk/web min_iops=500 store=fast`. Other keys are unchanged. A new disk
-    /// requires a store.
+    /// Proposed changes: `disk/NAME`, `qos_policy/NAME` or `store/NAME`, each followed by keys with
+    /// their new values, such as `disk/web min_iops=500`. Keys that are not given have their present
+    /// values. A disk that does not exist requires `store=NAME`.
     #[arg(value_name = "RESOURCE|KEY=VALUE", required_unless_present = "without")]
     words: Vec<String>,
-    /// Disk to remove; may be given more than once.
+    /// Disk whose minimum does not count, as if it were deleted; may be given several times.
     #[arg(long, value_name = "DISK")]
     without: Vec<Name>,
 }
@@ -68,7 +68,7 @@ fn read(words: &[String]) -> Result<Vec<Different>, Failure> {
             (Some((key, value)), Some(last)) => last.set(key, value)?,
             (Some(_), None) => {
                 return Err(Failure::Usage(format!(
-                    "`{word}` belongs to nothing; say before it what has the key, like disk/web"
+                    "`{word}` has no resource; give the resource before the key, such as disk/web"
                 )));
             }
         }
@@ -77,7 +77,7 @@ fn read(words: &[String]) -> Result<Vec<Different>, Failure> {
     // A new disk may be proposed without limits; a policy or store without keys proposes nothing.
     match empty.filter(|one| one.kind != Kind::Disk) {
         Some(one) => Err(Failure::Usage(format!(
-            "nothing of {}/{} would be different; name a key, one of {}",
+            "{}/{}: no key is given; give at least one of {}",
             one.kind.word(),
             one.name,
             one.keys()
@@ -128,7 +128,7 @@ impl Different {
             (None, Some(key)) => (key, false),
             (None, None) => {
                 return Err(Failure::Usage(format!(
-                    "there is no key `{name}` of {}/{} that QoS reads; the keys are {}",
+                    "no key `{name}` of {}/{} concerns QoS; the keys are {}",
                     self.kind.word(),
                     self.name,
                     self.keys()
@@ -139,7 +139,7 @@ impl Different {
         let table = if is_limit { &mut self.limits } else { &mut self.others };
         match table.insert(name.to_owned(), value) {
             None => Ok(()),
-            Some(_) => Err(Failure::Usage(format!("`{name}` is set twice"))),
+            Some(_) => Err(Failure::Usage(format!("`{name}` is given twice; give it once"))),
         }
     }
 
@@ -182,7 +182,7 @@ impl Different {
                     .or_else(|| known.and_then(|store| store.capability_iops?.declared()));
                 let Some(capability_iops) = capability_iops else {
                     return Err(Failure::Usage(format!(
-                        "say what store/{name} could do, like capability_iops=50000"
+                        "store/{name}: its capacity is unknown; give one, such as capability_iops=50000"
                     )));
                 };
                 QosProposal::Store(StoreProposal { name, capability_iops })

@@ -97,7 +97,7 @@ fn words_that_make_no_sense_are_refused() {
     for (words, message) in [
         (
             &["min_iops=5"][..],
-            "`min_iops=5` belongs to nothing; say before it what has the key, like disk/web",
+            "`min_iops=5` has no resource; give the resource before the key, such as disk/web",
         ),
         (
             &["web", "min_iops=5"],
@@ -113,25 +113,22 @@ fn words_that_make_no_sense_are_refused() {
         ),
         (
             &["disk/web", "size_bytes=5"],
-            "there is no key `size_bytes` of disk/web that QoS reads; the keys are store, \
+            "no key `size_bytes` of disk/web concerns QoS; the keys are store, \
              qos_policy, min_iops, max_iops, max_bytes_per_s, weight, burst_iops, burst_s",
         ),
         (
             &["store/fast", "min_iops=5"],
-            "there is no key `min_iops` of store/fast that QoS reads; the keys are capability_iops",
+            "no key `min_iops` of store/fast concerns QoS; the keys are capability_iops",
         ),
         (
             &["disk/web", "min_iops=0"],
             "`min_iops` must be a whole number from 1 to 1000000000 or default, not `0`",
         ),
-        (&["disk/web", "min_iops=1", "min_iops=2"], "`min_iops` is set twice"),
-        (
-            &["store/fast"],
-            "nothing of store/fast would be different; name a key, one of capability_iops",
-        ),
+        (&["disk/web", "min_iops=1", "min_iops=2"], "`min_iops` is given twice; give it once"),
+        (&["store/fast"], "store/fast: no key is given; give at least one of capability_iops"),
         (
             &["store/fast", "capability_iops=default"],
-            "say what store/fast could do, like capability_iops=50000",
+            "store/fast: its capacity is unknown; give one, such as capability_iops=50000",
         ),
     ] {
         assert_eq!(wrong(words), message, "{words:?}");

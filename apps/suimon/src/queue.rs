@@ -13,21 +13,21 @@ use crate::units;
 /// Verbs of `queue`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum QueueVerb {
-    /// List all queues and the workers that own them.
+    /// List all queues with the worker that services each.
     List,
-    /// Move a queue to another worker; no frame is lost or reordered.
+    /// Move a queue to another worker.
     Move(MoveFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MoveFlags {
-    /// Id of the queue as shown by `queue list`, such as web/rx/0.
+    /// Id of the queue as shown by `suimon queue list`, such as web/rx/0.
     #[arg(value_parser = queue_id)]
     id: String,
-    /// Number of the new owning worker.
-    #[arg(long, value_name = "PROCESSOR")]
+    /// Number of the worker, as shown by `suimon processor list`.
+    #[arg(long, value_name = "WORKER")]
     to: u16,
-    /// Return without waiting for the end of the operation.
+    /// Print the number of the operation and return without waiting for its end.
     #[arg(long)]
     no_wait: bool,
 }
@@ -35,7 +35,7 @@ pub(crate) struct MoveFlags {
 /// Verbs of `processor`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ProcessorVerb {
-    /// List all workers (data-plane threads).
+    /// List all workers with their CPU time and counters.
     List,
 }
 
@@ -114,7 +114,7 @@ fn processor_table(processors: &[ProcessorStatus]) -> Table {
 
 fn state(processor: &ProcessorStatus) -> String {
     let own = if processor.asleep { "asleep" } else { "awake" };
-    let others = if processor.resting { ", others want its CPU" } else { "" };
+    let others = if processor.resting { ", yields its CPU" } else { "" };
     format!("{own}{others}")
 }
 
@@ -163,9 +163,9 @@ mod tests {
         };
         let processors = [processor(0), processor(12)];
         insta::assert_snapshot!(processor_table(&processors).render(), @r"
-        ID  CPU  QUEUES  CPU TIME   BUSY  FRAMES  BATCHES  SLEEPS  RESTS  STATE
-        0     3       4    12.3 s  5.0 s     320       10      99      0  asleep
-        0     3       4    12.3 s  5.0 s     320       10      99     12  asleep, others want its CPU
+        ID  CPU  QUEUES  CPU TIME   BUSY  FRAMES  BATCHES  SLEEPS  YIELDS  STATE
+        0     3       4    12.3 s  5.0 s     320       10      99       0  asleep
+        0     3       4    12.3 s  5.0 s     320       10      99      12  asleep, yields its CPU
         ");
     }
 }

@@ -23,8 +23,8 @@ pub(crate) fn pages() -> [(&'static str, String); 5] {
 fn command_line() -> String {
     let mut text = format!("{GENERATED}# The command line\n\n");
     text.push_str(
-        "Data goes to standard output, messages to standard error. `--json` is understood \
-         everywhere, `--dry-run` wherever something changes.\n\n",
+        "Each section is the output of `--help` of a command. Commands print data on standard output, \
+         and messages and progress on standard error. All commands accept `--json`.\n\n",
     );
     text.push_str(&suimon_pages::command_line(cli::command()));
     text
@@ -33,12 +33,19 @@ fn command_line() -> String {
 fn host_file() -> String {
     let mut text = format!("{GENERATED}# The host file\n\n");
     text.push_str(
-        "TOML. Every key that is not listed here is refused. *Change* says what a change of a \
-         key's value does while the daemon runs: *live* leaves traffic alone; *replace* makes the \
-         port or disk anew, which interrupts its own traffic and no other's, and a store with the \
-         disks in it; *live on TAP* is live on a TAP device and a replacement on vhost-user, \
-         where the VM learns the value when it connects; *at start* waits until the daemon starts \
-         next.\n\n",
+        "A host file is a TOML file that describes the whole desired state of a host. `suimon check` \
+         checks it, `suimon apply` applies it. Keys that are not listed here are rejected. A default \
+         of `–` means that an absent key has the effect that its meaning states.\n\n\
+         The column *change* states the effect of a change of the value while the daemon runs:\n\n\
+         | change | effect |\n|---|---|\n\
+         | live | Applies at once, without interruption of traffic or requests. |\n\
+         | replace | Closes and reopens the port or disk, or the store with all of its disks. Traffic \
+         of the port stops, and requests of the disks wait, until it is open and its clients have \
+         reconnected. Other objects are not affected. |\n\
+         | live on TAP | As *live* on a TAP NIC, as *replace* on a vhost-user NIC. |\n\
+         | when a VM starts | Running VMs keep the former value until their next start. |\n\
+         | at daemon start | Takes effect when the daemon starts next. |\n\
+         | another resource | The name identifies the object: another name denotes another object. |\n\n",
     );
     for kind in [Kind::Host, Kind::Api, Kind::Console, Kind::Lab, Kind::Power, Kind::Cluster]
         .into_iter()
@@ -91,7 +98,7 @@ const fn effect(effect: Effect) -> &'static str {
         Effect::LiveOnTap => "live on TAP",
         Effect::Replace => "replace",
         Effect::NextBoot => "when a VM starts",
-        Effect::NextStart => "at start",
+        Effect::NextStart => "at daemon start",
         Effect::Identity => "another resource",
     }
 }
@@ -99,9 +106,10 @@ const fn effect(effect: Effect) -> &'static str {
 fn errors() -> String {
     let mut text = format!("{GENERATED}# Errors\n\n");
     text.push_str(
-        "Every error of the API has a code, a message that says what to do, and where they are \
-         known the resource, the key, the file and the line. Codes keep their meaning. The HTTP \
-         status is that of the first error.\n\n| code | HTTP | meaning |\n|---|---|---|\n",
+        "Every error of the API has a code and a message with the cause and the next step. If they \
+         are known, it also has the resource, the key, the file and the line. The meaning of a code \
+         does not change between versions. A response with several errors has the HTTP status of \
+         the first one.\n\n| code | HTTP status | meaning |\n|---|---|---|\n",
     );
     for code in ErrorCode::ALL {
         text.push_str(&format!("| `{code}` | {} | {} |\n", code.http_status(), code.meaning()));

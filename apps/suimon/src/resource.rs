@@ -1,13 +1,14 @@
 //! Commands of `switch`, `nic`, `disk` and other resources: verbs common to every kind.
 
 use core::convert::Infallible;
+use core::marker::PhantomData;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 use suimon_client::{Captured, ChangeOptions};
 use suimon_contract::{
-    AddressStatus, Name, NicConfig, NodeConfig, PfConfig, Resource, SwitchConfig, TeamConfig,
-    UplinkConfig, parse_resource,
+    AddressStatus, Name, NicConfig, NodeConfig, PfConfig, SwitchConfig, TeamConfig, UplinkConfig,
+    parse_resource,
 };
 
 use crate::capture::CaptureFlags;
@@ -26,10 +27,10 @@ use crate::units;
 /// Verbs common to every kind of resource, and verbs specific to one.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ResourceVerb<R: Shown, Own: Subcommand> {
-    #[command(about = format!("List all {}", R::PLURAL))]
+    #[command(about = format!("List all {} with their state", R::PLURAL))]
     List,
-    #[command(about = format!("Show one {}", R::NOUN))]
-    Show(Named),
+    #[command(about = format!("Show the keys and state of {}", with_article(R::NOUN)))]
+    Show(NamedOf<R>),
     #[command(about = format!("Add {}", with_article(R::NOUN)), visible_alias = "create")]
     Add(Add<R>),
     #[command(about = R::ABOUT_SET)]
@@ -63,30 +64,32 @@ pub(crate) type NicVerb = ResourceVerb<NicConfig, CaptureVerb<NicConfig>>;
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OwnSwitchVerb {
     /// List the MAC addresses in the forwarding table of a switch.
-    Addresses(Named),
+    Addresses(NamedOf<SwitchConfig>),
 }
 
 /// Verbs that only ports (NICs and uplinks) have.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum CaptureVerb<R: Shown> {
     #[command(about = format!(
-        "Write the frames of {} to a pcapng file as they pass",
+        "Capture the frames of {} to a pcapng file",
         with_article(R::NOUN)
     ))]
     Capture(CaptureFlags<R>),
 }
 
-/// Argument that names a resource.
+/// Argument that names a resource of one kind.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Named {
-    /// Name of the resource.
+pub(crate) struct NamedOf<R: Shown> {
+    #[arg(skip)]
+    of: PhantomData<fn() -> R>,
+    #[arg(help = name_help(R::NOUN))]
     pub(crate) name: Name,
 }
 
 /// Arguments of `add`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Add<R: Resource> {
-    /// Name of the resource.
+pub(crate) struct Add<R: Shown> {
+    #[arg(help = format!("{}, 1 to 63 letters, digits, `-`, `_` and `.`", name_help(R::NOUN)))]
     name: Name,
     #[command(flatten)]
     keys: KeyFlags<R, true>,
@@ -98,12 +101,12 @@ pub(crate) struct Add<R: Resource> {
 
 /// Arguments of `set`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Set<R: Resource> {
-    /// Name of the resource.
+pub(crate) struct Set<R: Shown> {
+    #[arg(help = name_help(R::NOUN))]
     name: Name,
     #[command(flatten)]
     keys: KeyFlags<R, false>,
-    /// Reset a key to its default; may be given more than once.
+    /// Remove a key from desired state, so that its default applies; may be given several times.
     #[arg(long, value_name = "KEY", value_parser = unsettable(R::KIND))]
     unset: Vec<String>,
     #[command(flatten)]
@@ -114,8 +117,8 @@ pub(crate) struct Set<R: Resource> {
 
 /// Arguments of `delete`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Delete<R: Resource> {
-    /// Name of the resource.
+pub(crate) struct Delete<R: Shown> {
+    #[arg(help = name_help(R::NOUN))]
     name: Name,
     #[command(flatten)]
     with_file: DeleteFlag<R>,
@@ -138,7 +141,7 @@ impl<R: Shown, Own: OwnVerb> ResourceVerb<R, Own> {
 
 impl OwnVerb for OwnSwitchVerb {
     async fn run(self, context: &Context) -> Result<(), Failure> {
-        let Self::Addresses(Named { name }) = self;
+        let Self::Addresses(NamedOf { name, .. }) = self;
         let addresses = context.client.addresses(&name).await?;
         Ok(context.show(&addresses, |addresses| address_table(addresses).render())?)
     }
@@ -159,8 +162,14 @@ impl<R: Shown + Captured> OwnVerb for CaptureVerb<R> {
 
 /// Returns a noun with its indefinite article: `a switch`, `an uplink`, `a NIC`.
 fn with_article(noun: &str) -> String {
-    let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    let begins_with_vowel = noun.starts_with(['a', 'e', 'i', 'o', 'u']) || noun.starts_with("SR-");
+    let article = if begins_with_vowel { "an" } else { "a" };
     format!("{article} {noun}")
+}
+
+/// Returns the description of an argument that names a resource.
+pub(crate) fn name_help(noun: &str) -> String {
+    format!("Name of the {noun}")
 }
 
 async fn list<R: Shown>(context: &Context) -> Result<(), Failure> {
@@ -173,7 +182,7 @@ async fn show<R: Shown>(context: &Context, name: &Name) -> Result<(), Failure> {
     Ok(context.show(&one, |one| R::details(one))?)
 }
 
-impl<R: Resource> Add<R> {
+impl<R: Shown> Add<R> {
     /// Returns the resource described by the flags.
     fn resource(&self) -> Result<R, Failure> {
         let mut table = self.keys.values.clone();
@@ -189,7 +198,7 @@ impl<R: Resource> Add<R> {
     }
 }
 
-impl<R: Resource> Set<R> {
+impl<R: Shown> Set<R> {
     /// Returns the merge patch described by the flags.
     fn patch(&self) -> Result<Map<String, Value>, Failure> {
         let mut patch = self.keys.values.clone();
@@ -198,7 +207,7 @@ impl<R: Resource> Set<R> {
         }
         if patch.is_empty() {
             return Err(Failure::Usage(format!(
-                "nothing to set; name a key to change, see `suimon {} set --help`",
+                "no key is given; give an option for each key to change, see `suimon {} set --help`",
                 R::KIND.command()
             )));
         }
@@ -213,7 +222,7 @@ impl<R: Resource> Set<R> {
     }
 }
 
-impl<R: Resource> Delete<R> {
+impl<R: Shown> Delete<R> {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let options =
             ChangeOptions { with_file: self.with_file.is_given(), ..self.change.options() };

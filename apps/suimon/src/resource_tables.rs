@@ -34,8 +34,8 @@ pub(crate) trait Shown: Resource + 'static {
 impl Shown for SwitchConfig {
     const NOUN: &'static str = "switch";
     const PLURAL: &'static str = "switches";
-    const ABOUT_SET: &'static str = "Change keys of a switch while its traffic goes on";
-    const ABOUT_DELETE: &'static str = "Delete a switch that nothing is connected to";
+    const ABOUT_SET: &'static str = "Change keys of a switch";
+    const ABOUT_DELETE: &'static str = "Delete a switch without NICs";
 
     fn table(all: &[SwitchStatus]) -> Table {
         let mut table = Table::new(&columns::SWITCHES);
@@ -69,7 +69,7 @@ impl Shown for UplinkConfig {
     const NOUN: &'static str = "uplink";
     const PLURAL: &'static str = "uplinks";
     const ABOUT_SET: &'static str = "Change keys of an uplink";
-    const ABOUT_DELETE: &'static str = "Delete an uplink that no switch and no team uses";
+    const ABOUT_DELETE: &'static str = "Delete an uplink that no switch or team uses";
 
     fn table(all: &[UplinkStatus]) -> Table {
         let mut table = Table::new(&columns::UPLINKS);
@@ -92,11 +92,11 @@ impl Shown for UplinkConfig {
     fn details(one: &UplinkStatus) -> String {
         let mut lines = Lines::of(&one.config, &one.condition);
         lines.add("used by switch", or_dash(one.switch.as_ref()));
-        lines.add("mtu now", one.mtu);
+        lines.add("mtu in effect", one.mtu);
         lines.add("address", or_dash(one.mac));
         if let Some(xdp) = &one.af_xdp {
             lines.add("AF_XDP", xdp);
-            lines.add("  lost to it", format!("{} frames", units::count(xdp.lost_frames)));
+            lines.add("  lost frames", format!("{} frames", units::count(xdp.lost_frames)));
         }
         if let Some(steering) = &one.steering {
             lines.add("steering", steering);
@@ -114,7 +114,7 @@ impl Shown for NicConfig {
     const NOUN: &'static str = "NIC";
     const PLURAL: &'static str = "NICs";
     const ABOUT_SET: &'static str = "Change keys of a NIC";
-    const ABOUT_DELETE: &'static str = "Delete a NIC";
+    const ABOUT_DELETE: &'static str = "Delete a NIC that no VM uses";
 
     fn table(all: &[NicStatus]) -> Table {
         let mut table = Table::new(&columns::NICS);

@@ -132,8 +132,8 @@ fn nics_are_shown_in_a_table_and_in_detail() {
     insta::assert_snapshot!(path.trim_start(), @r"
     0 into 0
     kernel path             open
-      rx of these           12.0 M frames, 9.00 GB
-      tx of these           3 frames, 180 B
+      rx on this path       12.0 M frames, 9.00 GB
+      tx on this path       3 frames, 180 B
     ");
 }
 
@@ -196,7 +196,7 @@ fn an_uplink_is_shown_with_what_its_device_does() {
     queues                  1
     health                  up
     used by switch          lan
-    mtu now                 1500
+    mtu in effect           1500
     address                 –
     rx (from the port)      12.3 M frames, 9.88 GB
     tx (to the port)        9999 frames, 640 B
@@ -232,7 +232,7 @@ fn an_uplink_is_shown_with_what_its_device_does() {
     let lines: Vec<_> = details.lines().skip(8).take(4).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
     AF_XDP                  driver, copy, multi-buffer, chunks of 4096 bytes
-      lost to it            12.3 k frames
+      lost frames           12.3 k frames
     steering                hardware, 1 of 4 queues
       web                   queue 1, to 52:54:00:12:34:56 in VLAN 10
     ");

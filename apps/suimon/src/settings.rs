@@ -6,6 +6,7 @@ use suimon_contract::{Form, Key, Kind};
 
 use crate::exit::Failure;
 use crate::key_flags::read;
+use crate::key_help;
 
 /// Setting `KEY=VALUE` or `KEY=default`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,12 +27,31 @@ pub(crate) fn keys(kind: Kind) -> String {
     keys.join(", ")
 }
 
+/// Returns the long help of an argument with settings for tables of these kinds: its help with a line
+/// for each key in place of the list of keys.
+pub(crate) fn long_help(help: &str, kinds: &[Kind]) -> String {
+    /// Keys that identify an object and are not settings of it.
+    const IDENTITY: [&str; 3] = ["name", "node", "index"];
+    let lines: String = kinds
+        .iter()
+        .map(|kind| {
+            let keys = kind
+                .keys()
+                .iter()
+                .filter(|key| !IDENTITY.contains(&key.name) && !matches!(key.form, Form::Table(_)));
+            key_help::settings(*kind, keys)
+        })
+        .collect();
+    let help = help.split_once(" The keys are ").map_or(help, |(text, _)| text);
+    format!("{help}\n\nKeys:\n{}", lines.trim_end())
+}
+
 /// Returns the merge patch of the table with the given settings.
 pub(crate) fn table(settings: &[Setting]) -> Result<Map<String, Value>, Failure> {
     let mut table = Map::new();
     for Setting { key, value } in settings {
         if table.insert((*key).to_owned(), value.clone()).is_some() {
-            return Err(Failure::Usage(format!("`{key}` is set twice")));
+            return Err(Failure::Usage(format!("`{key}` is given twice; give it once")));
         }
     }
     Ok(table)
@@ -45,7 +65,7 @@ pub(crate) fn parse(kind: Kind, text: &str) -> Result<Setting, String> {
         return Err(format!("must be {forms} or KEY=default; the keys are {}", keys(kind)));
     };
     let Some(key) = kind.key(name) else {
-        return Err(format!("there is no key `{name}`; the keys are {}", keys(kind)));
+        return Err(format!("no key `{name}` exists; the keys are {}", keys(kind)));
     };
     Ok(Setting { key: key.name, value: value(key, word)? })
 }
@@ -57,7 +77,7 @@ pub(crate) fn value(key: &Key, word: &str) -> Result<Value, String> {
         (Form::Flag, "on") => Value::Bool(true),
         (Form::Flag, "off") => Value::Bool(false),
         (Form::Flag, _) => {
-            return Err(format!("`{}` is on, off or default, not `{word}`", key.name));
+            return Err(format!("`{}` must be on, off or default, not `{word}`", key.name));
         }
         (form, _) => read(form, word),
     };

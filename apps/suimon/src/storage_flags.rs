@@ -23,7 +23,7 @@ pub(crate) struct Force;
 
 impl KindFlag for Force {
     const LONG: &'static str = "force";
-    const HELP: &'static str = "Promise more minimums than the store can keep";
+    const HELP: &'static str = "Accept minimums that exceed 90 % of the capacity of a store";
 
     fn applies_to(kind: Kind) -> bool {
         matches!(kind, Kind::Store | Kind::QosPolicy | Kind::Disk)
@@ -36,7 +36,7 @@ pub(crate) struct WithFile;
 
 impl KindFlag for WithFile {
     const LONG: &'static str = "with-file";
-    const HELP: &'static str = "Delete its file, too, with all that is in it";
+    const HELP: &'static str = "Delete the image file with its data, too";
 
     fn applies_to(kind: Kind) -> bool {
         kind == Kind::Disk

@@ -16,8 +16,7 @@ pub(crate) type StoreVerb = ResourceVerb<StoreConfig, OwnStoreVerb>;
 /// Verbs that only stores have.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum OwnStoreVerb {
-    /// Measure the capacity of a store with a temporary file. A block device is measured with reads
-    /// only.
+    /// Measure the capacity of a store in IOPS.
     Measure(MeasureFlags),
 }
 
@@ -25,8 +24,8 @@ pub(crate) enum OwnStoreVerb {
 pub(crate) struct MeasureFlags {
     /// Name of the store.
     name: Name,
-    /// Measuring time of each of reads, writes and both, in seconds. A warm-up of a third of it
-    /// precedes each.
+    /// Measuring time in seconds, 1 to 600, of each pattern: reads, writes, and both. A warm-up of a
+    /// third of it precedes each pattern.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -34,11 +33,11 @@ pub(crate) struct MeasureFlags {
         value_parser = clap::value_parser!(u64).range(1..=MEASURE_SECONDS_MAX)
     )]
     seconds: u64,
-    /// Measure while VMs or NBD clients use the store's disks; the result excludes the capacity
-    /// that they use.
+    /// Measure while VMs or NBD clients use disks of the store. The measurement slows them down, and
+    /// the result excludes the capacity that they use.
     #[arg(long)]
     beside: bool,
-    /// Return without waiting for the end of the operation.
+    /// Print the number of the operation and return without waiting for its end.
     #[arg(long)]
     no_wait: bool,
 }

@@ -14,7 +14,7 @@ use crate::units;
 impl Shown for TeamConfig {
     const NOUN: &'static str = "team";
     const PLURAL: &'static str = "teams";
-    const ABOUT_SET: &'static str = "Change keys of a team while its traffic goes on";
+    const ABOUT_SET: &'static str = "Change keys of a team";
     const ABOUT_DELETE: &'static str = "Delete a team that no switch uses";
 
     fn table(all: &[TeamStatus]) -> Table {
@@ -39,8 +39,8 @@ impl Shown for TeamConfig {
         let mut lines = Lines::of(&one.config, &one.condition);
         lines.add("used by switch", or_dash(one.switch.as_ref()));
         lines.add("members active", format!("{} of {}", active(one), one.members.len()));
-        lines.add("speed of these", units::speed(one.speed_mbps));
-        lines.add("mtu now", one.mtu);
+        lines.add("speed of active", units::speed(one.speed_mbps));
+        lines.add("mtu in effect", one.mtu);
         if one.config.lacp().is_some() {
             lines.add("lacp partner", one.lacp_partner.as_ref().map_or("–".to_owned(), partner));
         }
@@ -150,9 +150,9 @@ fn has(end: &LacpPortStatus, bit: &str) -> bool {
 /// Returns which ends of the link are synchronized.
 fn in_sync(lacp: &LacpMemberStatus) -> &'static str {
     match (has(&lacp.actor, SYNCHRONIZATION), has(&lacp.partner, SYNCHRONIZATION)) {
-        (true, true) => "both ends",
-        (true, false) => "only ours",
-        (false, true) => "only its",
+        (true, true) => "both",
+        (true, false) => "actor only",
+        (false, true) => "partner only",
         (false, false) => "no",
     }
 }

@@ -141,8 +141,8 @@ fn each_bit_of_a_state_has_its_letter_and_its_place() {
         let [ours, its] = [ours, its].map(|bits| end("02:00:00:00:00:01", 1, bits));
         in_sync(&lacp(ours, its)).to_owned()
     };
-    assert_eq!(sides(&["synchronization"], &[]), "only ours");
-    assert_eq!(sides(&[], &["synchronization"]), "only its");
-    assert_eq!(sides(&IN_USE, &IN_USE), "both ends");
+    assert_eq!(sides(&["synchronization"], &[]), "actor only");
+    assert_eq!(sides(&[], &["synchronization"]), "partner only");
+    assert_eq!(sides(&IN_USE, &IN_USE), "both");
     assert_eq!(sides(&[], &["collecting"]), "no");
 }

@@ -20,7 +20,7 @@ pub(crate) use rates::tests::example;
 /// Arguments of `top`.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct TopFlags {
-    /// Interval of rates in milliseconds, 100 to 60000.
+    /// Interval over which rates are computed, in milliseconds, 100 to 60 000.
     #[arg(
         long,
         value_name = "MS",
@@ -28,10 +28,10 @@ pub(crate) struct TopFlags {
         value_parser = clap::value_parser!(u32).range(100..=60_000)
     )]
     interval: u32,
-    /// Print the rates of one interval and exit.
+    /// Print the rates of one interval as text and exit.
     #[arg(long)]
     once: bool,
-    /// Show the time of each worker by stage, in percent.
+    /// Show the time of each worker by stage of processing, in percent, instead of rates.
     #[arg(long)]
     stages: bool,
 }

@@ -17,29 +17,29 @@ use crate::vf_tables::{adapter_details, adapter_table, vf_details};
 /// Verbs of `vf`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum VfVerb {
-    /// List the SR-IOV adapters and their VFs.
+    /// List the SR-IOV adapters of the host with their VFs.
     List,
-    /// Show an adapter and its VFs, or one VF.
+    /// Show an adapter with its VFs, or one VF.
     Show(ShowFlags),
-    /// Set the number of VFs of an adapter; existing ones are removed first.
+    /// Set the number of VFs of an adapter.
     Enable(EnableFlags),
-    /// Change the settings of a VF while it is in use.
+    /// Set keys of a VF while it is in use.
     Set(SetFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShowFlags {
-    /// Adapter: network device, PCI address, or name of its `[[pf]]`.
+    /// Adapter: its network device, its PCI address, or the name of its `[[pf]]`.
     pf: String,
-    /// Number of a VF.
+    /// Number of a VF, from 0; the adapter with all VFs if absent.
     index: Option<u16>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct EnableFlags {
-    /// Adapter: network device, PCI address, or name of its `[[pf]]`.
+    /// Adapter: its network device, its PCI address, or the name of its `[[pf]]`.
     pf: String,
-    /// Number of VFs; 0 removes all.
+    /// Number of VFs, from 0 (removes all) to the number that the adapter supports.
     #[arg(long, value_name = "NUMBER")]
     count: u16,
     #[command(flatten)]
@@ -48,15 +48,16 @@ pub(crate) struct EnableFlags {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetFlags {
-    /// Adapter: network device, PCI address, or name of its `[[pf]]`.
+    /// Adapter: its network device, its PCI address, or the name of its `[[pf]]`.
     pf: String,
-    /// Number of the VF.
+    /// Number of the VF, from 0.
     index: u16,
     #[arg(
         value_name = "KEY=VALUE|default",
         required = true,
         value_parser = settings::parser(Kind::Vf),
-        help = settings_help()
+        help = settings_help(),
+        long_help = settings::long_help(&settings_help(), &[Kind::Vf])
     )]
     settings: Vec<Setting>,
     #[command(flatten)]
@@ -67,8 +68,8 @@ fn settings_help() -> String {
     let keys = Kind::Vf.keys().iter().filter(|key| key.name != "index");
     let keys: Vec<_> = keys.map(|key| key.name).collect();
     format!(
-        "Keys and their values, such as vlan=20 or trust=on; `default` takes one out of desired \
-         state. The keys are {}",
+        "Keys and their values, such as `vlan=20` or `trust=on`; `KEY=default` removes a key, which \
+         leaves the setting of the VF as it is. The keys are {}",
         keys.join(", ")
     )
 }
@@ -79,7 +80,7 @@ impl VfVerb {
             Self::List => {
                 let all = context.client.sriov_adapters().await?;
                 if all.is_empty() && !context.json {
-                    eprintln!("no network adapter of this host has SR-IOV");
+                    eprintln!("no network adapter of this host supports SR-IOV");
                 }
                 Ok(context.show(&all, |all| adapter_table(all))?)
             }
@@ -92,7 +93,9 @@ impl VfVerb {
                 let vf = adapter.vfs.iter().find(|vf| vf.index == index);
                 let vf = vf.ok_or_else(|| {
                     let has = adapter.vfs.len();
-                    Failure::not_found(format!("`{pf}` has no VF {index}; it has {has}"))
+                    Failure::not_found(format!(
+                        "`{pf}` has no VF {index}; it has {has} VFs, numbered from 0"
+                    ))
                 })?;
                 Ok(context.show(vf, vf_details)?)
             }
@@ -176,9 +179,9 @@ fn with_vf(
         }
     }
     let after: VfConfig = serde_json::from_value(table)
-        .map_err(|error| Failure::Usage(format!("the VF cannot be described: {error}")))?;
+        .map_err(|error| Failure::Usage(format!("the settings of the VF are invalid: {error}")))?;
     if after.index != index {
-        let text = "a VF's number stays; `vf enable` changes how many there are";
+        let text = "`index` cannot be changed; `suimon vf enable` sets the number of VFs";
         return Err(Failure::Usage(text.to_owned()));
     }
     let is_empty = after == VfConfig::new(index);

@@ -8,11 +8,11 @@ use crate::resource_tables::Shown;
 use crate::table::{Table, or_dash};
 
 impl Shown for PfConfig {
-    const NOUN: &'static str = "adapter with SR-IOV";
-    const PLURAL: &'static str = "adapters with SR-IOV of which something is desired";
-    const ABOUT_SET: &'static str = "Change keys of an adapter with SR-IOV";
+    const NOUN: &'static str = "SR-IOV adapter";
+    const PLURAL: &'static str = "described SR-IOV adapters";
+    const ABOUT_SET: &'static str = "Change keys of an SR-IOV adapter";
     const ABOUT_DELETE: &'static str =
-        "Delete what is desired of an adapter with SR-IOV; its VFs stay as they are";
+        "Delete the configuration of an SR-IOV adapter, and keep its VFs";
 
     fn table(all: &[PfStatus]) -> Table {
         let mut table = Table::new(&columns::PFS);
@@ -72,7 +72,7 @@ pub(crate) fn adapter_table(all: &[SriovAdapter]) -> String {
 /// Returns the state of one adapter.
 pub(crate) fn adapter_details(adapter: &SriovAdapter) -> String {
     let mut lines = Lines::default();
-    lines.add("described by", or_dash(adapter.pf.as_ref().map(|pf| format!("pf/{pf}"))));
+    lines.add("configured by", or_dash(adapter.pf.as_ref().map(|pf| format!("pf/{pf}"))));
     add_adapter(&mut lines, adapter);
     lines.text()
 }

@@ -13,7 +13,7 @@ use crate::cli::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::{Context, print};
 use crate::progress::{await_end, finish};
-use crate::resource::{Named, OwnVerb, ResourceVerb};
+use crate::resource::{NamedOf, OwnVerb, ResourceVerb};
 use crate::vm_tables::guest_text;
 
 /// Verbs of `vm`.
@@ -24,35 +24,35 @@ pub(crate) type VmVerb = ResourceVerb<VmConfig, OwnVmVerb>;
 pub(crate) enum OwnVmVerb {
     /// Start a VM.
     Start(TellFlags),
-    /// Request a shutdown of the guest, through its agent or the power button, and wait for it.
+    /// Stop a VM by a shutdown of its guest.
     Stop(StopFlags),
-    /// Terminate a VM at once, like a loss of power.
+    /// Kill a VM, like a loss of power.
     Kill(TellFlags),
-    /// Pause a VM's CPUs.
+    /// Pause a running VM.
     Pause(TellFlags),
-    /// Resume a VM's CPUs.
+    /// Resume a paused VM.
     Resume(TellFlags),
     /// Reset a VM, as a reset button does.
     Reset(TellFlags),
-    /// Freeze the file systems of a VM's guest through its agent.
+    /// Freeze the file systems of a guest for a limited time.
     Freeze(FreezeFlags),
-    /// Thaw the file systems of a VM's guest through its agent.
+    /// Thaw the file systems of a guest.
     Thaw(TellFlags),
     /// Migrate a running VM to another node.
     Migrate(MigrateFlags),
-    /// Show information from the guest agent: operating system, name and addresses.
-    Guest(Named),
-    /// Connect this terminal to a VM's serial console; Ctrl-] disconnects.
-    Console(Named),
-    /// Print the elements of a libvirt domain with a VM's NICs and disks.
-    Xml(Named),
+    /// Show operating system, host name and IP addresses as reported by the guest agent.
+    Guest(NamedOf<VmConfig>),
+    /// Connect this terminal to the serial console of a VM.
+    Console(NamedOf<VmConfig>),
+    /// Print libvirt domain XML for the NICs and disks of a VM.
+    Xml(NamedOf<VmConfig>),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TellFlags {
     /// Name of the VM.
     name: Name,
-    /// Return without waiting for the end of the operation.
+    /// Print the number of the operation and return without waiting for its end.
     #[arg(long)]
     no_wait: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) struct TellFlags {
 pub(crate) struct StopFlags {
     #[command(flatten)]
     tell: TellFlags,
-    /// Time for the guest to shut down.
+    /// Time for the guest to shut down in seconds, 1 to 3600.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -69,11 +69,12 @@ pub(crate) struct StopFlags {
         value_parser = clap::value_parser!(u64).range(1..=STOP_SECONDS_MAX)
     )]
     seconds: u64,
-    /// Terminate the VM if the guest has not shut down by then.
+    /// Kill the VM if the guest has not shut down after `--seconds`.
     #[arg(long)]
     force: bool,
-    /// Method of the request: auto uses the guest agent if available, else the power button.
-    #[arg(long, value_name = "WAY", default_value = "auto",
+    /// Method of the request: `agent` (guest agent), `power-button` (ACPI), or `auto`, which uses the
+    /// guest agent if it responds, else the power button.
+    #[arg(long, value_name = "METHOD", default_value = "auto",
         value_parser = one_of::<StopBy>(&["auto", "power-button", "agent"]))]
     by: StopBy,
 }
@@ -82,7 +83,7 @@ pub(crate) struct StopFlags {
 pub(crate) struct FreezeFlags {
     #[command(flatten)]
     tell: TellFlags,
-    /// Time after which the file systems are thawed automatically.
+    /// Time in seconds after which the file systems are thawed automatically, 1 to 600.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -96,16 +97,16 @@ pub(crate) struct FreezeFlags {
 pub(crate) struct MigrateFlags {
     /// Name of the VM.
     name: Name,
-    /// Destination, as shown by `suimon node list`.
+    /// Destination node, as shown by `suimon node list`.
     #[arg(long, value_name = "NODE")]
     to: Name,
-    /// Longest downtime at the end of the migration, such as 300ms or 2s.
+    /// Longest downtime of the VM at the end of the migration, 1ms to 60s, such as 300ms or 2s.
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = downtime_ms)]
     downtime: u32,
-    /// Limit of memory transfer per second, such as 100MiB; none if absent.
+    /// Limit of memory transfer in bytes per second, such as 100MiB; no limit if absent.
     #[arg(long, value_name = "SIZE")]
     bandwidth: Option<ByteSize>,
-    /// Delete the files of the VM's disks on this node after the migration.
+    /// Delete the image files of the VM on this host after the migration, except in shared stores.
     #[arg(long)]
     with_files: bool,
     #[command(flatten)]
@@ -117,7 +118,7 @@ pub(crate) fn downtime_ms(text: &str) -> Result<u32, String> {
     time.and_then(|time| u32::try_from(time.as_millis()).ok())
         .filter(|ms| (1..=DOWNTIME_MS_MAX).contains(ms))
         .ok_or_else(|| {
-            format!("must be a time from 1ms to {}s, like 300ms", DOWNTIME_MS_MAX / 1000)
+            format!("must be a time from 1ms to {}s, such as 300ms", DOWNTIME_MS_MAX / 1000)
         })
 }
 
@@ -143,10 +144,12 @@ impl OwnVerb for OwnVmVerb {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = &context.client;
         let (operation, no_wait) = match self {
-            Self::Console(Named { name }) => return crate::vm_console::run(context, &name).await,
-            Self::Xml(Named { name }) => return Ok(print(&client.vm_libvirt(&name).await?)?),
+            Self::Console(NamedOf { name, .. }) => {
+                return crate::vm_console::run(context, &name).await;
+            }
+            Self::Xml(NamedOf { name, .. }) => return Ok(print(&client.vm_libvirt(&name).await?)?),
             Self::Migrate(flags) => return flags.run(context).await,
-            Self::Guest(Named { name }) => return guest(context, &name).await,
+            Self::Guest(NamedOf { name, .. }) => return guest(context, &name).await,
             Self::Freeze(FreezeFlags { tell, seconds }) => {
                 let request = FreezeVmRequest { seconds };
                 (client.freeze_vm(&tell.name, &request).await, tell.no_wait)

@@ -18,7 +18,7 @@ pub(crate) async fn run(context: &Context, vm: &Name) -> Result<(), Failure> {
     let console = context.client.vm_console(vm).await?;
     let raw = RawTerminal::enter()?;
     if raw.is_some() {
-        eprint!("The console of vm/{vm}; Ctrl-] leaves it.\r\n");
+        eprint!("Connected to the console of vm/{vm}; Ctrl-] disconnects.\r\n");
     }
     let result = carry(console, raw.is_some()).await;
     drop(raw);

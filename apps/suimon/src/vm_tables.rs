@@ -11,8 +11,8 @@ use crate::units;
 impl Shown for VmConfig {
     const NOUN: &'static str = "VM";
     const PLURAL: &'static str = "VMs";
-    const ABOUT_SET: &'static str = "Change keys of a VM; NICs, disks and CPUs while it runs";
-    const ABOUT_DELETE: &'static str = "Delete a VM that does not run; its NICs and disks stay";
+    const ABOUT_SET: &'static str = "Change keys of a VM, with hot-plug of NICs, disks and CPUs";
+    const ABOUT_DELETE: &'static str = "Delete a VM that does not run, and keep its NICs and disks";
 
     fn table(all: &[VmStatus]) -> Table {
         let mut table = Table::new(&columns::VMS);
@@ -40,9 +40,9 @@ impl Shown for VmConfig {
         }
         if let Some(process) = one.process {
             lines.add("process", process);
-            lines.add("  its user", or_dash(one.user));
-            lines.add("up", or_dash(one.uptime_s.map(units::age)));
-            lines.add("run by", or_dash(one.accelerator.as_ref().map(word)));
+            lines.add("  user id", or_dash(one.user));
+            lines.add("uptime", or_dash(one.uptime_s.map(units::age)));
+            lines.add("accelerator in use", or_dash(one.accelerator.as_ref().map(word)));
             lines.add("QEMU", or_dash(one.qemu_version.as_ref()));
             lines.add("CPUs now", or_dash(one.cpus));
             lines.add("NICs now", names(&one.nics));
@@ -50,7 +50,7 @@ impl Shown for VmConfig {
             lines.add("guest agent", agent(one));
         }
         if !one.waits_for_start.is_empty() {
-            lines.add("at its next start", one.waits_for_start.join(", "));
+            lines.add("pending for next start", one.waits_for_start.join(", "));
         }
         lines.text()
     }
@@ -59,9 +59,9 @@ impl Shown for VmConfig {
 fn state(vm: &VmStatus) -> String {
     let state = match &vm.migration {
         Some(moving) if moving.leaves => {
-            format!("{}, goes to {} ({})", vm.state, moving.node, word(&moving.phase))
+            format!("{}, migrates to {} ({})", vm.state, moving.node, word(&moving.phase))
         }
-        Some(moving) => format!("{}, comes from {}", vm.state, moving.node),
+        Some(moving) => format!("{}, migrates from {}", vm.state, moving.node),
         None => vm.state.to_string(),
     };
     match &vm.reason {
@@ -92,9 +92,9 @@ fn add_migration(lines: &mut Lines, moving: &VmMigration) {
 
 fn agent(vm: &VmStatus) -> String {
     match (vm.agent, vm.frozen_s) {
-        (_, Some(0)) => "file systems may be frozen, and are being thawed".to_owned(),
-        (_, Some(left)) => format!("file systems are frozen for {left} s more at most"),
-        (Some(true), None) => "there".to_owned(),
+        (_, Some(0)) => "file systems may be frozen; they are being thawed".to_owned(),
+        (_, Some(left)) => format!("file systems are frozen for at most {left} s more"),
+        (Some(true), None) => "connected".to_owned(),
         (_, None) => "none".to_owned(),
     }
 }
@@ -108,7 +108,7 @@ pub(crate) fn guest_text(guest: &VmGuest) -> String {
     lines.add("machine", or_dash(guest.machine.as_ref()));
     lines.add("agent", or_dash(guest.agent_version.as_ref()));
     if guest.frozen {
-        lines.add("file systems", "frozen; an agent tells little meanwhile");
+        lines.add("file systems", "frozen; the agent reports little until they are thawed");
     }
     if guest.interfaces.is_empty() {
         return lines.text();

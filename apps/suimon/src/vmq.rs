@@ -22,33 +22,34 @@ use crate::units;
 /// Verbs of `vmq`.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum VmqVerb {
-    /// List the teams and uplinks with VMQ: those used by a switch.
+    /// List the uplinks and teams with VMQ.
     List,
-    /// Show which worker services each queue of each NIC, and which workers are parked.
+    /// Show the worker of each queue, and the load of workers and queues.
     Show(ShowFlags),
-    /// Change VMQ of a team or uplink without interrupting traffic.
+    /// Set VMQ keys of an uplink or team.
     Set(SetFlags),
-    /// Explain the assignment of a NIC's queues to workers.
+    /// Explain why the queues of a NIC are assigned to their workers.
     Explain(ExplainFlags),
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShowFlags {
-    /// Team or uplink used by a switch; all of these if absent.
+    /// Uplink or team that a switch uses; all of these if absent.
     #[arg(value_name = "UPLINK")]
     uplink: Option<Name>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetFlags {
-    /// Team, or uplink that is not in a team.
+    /// Team, or uplink that is not a member of a team.
     #[arg(value_name = "UPLINK")]
     uplink: Name,
     #[arg(
         value_name = "KEY=VALUE|default",
         required = true,
         value_parser = settings::parser(Kind::Vmq),
-        help = settings_help()
+        help = settings_help(),
+        long_help = settings::long_help(&settings_help(), &[Kind::Vmq])
     )]
     settings: Vec<Setting>,
     #[command(flatten)]
@@ -57,15 +58,15 @@ pub(crate) struct SetFlags {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ExplainFlags {
-    /// NIC on a switch with a team or uplink.
+    /// NIC on an external switch.
     #[arg(value_name = "NIC")]
     nic: Name,
 }
 
 fn settings_help() -> String {
     format!(
-        "Keys and their values, such as max_processors=2 or enabled=off; `default` takes one out \
-         of desired state. The keys are {}",
+        "Keys and their values, such as `max_processors=2` or `enabled=off`; `KEY=default` removes \
+         a key, so that its default applies. The keys are {}",
         settings::keys(Kind::Vmq)
     )
 }
@@ -80,7 +81,7 @@ impl VmqVerb {
             Self::Show(ShowFlags { uplink: None }) => {
                 let all = context.client.vmqs().await?;
                 if all.is_empty() && !context.json {
-                    eprintln!("no switch uses a team or uplink, so there is no VMQ");
+                    eprintln!("no switch uses an uplink or team, so VMQ has no queues");
                 }
                 Ok(context
                     .show(&all, |all| all.iter().map(details).collect::<Vec<_>>().join("\n"))?)
@@ -107,7 +108,8 @@ async fn one(context: &Context, uplink: &Name) -> Result<VmqStatus, Failure> {
     }
     let owner = Owner::find(context, uplink).await?;
     Err(Failure::not_found(format!(
-        "no switch uses {} `{uplink}`, so it has no VMQ; `suimon vmq list` shows who has",
+        "no switch uses {} `{uplink}`, so it has no VMQ; `suimon vmq list` lists uplinks and teams \
+         with VMQ",
         owner.kind().word()
     )))
 }
@@ -166,11 +168,11 @@ async fn queues_of(context: &Context, nic: &Name) -> Result<Vec<VmqQueueStatus>,
     let uplink = context.client.show::<SwitchConfig>(&switch).await?.config.uplink;
     Err(Failure::not_found(match uplink {
         None => format!(
-            "NIC `{nic}` is on switch `{switch}`, which has no team or uplink, so it has no VMQ"
+            "NIC `{nic}` is on switch `{switch}`, which has no uplink or team, so it has no VMQ"
         ),
         Some(uplink) => format!(
-            "NIC `{nic}` has no queue on `{uplink}` now; a NIC has queues while its other side is \
-             there, see `suimon nic show {nic}`"
+            "NIC `{nic}` has no queue on `{uplink}`; a NIC has queues while its VM or TAP device is \
+             connected, see `suimon nic show {nic}`"
         ),
     }))
 }
@@ -224,7 +226,7 @@ const fn state(processor: &VmqProcessorStatus) -> &'static str {
         (true, 0) => "parked",
         (true, _) => "in use",
         (false, 0) => "not permitted",
-        (false, _) => "to be left",
+        (false, _) => "draining",
     }
 }
 
@@ -247,8 +249,7 @@ fn explanation(queue: &VmqQueueStatus) -> String {
     let VmqQueueStatus { queue: name, processor, load_ppm, age_s, why, stays, .. } = queue;
     let (load, age) = (units::percent(*load_ppm), units::age(*age_s));
     format!(
-        "{name} takes {load} of processor {processor}, where it has been for {age}: {why}. It \
-         stays: {stays}.\n"
+        "{name} takes {load} of processor {processor}, assigned {age} ago: {why}. It stays: {stays}.\n"
     )
 }
 

@@ -31,7 +31,10 @@ fn set_sends_only_the_keys_that_were_named_each_as_its_type() {
         json!({"enabled": false, "mode": "static", "base_processor": 2, "numa_node": null})
     );
     let twice = patch(&["mode=static", "mode=dynamic"]).unwrap_err();
-    assert_eq!((twice.code(), twice.to_string()), (2, "`mode` is set twice".to_owned()));
+    assert_eq!(
+        (twice.code(), twice.to_string()),
+        (2, "`mode` is given twice; give it once".to_owned())
+    );
 }
 
 #[test]
@@ -39,11 +42,11 @@ fn what_is_wrong_is_named_with_the_choices() {
     let keys = "the keys are enabled, mode, base_processor, max_processors, \
                 max_processor_number, numa_node";
     let message = wrong(&["processors=2"]);
-    assert!(message.contains(&format!("no key `processors`; {keys}")), "{message}");
+    assert!(message.contains(&format!("no key `processors` exists; {keys}")), "{message}");
     let message = wrong(&["enabled"]);
     assert!(message.contains(&format!("must be KEY=VALUE or KEY=default; {keys}")), "{message}");
     let message = wrong(&["enabled=yes"]);
-    assert!(message.contains("`enabled` is on, off or default, not `yes`"), "{message}");
+    assert!(message.contains("`enabled` must be on, off or default, not `yes`"), "{message}");
     let message = wrong(&["max_processors=0"]);
     let expected = "`max_processors` must be a whole number from 1 to 64 or default, not `0`";
     assert!(message.contains(expected), "{message}");
@@ -107,5 +110,5 @@ fn queues_are_shown_with_their_processors_and_nics() {
 #[test]
 fn an_explanation_is_a_sentence_for_each_queue() {
     let queue = &vmqs()[0].queues[0];
-    insta::assert_snapshot!(explanation(queue), @"light/rx/0 takes 0.6 % of processor 1, where it has been for 1 min 15 s: it started there. It stays: the default queue does not move.");
+    insta::assert_snapshot!(explanation(queue), @"light/rx/0 takes 0.6 % of processor 1, assigned 1 min 15 s ago: it started there. It stays: the default queue does not move.");
 }

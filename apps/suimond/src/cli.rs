@@ -6,83 +6,104 @@ use clap::Parser;
 
 use crate::image_tool::Tool;
 
-/// Daemon of a virtualization host: provides the switches, NICs, disks and VMs described in the
-/// host file or through the API.
+/// Exit codes and examples, printed by `--help`.
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  orderly stop (SIGTERM, SIGINT), or the requested output was printed
+  1  the host, or another daemon with this state directory, prevents the start
+  2  the command line, `[api]` (TLS, token) or `[console]` is invalid
+  3  the host file is rejected
+
+Examples:
+  suimond --config /etc/suimon/host.toml
+  suimond --config /etc/suimon/host.toml --check
+  suimond --vm-launcher /run/suimon/launcher.sock";
+
+/// Run the daemon of a virtualization host, which provides switches, NICs, disks and VMs.
 ///
-/// Exit status: 0 after an orderly stop; 1 if the host or another daemon prevents the start; 2 for
-/// an invalid command line, a TCP listener without TLS or token, or an unusable console; 3 if the
-/// host file is rejected.
+/// Desired state is set by the host file (`--config`) and by commands of `suimon`, and stored in the
+/// state directory. When the daemon stops, VMs continue to run; their NICs and disks pause until the
+/// next daemon has started.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "suimond", version, args_conflicts_with_subcommands = true)]
+#[command(
+    name = "suimond",
+    version,
+    args_conflicts_with_subcommands = true,
+    max_term_width = 100,
+    after_long_help = AFTER_HELP
+)]
 pub struct Arguments {
     /// Tool to run instead of the daemon.
     #[command(subcommand)]
     pub tool: Option<Tool>,
 
-    /// Host file (TOML). Applied if its text differs from the last applied one; otherwise the
-    /// stored state with later changes remains. SIGHUP reads it again.
+    /// Host file (TOML). It is applied at the start and at SIGHUP if its text has changed since it was
+    /// last applied; otherwise the stored state with later changes by commands remains. SIGHUP also
+    /// reads the files that it names again. If absent, the stored state is used.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Unix socket of the API.
+    /// Unix socket on which the daemon serves the API, for root and the group of the daemon.
     #[arg(long, value_name = "PATH", default_value = "/run/suimon/suimon.sock")]
     pub socket: PathBuf,
 
-    /// Directory of desired state and event log. Used by one daemon at a time.
+    /// Directory in which desired state and the event log are stored; created if it does not exist.
+    /// One daemon at a time can use it.
     #[arg(long, value_name = "DIR", default_value = "/var/lib/suimon")]
     pub state_dir: PathBuf,
 
-    /// Log filter for stderr: `error`, `warn`, `info`, `debug`, `trace`, or filters such as
-    /// `info,suimon_node=debug`.
+    /// Least severity of messages on standard error: `error`, `warn`, `info`, `debug` or `trace`,
+    /// optionally per module, such as `info,suimon_node=debug`.
     #[arg(long, value_name = "FILTER", default_value = "info", env = "SUIMON_LOG")]
     pub log: String,
 
-    /// Disable confinement, for debugging only: the daemon and its workers keep all privileges and
-    /// system calls. `suimon host show` and an event report it.
+    /// Disable confinement: the threads of the daemon keep all privileges and system calls. For
+    /// debugging only. `suimon host show` and an event report it.
     #[arg(long)]
     pub no_confine: bool,
 
-    /// Record inputs and decisions of the policies in this file, which is overwritten. `sim replay`
-    /// repeats the recording, `sim what-if` repeats it with other settings.
+    /// File in which inputs and decisions of VMQ, teams and Storage QoS are recorded; it is
+    /// overwritten. `sim replay` repeats the recording, `sim what-if` repeats it with other settings.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "vm_launcher"])]
     pub record: Option<PathBuf>,
 
-    /// Largest size of the recording. Later inputs are not recorded.
+    /// Largest size of the recording in bytes. Recording stops when it is reached.
     #[arg(long, value_name = "BYTES", requires = "record", default_value_t = 1 << 30)]
     pub record_bytes_max: u64,
 
-    /// Check the host file only, without examining the host.
+    /// Check the host file without examining the host, print errors with their lines, and exit.
     #[arg(long, requires = "config")]
     pub check: bool,
 
-    /// Run as launcher of VMs instead of as daemon: listen for daemons on this Unix socket, and
-    /// start and end VMs for them. A daemon starts a launcher itself if none responds at
-    /// `launcher.sock` beside the API's socket.
+    /// Run as launcher instead of as daemon: start and end QEMU processes for the daemons that
+    /// connect to this Unix socket. A daemon starts a launcher by itself if none responds at
+    /// `launcher.sock` in the directory of its API socket.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["config", "check"])]
     pub vm_launcher: Option<PathBuf>,
 
-    /// Launcher: folder with one folder per VM, the `vm_folder` of the host file.
+    /// With `--vm-launcher`: folder that contains one folder per VM, as `vm_folder` of `[host]` in the
+    /// host file.
     #[arg(long, value_name = "DIR", requires = "vm_launcher", default_value = "/run/suimon/vms")]
     pub vm_folder: PathBuf,
 
-    /// Launcher: exit when no VM runs and no daemon is connected.
+    /// With `--vm-launcher`: exit when no VM runs and no daemon is connected.
     #[arg(long, requires = "vm_launcher")]
     pub vm_launcher_ends: bool,
 
-    /// Path of sysfs, for CPU frequencies, idle states, energy counters and SR-IOV adapters.
+    /// Mount point of sysfs, with CPU frequencies, idle states, energy counters and SR-IOV adapters.
     #[arg(long, value_name = "DIR", default_value = "/sys")]
     pub sysfs: PathBuf,
 
-    /// Restore CPU settings changed by a killed daemon for its power plan, and exit. For the
-    /// service manager, while no daemon runs.
+    /// Restore the CPU settings that a killed daemon had changed for its power plan, and exit. Refused
+    /// while a daemon runs with this state directory.
     #[arg(long, conflicts_with_all = ["config", "check", "vm_launcher"])]
     pub restore_power: bool,
 
-    /// Print the OpenAPI document of the REST API and exit.
+    /// Print the OpenAPI document (JSON) of the REST API and exit.
     #[arg(long)]
     pub print_openapi: bool,
 
-    /// Print a reference of all metrics as Markdown and exit.
+    /// Print the reference of all metrics as Markdown and exit.
     #[arg(long, conflicts_with = "print_openapi")]
     pub print_metrics: bool,
 }

@@ -176,9 +176,13 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let (sender, news) = NewsSender::new();
     let sender = Arc::new(sender);
     let reader = confinement.clone();
-    let threads = SocketThreads::new(&confinement).context("threads for sockets of devices")?;
+    let threads = SocketThreads::new(&confinement)
+        .context("cannot start the threads for sockets of NICs and disks")?;
     let devices = HostDevices::new(threads.vhost_user.clone());
-    let devices = Arc::new(devices.context("the host's links cannot be watched")?);
+    let devices = Arc::new(
+        devices
+            .context("cannot open the rtnetlink socket that reports changes of network devices")?,
+    );
     let node = Node::open(NodeParts {
         store: Arc::new(store),
         devices: devices.clone(),
@@ -204,7 +208,8 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         reconnect_max: RECONNECT_MAX,
     });
     let node = Arc::new(node.context("desired state cannot be restored")?);
-    let heartbeat = watchdog::start(plane.clone()).context("the watchdog's threads")?;
+    let heartbeat =
+        watchdog::start(plane.clone()).context("cannot start the threads of the watchdog")?;
     let served = Served {
         node: &node,
         socket: &socket,
@@ -269,7 +274,7 @@ fn start_plane(
     };
     start(wanted)
         .or_else(|_| start(&HostSection::default()))
-        .context("the data plane cannot be started")
+        .context("cannot start the workers (data-plane threads)")
 }
 
 /// Drops privileges that the daemon does not need, while it has a single thread. The API's socket
@@ -320,7 +325,7 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
         .thread_name("suimond-api")
         .enable_all()
         .build()
-        .context("the control plane's threads cannot be started")?;
+        .context("cannot start the threads of the control plane")?;
     let result = runtime.block_on(async {
         // Before the first response: a client may signal the daemon as soon as it receives one.
         let signals = Signals::listen()?;

@@ -132,8 +132,8 @@ impl FarNode for HostFarNode {
         match self.runtime.block_on(asked) {
             Ok(answer) => answer.map_err(|error| self.told(error)),
             Err(_) => Err(FarError::Unreachable(format!(
-                "{} did not answer within {} s; is this the address of its API, does the host \
-                 run, and do firewalls let this through?",
+                "{} did not respond within {} s; check the address of its API, that the host \
+                 runs, and that firewalls permit the connection",
                 self.config.address,
                 HOST_TIME.as_secs()
             ))),

@@ -23,39 +23,47 @@ const FAILED: u8 = 1;
 /// Tools of `suimond` that run instead of the daemon.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Tool {
-    /// Inspect and repair image files without a daemon, with the caller's permissions. Executed by
-    /// `suimon image`; the result is JSON.
-    #[command(subcommand)]
+    /// Inspect and repair image files with the permissions of the caller; prints JSON.
+    ///
+    /// `suimon image` runs this command and formats its output. No daemon is required.
+    #[command(
+        subcommand,
+        after_long_help = "Example:\n  suimond image-tool check /srv/suimon/web.vhdx"
+    )]
     ImageTool(ImageVerb),
 }
 
 /// Operation on an image file.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ImageVerb {
-    /// Describe an image file.
+    /// Print format, size, ids and parent of an image file.
     Info(ImageFlags),
-    /// Check the metadata of an image file. Exit codes as in `qemu-img check`.
+    /// Check the metadata of an image file.
+    ///
+    /// Exit codes as of `qemu-img check`: 0 no errors, 1 not checked, 2 errors, 3 leaked space only,
+    /// 63 the format has no metadata.
     Check(ImageFlags),
-    /// Repair metadata from its copies and the log, after a backup.
+    /// Repair metadata of an image file from its second copy and its log, after a backup.
     Repair {
         /// Image to repair.
         #[command(flatten)]
         image: ImageFlags,
-        /// Report the changes without writing.
+        /// Print the changes without writing.
         #[arg(long)]
         dry_run: bool,
-        /// Restore the metadata of this backup instead of repairing.
+        /// Write back the metadata of this backup file instead. Fails if the image was written to
+        /// since the backup.
         #[arg(long, value_name = "BACKUP")]
         undo: Option<PathBuf>,
     },
-    /// Record the location of the parent of a differencing image, after a backup.
+    /// Record the new path of the parent in a differencing image, after a backup.
     Relink {
         /// Image to change.
         #[command(flatten)]
         image: ImageFlags,
-        /// File of the parent.
+        /// Path of the parent file.
         parent: PathBuf,
-        /// Report the changes without writing.
+        /// Print the changes without writing.
         #[arg(long)]
         dry_run: bool,
     },
@@ -66,10 +74,11 @@ pub enum ImageVerb {
 pub struct ImageFlags {
     /// Path of the image file.
     file: PathBuf,
-    /// Image format; detected if absent.
+    /// Image format of the file; detected if absent.
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// API socket of the daemon whose records of acknowledged writes are checked.
+    /// API socket of the daemon that used the image. The redo records of that daemon, which contain
+    /// completed writes, are taken into account.
     #[arg(long, value_name = "PATH", default_value = "/run/suimon/suimon.sock")]
     daemon: PathBuf,
 }
@@ -77,7 +86,7 @@ pub struct ImageFlags {
 /// Image format of a file.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Format {
-    /// Raw image without metadata.
+    /// Raw image, which has no metadata.
     Raw,
     /// VHD image (Virtual Hard Disk).
     Vhd,

@@ -23,16 +23,19 @@ pub(crate) fn restore(arguments: &Arguments) -> Result<()> {
     }
     let store = FileStore::open(state_dir)
         .with_context(|| format!("--state-dir {}", state_dir.display()))
-        .context("settings of CPUs were not put back; a daemon that runs does so when it ends")?;
+        .context("no CPU setting was restored; if a daemon runs with this state directory, it restores them when it ends")?;
     let store: Arc<dyn StateStore> = Arc::new(store);
     let host: Arc<dyn PowerHost> = Arc::new(PowerFiles::new(&arguments.sysfs));
     let done = restore_power(&store, &host, &boot_id())?;
-    println!("put back: {}", done.restored);
+    println!("CPU settings restored: {}", done.restored);
     for left in &done.left {
         println!("left alone: {left}");
     }
     if !done.failed.is_empty() {
-        bail!("not put back, and tried again later: {}", done.failed.join("; "));
+        bail!(
+            "CPU settings that could not be restored; the next daemon tries again: {}",
+            done.failed.join("; ")
+        );
     }
     Ok(())
 }

@@ -13,20 +13,20 @@ use crate::Name;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterConfig {
-    /// Name of the cluster. Nodes with the same name and etcd form one cluster.
+    /// Name of the cluster. Hosts with the same name and the same etcd form one cluster.
     pub name: Name,
-    /// Name of this host in the cluster; unique among its nodes.
+    /// Name of this host in the cluster, unique among its nodes.
     pub node: Name,
-    /// URLs of etcd's members, such as `https://192.0.2.10:2379`.
+    /// URLs of all etcd members, such as `https://192.0.2.10:2379`.
     pub endpoints: Vec<String>,
-    /// Certificates for `https` endpoints.
+    /// Certificates for connections to `https` endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<ClusterTls>,
-    /// User name for etcd; absent if etcd has no authentication.
+    /// User name for etcd; no authentication by user if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Absolute path of a file whose first line is the user's password. The file must not be
-    /// readable by other users.
+    /// Absolute path of a file whose first line is the password of the etcd user. The file must not
+    /// be readable by other users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub password_file: Option<PathBuf>,
@@ -36,16 +36,15 @@ pub struct ClusterConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterTls {
-    /// Absolute path of a PEM file with the CA certificates that sign the certificates of etcd's
+    /// Absolute path of a PEM file with the CA certificates that sign the certificates of the etcd
     /// members.
     #[schema(value_type = String)]
     pub authority: PathBuf,
-    /// Absolute path of this node's certificate, in PEM; absent if etcd requires no client
-    /// certificate.
+    /// Absolute path of a PEM file with the client certificate of this host; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub certificate: Option<PathBuf>,
-    /// Absolute path of the certificate's private key, in PEM.
+    /// Absolute path of a PEM file with the private key of the client certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub key: Option<PathBuf>,

@@ -19,49 +19,49 @@ use crate::{
 pub struct HostConfig {
     /// Settings of the host itself.
     pub host: HostSection,
-    /// TCP listener of the API; absent means none.
+    /// TCP listener of the API; none if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api: Option<ApiConfig>,
-    /// Web console; absent means none.
+    /// Web console; none if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub console: Option<ConsoleConfig>,
-    /// Folder of the lab's results; absent means the default folder.
+    /// Folder of results of experiments; the default folder if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lab: Option<LabConfig>,
-    /// Power plan of the host; absent means that the daemon changes no CPU settings.
+    /// Power plan of the host; CPU settings are not changed if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power: Option<PowerConfig>,
-    /// Cluster that the host is a node of; absent means none.
+    /// Membership of the host in a cluster; none if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterConfig>,
-    /// Virtual switches that the daemon provides.
+    /// Virtual switches.
     #[serde(rename = "switch", skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<SwitchConfig>,
-    /// Uplinks: network devices that connect switches to the outside.
+    /// Uplinks: network devices that connect switches to the physical network.
     #[serde(rename = "uplink", skip_serializing_if = "Vec::is_empty")]
     pub uplinks: Vec<UplinkConfig>,
-    /// Teams: groups of uplinks used as one.
+    /// Teams: groups of uplinks that a switch uses as one.
     #[serde(rename = "team", skip_serializing_if = "Vec::is_empty")]
     pub teams: Vec<TeamConfig>,
-    /// Virtual NICs connected to the switches.
+    /// Virtual NICs.
     #[serde(rename = "nic", skip_serializing_if = "Vec::is_empty")]
     pub nics: Vec<NicConfig>,
-    /// Backing stores: directories or block devices that contain disks.
+    /// Stores: directories and block devices that contain disks.
     #[serde(rename = "store", skip_serializing_if = "Vec::is_empty")]
     pub stores: Vec<StoreConfig>,
-    /// Storage QoS policies for several disks.
+    /// QoS policies: limits for several disks.
     #[serde(rename = "qos_policy", skip_serializing_if = "Vec::is_empty")]
     pub qos_policies: Vec<QosPolicyConfig>,
     /// Virtual disks of VMs and NBD clients.
     #[serde(rename = "disk", skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<DiskConfig>,
-    /// VMs that the daemon starts.
+    /// VMs that the daemon can start.
     #[serde(rename = "vm", skip_serializing_if = "Vec::is_empty")]
     pub vms: Vec<VmConfig>,
-    /// Physical functions of SR-IOV adapters.
+    /// SR-IOV adapters (physical functions) and their virtual functions.
     #[serde(rename = "pf", skip_serializing_if = "Vec::is_empty")]
     pub pfs: Vec<PfConfig>,
-    /// Nodes other than this host, as destinations of live migration.
+    /// Other hosts, as destinations of live migration.
     #[serde(rename = "node", skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeConfig>,
 }
@@ -70,19 +70,18 @@ pub struct HostConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostSection {
-    /// Name of the host in output and events; the machine's host name if absent.
+    /// Name of the host in output and events; the host name of the machine if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Logical CPUs reserved for workers (data-plane threads), one pinned worker per CPU. If
-    /// absent, `floating_processors` applies.
+    /// Logical CPUs of the workers (data-plane threads): one worker is pinned to each. If absent,
+    /// `floating_processors` sets the number of workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<Vec<u16>>,
-    /// Number of workers that are not pinned to a CPU, 1 to 64; used if `processors` is absent. 1
-    /// if absent.
+    /// Number of workers that are not pinned to a CPU, used if `processors` is absent; 1 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floating_processors: Option<u16>,
-    /// Absolute path of the folder with one folder per VM for its sockets and log;
-    /// `/run/suimon/vms` if absent. Takes effect for a VM at its next start.
+    /// Absolute path of the folder that contains one folder per VM with its sockets and log;
+    /// `/run/suimon/vms` if absent. A running VM keeps its folder until its next start.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub vm_folder: Option<PathBuf>,
@@ -101,24 +100,25 @@ impl HostSection {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApiConfig {
-    /// IP address and port, such as `192.0.2.1:8443`.
+    /// IP address and TCP port on which the daemon serves the API with TLS, such as
+    /// `192.0.2.1:8443`.
     pub listen: String,
-    /// PEM file with the server's certificate chain.
+    /// Absolute path of a PEM file with the certificate chain of the daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_certificate: Option<PathBuf>,
-    /// PEM file with the certificate's private key.
+    /// Absolute path of a PEM file with the private key of the certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_key: Option<PathBuf>,
-    /// File whose first line is the bearer token required of every request: at least 16 characters.
-    /// The file must not be readable by other users.
+    /// Absolute path of a file whose first line is the bearer token that every request over TCP
+    /// must have, at least 16 characters. The file must not be readable by other users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub token_file: Option<PathBuf>,
-    /// File whose first line is a bearer token valid for `GET /metrics` only, for example for
-    /// Prometheus: at least 16 characters and different from the token of `token_file`. The file
-    /// must not be readable by other users.
+    /// Absolute path of a file whose first line is a bearer token that permits `GET /metrics` only,
+    /// for example for Prometheus: at least 16 characters, and different from the token of
+    /// `token_file`. The file must not be readable by other users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub metrics_token_file: Option<PathBuf>,
@@ -128,11 +128,13 @@ pub struct ApiConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConsoleConfig {
-    /// Loopback address and port, such as `127.0.0.1:7446`. Other machines connect through a
-    /// tunnel, such as `ssh -L 7446:127.0.0.1:7446 HOST`.
+    /// Loopback address and TCP port on which the daemon serves the console, such as
+    /// `127.0.0.1:7446`. Other machines connect through a tunnel, such as `ssh -L
+    /// 7446:127.0.0.1:7446 HOST`.
     pub listen: String,
-    /// File whose first line is a token for logging in: at least 16 characters. The file must not
-    /// be readable by other users. Without it, only `suimon console` provides logins.
+    /// Absolute path of a file whose first line is a token for logging in, at least 16 characters.
+    /// The file must not be readable by other users. If absent, `suimon console login` is the only
+    /// way to log in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub token_file: Option<PathBuf>,
@@ -142,8 +144,8 @@ pub struct ConsoleConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabConfig {
-    /// Absolute path of the folder of results. `suimon lab work` processes the runs requested there
-    /// through the API.
+    /// Absolute path of the folder of results. `suimon lab work` runs the experiments that are
+    /// requested there through the API.
     #[serde(default = "default_results")]
     #[schema(value_type = String)]
     pub results: PathBuf,
@@ -175,24 +177,28 @@ pub enum SwitchKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchConfig {
-    /// Name, unique among switches.
+    /// Name of the switch, unique among switches.
     pub name: Name,
-    /// Connectivity: `private`, `internal` (with the host) or `external` (through an uplink).
+    /// Connectivity: `private` (NICs only), `internal` (NICs and the host) or `external` (NICs and
+    /// the physical network).
     pub kind: SwitchKind,
-    /// Uplink or team. Required for external switches, not permitted for others.
+    /// Uplink or team that connects the switch to the physical network. Required if `kind` is
+    /// `external`, otherwise not permitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uplink: Option<Name>,
-    /// Device name of an internal switch's host NIC; the switch's name if absent.
+    /// Kind `internal`: name of the TAP device by which the host is connected; the name of the
+    /// switch if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_device: Option<String>,
-    /// Offloads of an internal switch's host NIC.
+    /// Kind `internal`: offloads of the host NIC.
     #[serde(default, skip_serializing_if = "OffloadConfig::is_default")]
     pub host_offload: OffloadConfig,
-    /// Ageing time of learned MAC addresses in seconds, 10 to 1 000 000.
+    /// Time in seconds without frames from a learned MAC address after which the address is removed
+    /// from the forwarding table.
     #[serde(default = "default_ageing_s")]
     pub ageing_s: u32,
-    /// True if NICs of the switch may be assigned virtual functions of the uplink's adapter, in
-    /// addition to their path through the switch. Requires a `[[pf]]` for the uplink's device.
+    /// True if NICs of the switch may use virtual functions (VFs) of the adapter of the uplink, in
+    /// addition to their path through the switch. Requires a `[[pf]]` for the device of the uplink.
     #[serde(default)]
     pub iov: bool,
 }
@@ -225,30 +231,32 @@ pub enum UplinkDriver {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UplinkConfig {
-    /// Name, unique among uplinks and teams.
+    /// Name of the uplink, unique among uplinks and teams.
     pub name: Name,
-    /// Device name, 1 to 15 bytes.
+    /// Name of the network device of the host, such as `eth0`.
     pub device: String,
-    /// Method of frame I/O: `af_packet`, `af_xdp` or `tap`.
+    /// Access to the device: `af_packet` (packet socket), `af_xdp` (AF_XDP sockets, which bypass
+    /// the network stack of the host) or `tap` (TAP device, created if it does not exist).
     #[serde(default)]
     pub driver: UplinkDriver,
-    /// Queue pairs, 1 to 64. With `af_xdp`, must equal the device's number of receive queues
-    /// (`ethtool -l`).
+    /// Number of queue pairs. With driver `af_xdp`, it must equal the number of receive queues of
+    /// the device (`ethtool -l`).
     #[serde(default = "default_queues")]
     pub queues: u16,
-    /// Largest IP packet in bytes, 68 to 9216; the device's MTU if absent.
+    /// Largest IP packet in bytes; the MTU of the device if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u16>,
-    /// af_xdp: IP addresses of the host on the device. ARP and neighbour discovery for these
-    /// addresses, and frames to the device's own MAC address, are passed to the host. If absent,
-    /// all frames except link-local control protocols go to the switch.
+    /// Driver `af_xdp`: IP addresses of the host on the device. ARP and neighbour discovery for
+    /// these addresses, and frames to the MAC address of the device, are passed to the host. If
+    /// absent, all frames except link-local control protocols go to the switch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub host_addresses: Vec<IpAddr>,
-    /// Offloads used between the switch and the device.
+    /// Offloads between the switch and the device.
     #[serde(default, skip_serializing_if = "OffloadConfig::is_default")]
     pub offload: OffloadConfig,
-    /// Assignment of the uplink's queues to workers. A team's setting applies to its members.
+    /// Assignment of the queues of the uplink to workers. For a member of a team, `vmq` of the team
+    /// applies.
     #[serde(default, skip_serializing_if = "VmqConfig::is_default")]
     pub vmq: VmqConfig,
 }
@@ -279,76 +287,82 @@ pub enum SocketMode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NicConfig {
-    /// Name, unique among NICs.
+    /// Name of the NIC, unique among NICs.
     pub name: Name,
     /// Switch that the NIC is connected to.
     pub switch: Name,
-    /// Backend: `vhost-user`, `tap` or `legacy`.
+    /// Other side of the NIC: `vhost-user` (virtio NIC of a VM), `tap` (TAP device of the host or
+    /// of a network namespace) or `legacy` (Intel 82574L emulated by QEMU, for guests without
+    /// virtio drivers).
     pub backend: NicBackend,
-    /// vhost-user, legacy: path of the Unix socket; a path in the folder of the NIC's VM if absent.
-    /// A NIC without `socket` that belongs to no VM stays disconnected.
+    /// Backends `vhost-user` and `legacy`: absolute path of the Unix socket; a path in the folder
+    /// of the VM of the NIC if absent. A NIC without `socket` that no VM uses stays disconnected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub socket: Option<PathBuf>,
-    /// vhost-user: role of the daemon on the socket; `server` if absent.
+    /// Backend `vhost-user`: role of the daemon on the socket, `server` (the daemon listens) or
+    /// `client` (QEMU listens, and the daemon connects); `server` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<SocketMode>,
-    /// tap: device name, 1 to 15 bytes; the NIC's name if absent.
+    /// Backend `tap`: name of the TAP device; the name of the NIC if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// tap: network namespace of the device, as named by `ip netns`.
+    /// Backend `tap`: network namespace of the device, as named by `ip netns`; the namespace of the
+    /// daemon if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<String>,
-    /// MAC address of the NIC. Unless `mac_spoofing` is set, the guest may use no other source
-    /// address, and other ports drop frames with this source address. If absent, a TAP NIC or a
-    /// VM's NIC gets a random, permanent address when it is added. The guest of any other NIC may
-    /// use any source address; its first one is bound to the NIC until it disconnects.
+    /// MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other
+    /// addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC
+    /// and a NIC of a VM get a random address when they are added, which they keep. The guest of
+    /// any other NIC may use any source address; its first one is bound to the NIC until it
+    /// disconnects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "52:54:00:12:34:56")]
     pub mac: Option<MacAddr>,
-    /// Access VLAN; with `trunk`, the native VLAN, which is untagged on this port. If absent,
-    /// untagged frames belong to the switch's untagged network.
+    /// Access VLAN; with `trunk`, the native VLAN, whose frames are untagged on this port. If
+    /// absent, untagged frames belong to the untagged network of the switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u16>, minimum = 1, maximum = 4094)]
     pub vlan: Option<VlanId>,
-    /// VLANs carried tagged, such as `[10, "20-29"]`. Makes the port a trunk port.
+    /// VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`.
+    /// They make the port a trunk port; it is an access port if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trunk: Option<TrunkVlans>,
-    /// Queue pairs, 1 to 64.
+    /// Number of queue pairs.
     #[serde(default = "default_queues")]
     pub queues: u16,
-    /// Largest IP packet in bytes, 68 to 9216.
+    /// Largest IP packet in bytes.
     #[serde(default = "default_mtu")]
     pub mtu: u16,
     /// True if the guest may use source addresses other than `mac`, and other ports may use `mac`.
     /// On a NIC without `mac`, no source address is bound to the NIC.
     #[serde(default)]
     pub mac_spoofing: bool,
-    /// True if the port exchanges no frames with other isolated ports.
+    /// True if the port exchanges no frames with other isolated ports of the switch.
     #[serde(default)]
     pub isolated: bool,
-    /// Limit of flooded frames (broadcast, multicast, unknown unicast) from the port, in frames per
-    /// second, 1 to 10 000 000; no limit if absent.
+    /// Limit of flooded frames (broadcast, multicast, unknown unicast) from the port in frames per
+    /// second; no limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storm_limit_fps: Option<u32>,
-    /// Limit of the guest's transmit rate in bits per second, 8000 to 1 000 000 000 000 000; no
-    /// limit if absent.
+    /// Limit of the rate at which the guest transmits, in bits per second; no limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_max_bps: Option<u64>,
-    /// Largest number of MAC addresses learned on this port, 1 to 65 536.
+    /// Largest number of MAC addresses that the switch learns on this port.
     #[serde(default = "default_learned_max")]
     pub learned_max: u32,
-    /// tap: true if the kernel may forward frames directly between this NIC and other NICs with the
-    /// setting, as long as no feature of the switch requires it to process each frame. Requires
-    /// `netns`.
+    /// Backend `tap`: true if the kernel may forward frames directly between this NIC and other
+    /// NICs with this key, as long as no feature of the switch requires it to process each frame.
+    /// Requires `netns`.
     #[serde(default)]
     pub kernel_path: bool,
-    /// Weight of the NIC in the assignment of queues to workers (VMQ), 0 to 100. With 0 the NIC has
-    /// no queue of its own and the base worker services it.
+    /// Weight of the NIC in the assignment of queues to workers (VMQ). With 0, the NIC has no
+    /// queues of its own, and the base worker services it.
     #[serde(default = "default_vmq_weight")]
     pub vmq_weight: u8,
-    /// Priority of the NIC in the assignment of virtual functions, 0 to 100; higher first. With 0
-    /// none is assigned. Requires `mac`. Has no effect on a switch without `iov`.
+    /// Priority of the NIC in the assignment of virtual functions (VFs); the highest value is
+    /// served first. With 0, the NIC gets no VF. Requires `mac`. No effect on a switch without
+    /// `iov`.
     #[serde(default)]
     pub iov_weight: u8,
     /// Offloads between the guest and the switch.
@@ -388,22 +402,22 @@ impl NicConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadConfig {
-    /// Transmitted frames may have a partial transport checksum: the switch completes it for a
-    /// guest, and an uplink's device completes it for the switch.
+    /// True if transmitted frames may have a partial transport checksum, which the switch completes
+    /// for a guest, and the device for an uplink.
     pub tx_checksum: bool,
-    /// Received frames may have a partial transport checksum, and checksums that an uplink's device
-    /// reports as valid are not verified again.
+    /// True if received frames may have a partial transport checksum, and if checksums that the
+    /// device of an uplink reports as valid are not verified again.
     pub rx_checksum: bool,
-    /// Transmitted frames may lack the IPv4 header checksum. virtio NICs do not support this
-    /// offload.
+    /// True if transmitted frames may lack the IPv4 header checksum. virtio NICs do not support
+    /// this offload.
     pub tx_ip_checksum: bool,
-    /// Received frames may have an unverified IPv4 header checksum. virtio NICs do not support this
-    /// offload.
+    /// True if received frames may have an unverified IPv4 header checksum. virtio NICs do not
+    /// support this offload.
     pub rx_ip_checksum: bool,
-    /// TCP and UDP frames larger than the MTU in both directions (GSO).
+    /// True if TCP and UDP frames may be larger than the MTU in both directions (TSO, USO, GSO).
     pub segmentation: bool,
-    /// Received segments may be coalesced (GRO). Requires the setting on both the uplink and the
-    /// NIC.
+    /// True if received segments may be coalesced (LRO, GRO). Coalescing from an uplink to a NIC
+    /// requires the key on both.
     pub receive_coalescing: bool,
 }
 

@@ -14,35 +14,36 @@ pub(crate) const SERIAL_BYTES_MAX: usize = 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoreConfig {
-    /// Name, unique among stores.
+    /// Name of the store, unique among stores.
     pub name: Name,
     /// Absolute path of a directory that contains disks as files, or of a block device that one
     /// disk uses as a whole.
     #[schema(value_type = String)]
     pub path: PathBuf,
-    /// Capacity in normalised operations per second, 1 to 1 000 000 000, or `measure` for the
-    /// result of the last `suimon store measure`. If absent or not yet measured, the capacity is
-    /// unknown, and minimums are accepted only with force.
+    /// Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`.
+    /// The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured,
+    /// the capacity is unknown, and minimums are accepted only with `--force`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability_iops: Option<StoreCapability>,
-    /// Bytes counted as one operation, a power of two from 512 B to 1 MiB.
+    /// Bytes of a read or write that count as one normalised operation, a power of two. A larger
+    /// request counts as one operation per started unit.
     #[serde(default = "default_normalization_bytes")]
     pub normalization_bytes: ByteSize,
-    /// Largest number of requests in flight at the device, 1 to 1024.
+    /// Largest number of requests in flight at the device.
     #[serde(default = "default_depth_max")]
     pub depth_max: u32,
-    /// True if other nodes use the same directory as a store of this name, through a shared file
-    /// system. Disks in it move with their VM without being copied, after a check that both nodes
-    /// see the same directory. The file system must support locks between nodes.
+    /// True if other nodes use the same directory as a store of this name through a shared file
+    /// system. Disks in it are handed over instead of copied when their VM migrates, after a check
+    /// that both nodes see the same directory. The file system must support locks between nodes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
-    /// Limit of this host's disks in the store, in normalised operations per second, after 30 s
-    /// without contact with the cluster, 1 to 1 000 000 000; the host's reservation if absent or
-    /// lower. Counts as a reservation, and has no effect if the capacity does not cover it.
+    /// Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact
+    /// with the cluster; the reservation of the host if absent or lower. It counts as a
+    /// reservation, and has no effect if the capacity does not cover it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_iops: Option<u64>,
-    /// Used space of the store in percent above which the store is reported as nearly full (event
-    /// 6152), 1 to 100.
+    /// Used space in percent of the size of the store above which the store is reported as nearly
+    /// full (event 6152).
     #[serde(
         default = "default_full_warning_percent",
         skip_serializing_if = "is_default_full_warning"
@@ -177,73 +178,72 @@ impl core::fmt::Display for DiskController {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskConfig {
-    /// Name, unique among disks.
+    /// Name of the disk, unique among disks.
     pub name: Name,
     /// Store that contains the disk.
     pub store: Name,
-    /// File of the disk, relative to the store's path; the disk's name with `.raw`, `.vhd` or
-    /// `.vhdx` if absent. Created if it does not exist, and kept when the disk is deleted.
+    /// Image file, relative to the path of the store; the name of the disk with `.raw`, `.vhd` or
+    /// `.vhdx` if absent. It is created if it does not exist, and kept when the disk is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<StoreFile>,
-    /// Image format on the store. `pass-through` uses the store's whole block device.
+    /// Image format of the file. `pass-through` uses the whole block device of the store.
     pub format: DiskFormat,
-    /// Allocation of the file: `fixed` (whole disk), `dynamic` (written blocks; a sparse file for
-    /// `raw`) or `differencing` (written blocks, the rest in a parent). If absent, an existing VHD
-    /// or VHDX keeps its kind; a new file is `differencing` with `parent`, `dynamic` as `vhd` or
-    /// `vhdx`, else `fixed`.
+    /// Allocation of the file: `fixed` (whole size), `dynamic` (written blocks; a sparse file with
+    /// format `raw`) or `differencing` (written blocks, others are read from a parent). If absent,
+    /// an existing VHD or VHDX keeps its kind; a new file is `differencing` with `parent`,
+    /// `dynamic` with format `vhd` or `vhdx`, else `fixed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<DiskKind>,
-    /// Size of the disk in bytes, such as `"10 GiB"`. Required for a new file; the size of the
-    /// existing file if absent. Can grow, never shrink.
+    /// Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file; the
+    /// size of the existing file if absent. It can grow but not shrink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<ByteSize>,
-    /// differencing: parent file, relative to the store's path. It must not be written by any disk.
-    /// If absent, the parent recorded in the image is searched for: at the recorded path, then
-    /// under the same name in the image's directory. Required for a new differencing file.
+    /// Kind `differencing`: parent file, relative to the path of the store, which no disk may write
+    /// to. Required for a new file. If absent, the parent recorded in the existing image is used,
+    /// or a file of the same name in the directory of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<StoreFile>,
     /// True if the guest cannot write to the disk.
     #[serde(default)]
     pub read_only: bool,
-    /// Serial number that the guest sees, at most 20 printable ASCII characters; the first
-    /// characters of the disk's name if absent.
+    /// Serial number that the guest sees; the first 20 characters of the name of the disk if
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
-    /// Logical sector size in bytes, 512 or 4096.
+    /// Logical sector size in bytes.
     #[serde(default = "default_logical_sector")]
     pub logical_sector: u32,
-    /// Physical sector size in bytes as reported to the guest, 512 or 4096.
+    /// Physical sector size in bytes that is reported to the guest.
     #[serde(default = "default_physical_sector")]
     pub physical_sector: u32,
-    /// Block size in bytes, a power of two: 512 KiB to 2 MiB for a VHD (2 MiB if absent), 1 to 256
-    /// MiB for a VHDX (32 MiB if absent). Used when the file is created.
+    /// Block size of a new file in bytes, a power of two: 512 KiB to 2 MiB for a VHD (2 MiB if
+    /// absent), 1 MiB to 256 MiB for a VHDX (32 MiB if absent). No effect on an existing file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<ByteSize>,
-    /// QoS policy that defines the disk's limits. Not permitted together with limits of the disk
-    /// itself.
+    /// QoS policy whose limits the disk has. Not permitted together with limits in `qos`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos_policy: Option<Name>,
-    /// Limits of the disk itself.
+    /// Limits of this disk.
     #[serde(default, skip_serializing_if = "DiskQos::is_default")]
     pub qos: DiskQos,
-    /// Handling of requests for which the store has no space. `wait`: they are queued until space
+    /// Treatment of requests for which the store has no space. `wait`: they are queued until space
     /// is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD
-    /// clients; a VM with an IDE or SATA disk is paused and resumes when space is available.
-    /// `error`: they fail immediately.
+    /// clients; a VM with an IDE or SATA disk is paused meanwhile. `error`: they fail at once.
     #[serde(default, skip_serializing_if = "DiskOnFull::is_default")]
     pub on_full: DiskOnFull,
-    /// Longest time in seconds that requests of NBD clients are queued while the store is full, 0
-    /// to 86 400. They then fail with `NBD_ENOSPC`.
+    /// Time in seconds for which requests of NBD clients are queued while the store is full. They
+    /// then fail with `NBD_ENOSPC`.
     #[serde(default = "default_full_wait_s", skip_serializing_if = "is_default_full_wait")]
     pub full_wait_s: u32,
-    /// Controller that the VM sees the disk on. IDE and SATA disks are attached when the VM starts,
-    /// and require neither `vhost_user` nor `nbd`.
+    /// Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which
+    /// QEMU emulates for guests without virtio drivers. IDE and SATA disks are attached when the VM
+    /// starts, and need no table `vhost_user` or `nbd`.
     #[serde(default, skip_serializing_if = "DiskController::is_default")]
     pub controller: DiskController,
-    /// vhost-user socket that attaches the disk to a VM as a virtio disk; none if absent.
+    /// vhost-user socket by which a VM of another program uses the disk; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vhost_user: Option<DiskVhostUser>,
-    /// NBD export of the disk, under the disk's name; none if absent.
+    /// NBD export of the disk under its name; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nbd: Option<DiskNbd>,
 }
@@ -322,13 +322,14 @@ impl DiskConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskVhostUser {
-    /// Path of the Unix socket.
+    /// Absolute path of the Unix socket.
     #[schema(value_type = String)]
     pub socket: PathBuf,
-    /// Role of the daemon on the socket.
+    /// Role of the daemon on the socket: `server` (the daemon listens) or `client` (QEMU listens,
+    /// and the daemon connects).
     #[serde(default = "default_mode")]
     pub mode: SocketMode,
-    /// Largest number of request queues that the guest may use, 1 to 64.
+    /// Largest number of request queues that the guest may use.
     #[serde(default = "default_queues")]
     pub queues: u16,
 }

@@ -146,36 +146,42 @@ impl ErrorCode {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Malformed => {
-                "The body or file is not JSON or TOML, or a value has the wrong type."
+                "The body is not JSON, the host file is not TOML, or a value has the wrong type."
             }
-            Self::UnknownKey => "A key that does not exist.",
-            Self::InvalidValue => "A value out of its range or not of its form.",
-            Self::MissingKey => "A key that must be there is not.",
-            Self::KeyNotApplicable => "A key that has no meaning here.",
+            Self::UnknownKey => "The request or host file contains a key that does not exist.",
+            Self::InvalidValue => "A value is out of its range or not of the required form.",
+            Self::MissingKey => "A required key is missing.",
+            Self::KeyNotApplicable => {
+                "A key is not permitted together with the values of other keys."
+            }
             Self::DuplicateName => {
-                "Two resources of one kind, or an uplink and a team, have one name."
+                "Two resources of one kind, or an uplink and a team, have the same name."
             }
             Self::Conflict => {
-                "Two resources claim one device, socket, MAC address, uplink, team or file."
+                "Two resources use the same device, socket, MAC address, uplink, team or file."
             }
-            Self::OverlappingVlans => "VLANs overlap.",
-            Self::UnknownReference => "It names a resource that does not exist in the file.",
-            Self::NotFound => "The resource asked for does not exist.",
-            Self::MethodNotAllowed => "The resource exists and does not take this HTTP method.",
-            Self::AlreadyExists => "The resource exists already.",
-            Self::InUse => "Something else refers to the resource.",
+            Self::OverlappingVlans => "VLANs or ranges of VLANs of one port overlap.",
+            Self::UnknownReference => {
+                "A key names a resource that does not exist in desired state."
+            }
+            Self::NotFound => "The requested object does not exist.",
+            Self::MethodNotAllowed => "The path exists and does not support this HTTP method.",
+            Self::AlreadyExists => "A resource of this kind and name exists already.",
+            Self::InUse => "The resource is in use, or another resource refers to it.",
             Self::Overcommitted => {
-                "More minimums would be promised than a store can keep; it can be forced."
+                "The minimums of a store exceed 90 % of its capacity. The change can be forced."
             }
             Self::DeviceMissing => {
                 "A device, file, namespace, directory or CPU does not exist on this host."
             }
-            Self::DeviceBusy => "A device is held by something else.",
-            Self::Unreachable => "Another host that the request names does not answer.",
-            Self::PermissionDenied => "The host does not let the daemon do this.",
-            Self::Unsupported => "The device or host cannot do this.",
-            Self::HostError => "The host refused; the text has its words.",
-            Self::Unauthorized => "No or a wrong token.",
+            Self::DeviceBusy => "Another process uses a device.",
+            Self::Unreachable => "Another host that the request names does not respond.",
+            Self::PermissionDenied => "The host denies the daemon a permission.",
+            Self::Unsupported => "The device or host does not support the request.",
+            Self::HostError => {
+                "A system call failed; the message contains the error of the kernel."
+            }
+            Self::Unauthorized => "The bearer token is missing or wrong.",
             Self::Cancelled => "The operation was cancelled.",
             Self::Internal => "A defect of the daemon.",
         }

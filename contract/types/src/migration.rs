@@ -130,7 +130,7 @@ pub struct StoreToken {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArrivalRequest {
-    /// [`MIGRATION_PROTOCOL`] of the source node.
+    /// Version of the migration protocol of the source node.
     #[schema(minimum = 0, maximum = 4_294_967_295usize)]
     pub protocol: u32,
     /// Id of the migration, 32 hexadecimal digits, chosen at random by the source node.

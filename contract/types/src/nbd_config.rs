@@ -11,46 +11,49 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskNbd {
-    /// Path of the Unix socket on which the daemon listens. Disks may share it.
+    /// Absolute path of the Unix socket on which the daemon listens. Several disks may use the same
+    /// socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub socket: Option<PathBuf>,
-    /// Users of this host permitted to connect to `socket`, by name or number, in addition to
-    /// `groups`. If both are absent, the daemon's user and group are permitted.
+    /// Users of this host that may connect to `socket`, by name or number, in addition to `groups`.
+    /// If both are absent, the user and group of the daemon may connect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users: Option<Vec<String>>,
-    /// Groups of this host whose members are permitted to connect to `socket`, by name or number,
-    /// in addition to `users`.
+    /// Groups of this host whose members may connect to `socket`, by name or number, in addition to
+    /// `users`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Vec<String>>,
-    /// IP address and TCP port on which the daemon listens, such as `192.0.2.1:10809`. Disks may
-    /// share it.
+    /// IP address and TCP port on which the daemon listens, such as `192.0.2.1:10809`. Several
+    /// disks may use the same address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub listen: Option<SocketAddr>,
-    /// PEM file with the server's certificate chain. Makes TLS mandatory at `listen`.
+    /// Absolute path of a PEM file with the certificate chain of the daemon. It makes TLS mandatory
+    /// at `listen`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_certificate: Option<PathBuf>,
-    /// PEM file with the certificate's private key. The file must not be readable by all users.
+    /// Absolute path of a PEM file with the private key of the certificate. The file must not be
+    /// readable by all users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_key: Option<PathBuf>,
-    /// PEM file with CA certificates for clients. A client without a certificate signed by one of
-    /// them is rejected.
+    /// Absolute path of a PEM file with CA certificates. A client without a certificate signed by
+    /// one of them is rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_client_ca: Option<PathBuf>,
-    /// Permitted DNS names of clients: a client's certificate must contain one as a subject
-    /// alternative name. Any name if absent.
+    /// DNS names of which the certificate of a client must contain one as subject alternative name;
+    /// any name if absent. Requires `tls_client_ca`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_clients: Option<Vec<String>>,
     /// IP addresses and networks from which clients may connect to `listen`, such as
     /// `192.0.2.0/24`; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Vec<String>>,
-    /// True if clients on other hosts may connect without TLS, so that the network path can read
-    /// and change the traffic. Requires `addresses`.
+    /// True if clients on other hosts may connect to `listen` without TLS: others on the network
+    /// path can then read and change the data. Requires `addresses`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub plaintext: bool,
 }

@@ -11,19 +11,20 @@ use crate::Name;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeConfig {
-    /// Name, unique among nodes.
+    /// Name of the node, unique among nodes, as used by `suimon vm migrate --to`.
     pub name: Name,
-    /// Address and port of the node's API, such as `192.0.2.2:8443` or `node2.example.net:8443`.
+    /// Host name or IP address and TCP port of the API of the node, such as `192.0.2.2:8443` or
+    /// `node2.example.net:8443`.
     pub address: String,
-    /// Absolute path of a PEM file with CA certificates that sign the node's certificate, or with
-    /// the certificate itself.
+    /// Absolute path of a PEM file with CA certificates that sign the certificate of the node, or
+    /// with that certificate itself.
     #[schema(value_type = String)]
     pub authority: PathBuf,
-    /// Absolute path of a file whose first line is the token of the node's API. The file must not
-    /// be readable by other users.
+    /// Absolute path of a file whose first line is the API token of the node. The file must not be
+    /// readable by other users.
     #[schema(value_type = String)]
     pub token_file: PathBuf,
-    /// Name that the node's certificate must contain; the host in `address` if absent.
+    /// Name that the certificate of the node must contain; the host in `address` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_name: Option<String>,
 }

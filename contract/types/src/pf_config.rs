@@ -27,14 +27,15 @@ pub enum VfLinkState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PfConfig {
-    /// Name, unique among adapters.
+    /// Name of the adapter, unique among adapters.
     pub name: Name,
-    /// Adapter: its network device, or its PCI address, which is stable.
+    /// Adapter: its network device, or its PCI address, which does not change with the
+    /// configuration of the host.
     pub device: String,
-    /// Number of virtual functions. Changes only while none is in use.
+    /// Number of virtual functions (VFs). It can change only while no VF is in use.
     #[serde(default)]
     pub vfs: u16,
-    /// Settings of virtual functions. Settings that are absent remain unchanged.
+    /// Settings of single VFs. Keys that are absent leave the setting of the VF as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vf: Vec<VfConfig>,
 }
@@ -43,20 +44,21 @@ pub struct PfConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VfConfig {
-    /// Number of the virtual function, 0 to `vfs` - 1.
+    /// Number of the VF, from 0 to `vfs` - 1.
     pub index: u16,
-    /// MAC address. The VF's user cannot change it unless `trust` is set.
+    /// MAC address of the VF. Its user can change it only if `trust` is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "52:54:00:12:34:56")]
     pub mac: Option<MacAddr>,
-    /// VLAN of all frames of the VF, whose user sees untagged frames only.
+    /// VLAN of all frames of the VF. Its user sends and receives them untagged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u16>, minimum = 1, maximum = 4094)]
     pub vlan: Option<VlanId>,
-    /// True if the adapter drops frames sent with another source address.
+    /// True if the adapter drops frames that the VF sends from another MAC address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spoof_check: Option<bool>,
-    /// True if the VF's user may change the MAC address and receive frames addressed to others.
+    /// True if the user of the VF may change its MAC address and receive frames for other
+    /// addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<bool>,
     /// Guaranteed transmit rate in bits per second, a multiple of 1 000 000. Few adapters support
@@ -66,8 +68,8 @@ pub struct VfConfig {
     /// Limit of the transmit rate in bits per second, a multiple of 1 000 000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_max_bps: Option<u64>,
-    /// Link state presented to the VF: `auto` (that of the adapter's link), `enable` (up) or
-    /// `disable` (down).
+    /// Link state that the VF sees: `auto` (that of the adapter), `enable` (always up) or `disable`
+    /// (always down).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_state: Option<VfLinkState>,
 }

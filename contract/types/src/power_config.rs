@@ -72,19 +72,19 @@ impl EnergyPreference {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PowerConfig {
-    /// Power plan: `balanced`, `high-performance`, `power-saver`, or `custom` for the values given
-    /// here only.
+    /// Power plan: `balanced`, `high-performance`, `power-saver`, or `custom`, which sets only the
+    /// keys that are given here.
     pub plan: PowerPlanName,
     /// Name of the cpufreq governor, such as `schedutil`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governor: Option<Name>,
-    /// Preference of a CPU that selects its frequency autonomously.
+    /// Energy-performance preference of CPUs that select their frequency themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_preference: Option<EnergyPreference>,
-    /// Lowest frequency in percent of the CPU's highest frequency, 0 to 100.
+    /// Lowest frequency in percent of the highest frequency of the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub performance_percent_min: Option<u8>,
-    /// Highest frequency in percent of the CPU's highest frequency, 1 to 100.
+    /// Highest frequency in percent of the highest frequency of the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub performance_percent_max: Option<u8>,
     /// True if frequencies above the nominal one are permitted.
@@ -93,24 +93,25 @@ pub struct PowerConfig {
     /// Name of the deepest idle state that CPUs may enter, such as `C1E`. Plans set no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_state_max: Option<String>,
-    /// Longest permitted exit latency of idle states in microseconds, 0 to 1 000 000. Plans set no
+    /// Longest exit latency in microseconds of the idle states that CPUs may enter. Plans set no
     /// limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_latency_us_max: Option<u32>,
-    /// True if dynamic VMQ moves queues away from lightly loaded workers, so that these park.
+    /// True if dynamic VMQ moves all queues away from lightly loaded workers, so that these sleep
+    /// (park).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parking: Option<bool>,
-    /// Poll budget in microseconds, 0 to 10 000: time for which a worker polls rings after the last
-    /// frame or request before it sleeps. Up to four times as long while device completions arrive
+    /// Poll budget in microseconds: time for which a worker polls its rings after the last frame or
+    /// request before it sleeps. Up to four times as long while completions of devices arrive
     /// within that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_us: Option<u32>,
-    /// High-water mark of dynamic VMQ in percent of a worker's time, 50 to 95. Queues move away
-    /// from a worker above it.
+    /// High mark of dynamic VMQ in percent of the time of a worker: queues are moved away from a
+    /// worker with a higher load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmq_high_percent: Option<u8>,
-    /// Low-water mark of dynamic VMQ in percent of a worker's time, 0 to 65 and at least 30 below
-    /// the high-water mark. A worker whose queues use no more can be emptied.
+    /// Low mark of dynamic VMQ in percent of the time of a worker, at least 30 below the high mark:
+    /// a worker with a load up to it can be emptied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmq_low_percent: Option<u8>,
 }

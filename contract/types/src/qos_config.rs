@@ -21,39 +21,38 @@ pub enum QosPolicyKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QosPolicyConfig {
-    /// Name, unique among QoS policies.
+    /// Name of the QoS policy, unique among QoS policies.
     pub name: Name,
-    /// Scope of the limits. `dedicated`: each disk of the policy has them. `aggregated`: all disks
-    /// of the policy on a store share them.
+    /// Scope of the limits: `dedicated` (each disk of the policy has them for itself) or
+    /// `aggregated` (all disks of the policy in one store share them).
     #[serde(default)]
     pub kind: QosPolicyKind,
-    /// True if the policy exists on all nodes of the cluster with the same limits, and a change on
-    /// one node applies to all. If aggregated, its disks on a shared store share the limits across
-    /// nodes. No effect outside of a cluster.
+    /// True if the policy exists on all nodes of the cluster with the same limits, so that a change
+    /// on one node applies to all. Disks of an aggregated policy in a shared store then share the
+    /// limits across nodes. No effect on a host without cluster.
     #[serde(default, skip_serializing_if = "is_not")]
     pub shared: bool,
-    /// Guaranteed minimum in normalised operations per second while there is demand, 1 to 1 000 000
-    /// 000; none if absent.
+    /// Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
-    /// Maximum in normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any
-    /// interval it may be exceeded by 20 ms of the rate (80 ms with a minimum), one request and a
-    /// burst.
+    /// Maximum in normalised IOPS; no limit if absent. The excess in any interval is at most 20 ms
+    /// of the rate (80 ms with a minimum), one request and a burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Maximum in bytes per second, 512 to 1 TiB; no limit if absent. In any interval it may be
-    /// exceeded by 20 ms of the rate (80 ms with a minimum) and one request.
+    /// Maximum in bytes per second; no limit if absent. The excess in any interval is at most 20 ms
+    /// of the rate (80 ms with a minimum) and one request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
-    /// Weight in the distribution of capacity beyond the minimums, relative to the weights of
-    /// others, 1 to 10 000.
+    /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other
+    /// disks.
     #[serde(default = "default_weight")]
     pub weight: u16,
-    /// Maximum during a burst in normalised operations per second, above `max_iops` and up to 1 000
-    /// 000 000. Requires `burst_s`.
+    /// Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent.
+    /// Requires `burst_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_iops: Option<u64>,
-    /// Length of a burst after idle time, in seconds, 1 to 3600.
+    /// Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_s: Option<u32>,
 }
@@ -98,27 +97,26 @@ impl QosPolicyConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DiskQos {
-    /// Guaranteed minimum in normalised operations per second while there is demand, 1 to 1 000 000
-    /// 000; none if absent.
+    /// Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if
+    /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
-    /// Maximum in normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any
-    /// interval it may be exceeded by 20 ms of the rate (80 ms with a minimum), one request and a
-    /// burst.
+    /// Maximum in normalised IOPS; no limit if absent. The excess in any interval is at most 20 ms
+    /// of the rate (80 ms with a minimum), one request and a burst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Maximum in bytes per second, 512 to 1 TiB; no limit if absent. In any interval it may be
-    /// exceeded by 20 ms of the rate (80 ms with a minimum) and one request.
+    /// Maximum in bytes per second; no limit if absent. The excess in any interval is at most 20 ms
+    /// of the rate (80 ms with a minimum) and one request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
-    /// Weight in the distribution of capacity beyond the minimums, relative to the weights of
-    /// others, 1 to 10 000.
+    /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other
+    /// disks.
     pub weight: u16,
-    /// Maximum during a burst in normalised operations per second, above `max_iops` and up to 1 000
-    /// 000 000. Requires `burst_s`.
+    /// Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent.
+    /// Requires `burst_s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_iops: Option<u64>,
-    /// Length of a burst after idle time, in seconds, 1 to 3600.
+    /// Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_s: Option<u32>,
 }

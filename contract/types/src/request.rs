@@ -33,13 +33,13 @@ impl PartialSchema for ApplyRequest {
                 .description(Some(about))
                 .property(name, value)
                 .required(name)
-                .property("file", text("Name of the file, for errors."))
+                .property("file", text("Name of the file, which errors contain."))
                 .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
         };
         let config = Ref::from_schema_name(HostConfig::name()).into();
         let toml = text("The host file as text.").into();
         OneOfBuilder::new()
-            .description(Some("What the host is to be: the host file as text or as a value."))
+            .description(Some("Desired state of the host: a host file as text or as a value."))
             .item(body("ApplyFile", "The host file as text; errors name the line.", "toml", toml))
             .item(body("ApplyConfig", "The host file as a value.", "config", config))
             .examples([json!({ "config": { "switch": [{ "name": "lan", "kind": "private" }] } })])

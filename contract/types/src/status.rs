@@ -162,7 +162,7 @@ pub struct QueueStatus {
 pub struct NicStatus {
     /// Desired state of the NIC.
     pub config: NicConfig,
-    /// Agreement with the desired state.
+    /// Health, with the reason if it is not `up`.
     pub condition: Condition,
     /// Counters of the port's frames and drops.
     pub counters: PortCounters,
@@ -196,7 +196,7 @@ pub struct UplinkStatus {
     /// Switch that uses the uplink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Name>,
-    /// Agreement with the desired state.
+    /// Health, with the reason if it is not `up`.
     pub condition: Condition,
     /// Counters of the port's frames and drops.
     pub counters: PortCounters,
@@ -225,7 +225,7 @@ pub struct UplinkStatus {
 pub struct SwitchStatus {
     /// Desired state of the switch.
     pub config: SwitchConfig,
-    /// Agreement with the desired state.
+    /// Health, with the reason if it is not `up`.
     pub condition: Condition,
     /// Names of the connected NICs.
     pub nics: Vec<Name>,
@@ -323,7 +323,7 @@ pub struct TopPort {
     /// Name of the port's switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Name>,
-    /// Agreement with the desired state.
+    /// Health of the port.
     pub health: Health,
     /// Frames received from the port.
     pub rx_frames: u64,
@@ -347,7 +347,7 @@ pub struct TopTeam {
     /// Switch that uses the team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Name>,
-    /// Agreement with the desired state.
+    /// Health of the team.
     pub health: Health,
     /// Member uplinks in the order of the configuration.
     pub members: Vec<Name>,

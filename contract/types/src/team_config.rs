@@ -53,40 +53,45 @@ pub enum LacpTimer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TeamConfig {
-    /// Name, unique among teams and uplinks. A switch may name either as its `uplink`.
+    /// Name of the team, unique among teams and uplinks. A switch may name either as its `uplink`.
     pub name: Name,
-    /// Member uplinks, 1 to 32, each in one team only. Earlier members are preferred where no other
-    /// rule decides.
+    /// Member uplinks, each in one team only. Earlier members are preferred where no other rule
+    /// decides.
     pub members: Vec<Name>,
-    /// Configuration of the physical switch: `static` or `lacp` (link aggregation group), or
-    /// `switch-independent` (none).
+    /// Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link
+    /// aggregation group negotiated by LACP) or `switch-independent` (none required).
     pub mode: TeamMode,
-    /// Selection of the member that transmits a frame.
+    /// Selection of the member that transmits a frame: `hyper-v-port` (by source NIC),
+    /// `transport-ports` (by IP addresses, protocol and ports), `ip-addresses`, `mac-addresses`
+    /// (with the VLAN), or `dynamic` (as `transport-ports`, with flows moved between members by
+    /// load).
     #[serde(default)]
     pub algorithm: TeamAlgorithm,
-    /// lacp: interval of the LACPDUs requested from the partner, 30 s (`slow`) or 1 s (`fast`). Its
-    /// information expires after three intervals. `slow` if absent.
+    /// Mode `lacp`: interval at which the partner is requested to send LACPDUs, 30 s (`slow`) or 1
+    /// s (`fast`); `slow` if absent. The state of the partner expires after three intervals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacp_timer: Option<LacpTimer>,
-    /// lacp: true if LACPDUs are sent even to a passive partner; true if absent. At least one end
-    /// must be active.
+    /// Mode `lacp`: true if LACPDUs are sent even to a passive partner; true if absent. At least
+    /// one end must be active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacp_active: Option<bool>,
-    /// lacp: priority of this System, 0 to 65 535; 32 768 if absent. The end with the lower value
+    /// Mode `lacp`: system priority of this host; 32 768 if absent. The end with the lower value
     /// selects the links in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacp_system_priority: Option<u16>,
-    /// Smallest number of usable members for the team to be up, from 1 to the number of members
+    /// Smallest number of usable members with which the team is up, at most the number of members
     /// without the standby.
     #[serde(default = "default_min_links")]
     pub min_links: u16,
-    /// switch-independent: member used only while another one is unusable; none if absent.
+    /// Mode `switch-independent`: member that is used only while another one is unusable; none if
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standby: Option<Name>,
-    /// switch-independent: preferred receiving (primary) member; selected by the team if absent.
+    /// Mode `switch-independent`: member that preferably receives broadcasts and frames for NICs
+    /// without a member of their own; selected by the team if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary: Option<Name>,
-    /// Assignment of the members' queues to workers.
+    /// Assignment of the queues of the members to workers.
     #[serde(default, skip_serializing_if = "VmqConfig::is_default")]
     pub vmq: VmqConfig,
 }

@@ -43,48 +43,51 @@ pub enum VmAccelerator {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VmConfig {
-    /// Name, unique among VMs.
+    /// Name of the VM, unique among VMs.
     pub name: Name,
-    /// Number of virtual CPUs at start, 1 to 255.
+    /// Number of virtual CPUs.
     #[serde(default = "default_cpus")]
     pub cpus: u16,
-    /// Largest number of virtual CPUs, for CPU hot-plug; `cpus` if absent.
+    /// Largest number of virtual CPUs that `cpus` can be raised to while the VM runs; `cpus` if
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus_max: Option<u16>,
-    /// Memory size, such as `"2 GiB"`: a multiple of 1 MiB, at least 16 MiB.
+    /// Memory of the guest in bytes, or with a unit, such as `"2 GiB"`.
     pub memory_bytes: ByteSize,
     /// True if memory is allocated from huge pages, which must be reserved on the host.
     #[serde(default, skip_serializing_if = "is_false")]
     pub huge_pages: bool,
-    /// Firmware, used without `kernel`.
+    /// Firmware that boots the VM: `bios` (SeaBIOS) or `uefi` (OVMF). Not used with `kernel`.
     #[serde(default)]
     pub firmware: VmFirmware,
-    /// Absolute path of a kernel to boot directly, without firmware.
+    /// Absolute path of a Linux kernel that is booted directly, without firmware.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub kernel: Option<PathBuf>,
-    /// Absolute path of the kernel's initramfs.
+    /// Absolute path of the initramfs of `kernel`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub initrd: Option<PathBuf>,
-    /// Command line of the kernel. `console=ttyS0` makes the kernel use the serial console.
+    /// Command line of `kernel`. `console=ttyS0` selects the serial console, which `suimon vm
+    /// console` connects to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_line: Option<String>,
-    /// NICs in the order of their PCI slots. A NIC belongs to one VM at most, and then requires no
+    /// NICs in the order of their PCI slots. A NIC belongs to at most one VM, and then requires no
     /// `socket`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nics: Vec<Name>,
-    /// Disks in boot order. A disk belongs to one VM at most, and then requires no `socket`.
+    /// Disks in boot order. A disk belongs to at most one VM, and then requires no `socket`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<Name>,
     /// Absolute path of the image in the CD drive; no CD drive if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub cdrom: Option<PathBuf>,
-    /// Execution of the VM's instructions: `kvm`, `tcg` (emulation) or `auto`.
+    /// Execution of the guest: `kvm` (hardware virtualization), `tcg` (emulation by QEMU) or `auto`
+    /// (`kvm` if this host supports it, else `tcg`).
     #[serde(default)]
     pub accelerator: VmAccelerator,
-    /// True if the VM starts with the host, that is when the daemon first starts after a boot.
+    /// True if the VM is started after each boot of the host, when its disks are in service.
     #[serde(default, skip_serializing_if = "is_false")]
     pub autostart: bool,
 }

@@ -19,21 +19,22 @@ pub enum VmqMode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct VmqConfig {
-    /// True if NICs have queues of their own. Otherwise the base worker services all queues.
+    /// True if NICs have queues of their own. If false, the base worker services all queues.
     pub enabled: bool,
-    /// Method of assigning queues to workers: `static` (once, by weight) or `dynamic` (by load).
+    /// Assignment of queues to workers: `static` (once, by `vmq_weight`) or `dynamic` (by load).
     pub mode: VmqMode,
-    /// Lowest permitted worker (base worker), which is used first; the lowest existing one if
-    /// absent.
+    /// Number of the lowest permitted worker, the base worker, which is used first; the lowest
+    /// worker if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_processor: Option<u16>,
-    /// Largest number of workers used at a time, 1 to 64. May exceed the number of existing
+    /// Largest number of workers used at the same time. It may exceed the number of existing
     /// workers.
     pub max_processors: u16,
-    /// Highest permitted worker, at least `base_processor`; the highest existing one if absent.
+    /// Number of the highest permitted worker, not below `base_processor`; the highest worker if
+    /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_processor_number: Option<u16>,
-    /// NUMA node of the permitted workers; any if absent.
+    /// NUMA node whose CPUs the permitted workers are pinned to; any node if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numa_node: Option<u16>,
 }

@@ -37,7 +37,7 @@ pub struct VmqProcessorStatus {
 /// Queue and its assignment to a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VmqQueueStatus {
-    /// Id of the queue, such as `web/rx/0`, as in [`QueueStatus`](crate::QueueStatus).
+    /// Id of the queue, such as `web/rx/0`, as shown by `suimon queue list`.
     pub queue: String,
     /// NIC or uplink that the queue belongs to.
     pub nic: Name,

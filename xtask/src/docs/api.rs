@@ -49,7 +49,9 @@ struct Request<'a> {
 
 fn statuses(text: &mut String, document: &Value) -> Result<()> {
     text.push_str("## Statuses\n\n| status | meaning |\n|---|---|\n");
-    text.push_str("| 101 | The connection carries another protocol from then on. |\n");
+    text.push_str(
+        "| 101 | The connection carries the protocol that `Upgrade` names from then on. |\n",
+    );
     text.push_str(
         "| 200 | Success. |\n| 202 | Accepted: the body is an operation or a request. |\n",
     );

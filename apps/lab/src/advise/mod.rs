@@ -26,10 +26,10 @@ use host_file::HostFile;
 /// Arguments of `advise`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AdviseFlags {
-    /// Host file to change; the daemon's desired state (`suimon export`) if absent.
+    /// Host file to start from; the desired state of the daemon (`suimon export`) if absent.
     #[arg(long, value_name = "FILE")]
     host: Option<PathBuf>,
-    /// File for the changed host file, for use with `suimon apply -f FILE`.
+    /// File to write the changed host file to; the recommendations are only printed if absent.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print JSON instead of text.

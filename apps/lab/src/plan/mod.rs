@@ -25,10 +25,10 @@ use crate::words::Words;
 /// Scale of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Scale {
-    /// As the plan specifies, adapted to this machine
+    /// As the plan specifies, with the size adapted to this host
     #[default]
     Auto,
-    /// At most two minutes: verifies that the plan works, with little precision
+    /// At most 2 min: verifies that the plan works on this host; the values are imprecise
     Quick,
     /// Duration and size of the published experiment
     Full,

@@ -26,16 +26,16 @@ pub(crate) const PAGE: &str = "report.html";
 /// Arguments of `report`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ReportFlags {
-    /// Runs: ids, folders, or plans for their last runs.
+    /// Runs: ids (`suimon lab list --runs`), folders, or names of plans for their last runs.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<String>,
-    /// File for a page about all these runs.
+    /// HTML file to write that reports on all of these runs together; none if absent.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Language in which the page opens; it contains both.
+    /// Language that the page shows first; it contains English and Japanese.
     #[arg(long, value_name = "en|ja", default_value = "en")]
     language: Language,
-    /// Print the evaluation as JSON on standard output.
+    /// Print the results as JSON on standard output.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

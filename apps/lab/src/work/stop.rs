@@ -14,7 +14,7 @@ use super::with_extension;
 /// Arguments of `stop`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StopFlags {
-    /// Id of the request; all requests if absent.
+    /// Id of the request, as shown by `suimon lab list --runs`; all requests if absent.
     request: Option<String>,
     #[command(flatten)]
     results: ResultsFlags,
@@ -33,9 +33,9 @@ impl StopFlags {
         });
         match (&self.request, open.is_empty()) {
             (Some(id), true) => {
-                bail!("nothing that waits or is under way in {} is `{id}`", requests.display())
+                bail!("no queued or running request in {} has the id `{id}`", requests.display())
             }
-            (None, true) => bail!("nothing waits or is under way in {}", requests.display()),
+            (None, true) => bail!("no request is queued or running in {}", requests.display()),
             _ => {}
         }
         for path in open {

@@ -34,7 +34,11 @@ impl FromStr for Setting {
             "team" => Of::Team,
             "vmq" => Of::Vmq,
             "disk" => Of::Disk,
-            _ => return Err(format!("there is no `{of}`; there are team, vmq and disk")),
+            _ => {
+                return Err(format!(
+                    "no setting begins with `{of}`; settings begin with team, vmq or disk"
+                ));
+            }
         };
         let (name, field) = match rest.rsplit_once('.') {
             Some((name, field)) => (Some(name.to_owned()), field),
@@ -78,6 +82,6 @@ impl Setting {
 
     /// Returns the error for an unknown setting.
     pub(crate) fn unknown<T>(&self, known: &str) -> Result<T> {
-        bail!("--set {}: there is no `{}`; there are {known}", self.text(), self.field)
+        bail!("--set {}: no setting `{}` exists; the settings are {known}", self.text(), self.field)
     }
 }

@@ -51,7 +51,8 @@ fn set(settings: &[Setting], mut spec: TeamSpec) -> Result<TeamSpec> {
 impl TeamWhatIf {
     pub(crate) fn begin(birth: &[u8], settings: Vec<Setting>) -> Result<Self> {
         let spec: TeamSpec = decode(birth)?;
-        let other = Team::new(set(&settings, spec.clone())?).context("the team with that")?;
+        let other =
+            Team::new(set(&settings, spec.clone())?).context("the team with this setting")?;
         Ok(Self {
             settings,
             recorded: Team::new(spec)?,

@@ -186,12 +186,12 @@ fn what_cannot_be_asked_is_said() {
     for (setting, words) in [
         (
             "team.other.algorithm=dynamic",
-            "there are: cluster-leader san, cluster-member san, lacp both, storage-qos 2, team both, vmq wan",
+            "the recorded objects are: cluster-leader san, cluster-member san, lacp both, storage-qos 2, team both, vmq wan",
         ),
-        ("team.colour=red", "there are algorithm, mode and min_links"),
+        ("team.colour=red", "the settings are algorithm, mode and min_links"),
         ("team.algorithm=best", "unknown variant `best`"),
-        ("team.min_links=3", "the team with that"),
-        ("vmq.max_processors=0", "VMQ with that"),
+        ("team.min_links=3", "the team with this setting"),
+        ("vmq.max_processors=0", "VMQ with this setting"),
         ("vmq.max_processors=many", "invalid type"),
     ] {
         let error = asked(&file, &[setting]).unwrap_err();
@@ -236,7 +236,7 @@ fn other_limits_would_have_given_disks_other_parts() {
     for (setting, words) in [
         ("disk.other.min_iops=5", "disk fast, disk slow"),
         ("disk.slow.min_iops=9000", "min_iops 9000 is above max_iops 2000"),
-        ("disk.slow.colour=red", "there are min_iops, max_iops and weight"),
+        ("disk.slow.colour=red", "the settings are min_iops, max_iops and weight"),
     ] {
         let error = asked(&file, &[setting]).unwrap_err();
         assert!(format!("{error:#}").contains(words), "{setting}: {error:#}");

@@ -73,7 +73,7 @@ impl VmqWhatIf {
         Ok(Self {
             settings,
             recorded: Vmq::new(spec, &processors, at)?,
-            other: Vmq::new(other, &processors, at).context("VMQ with that")?,
+            other: Vmq::new(other, &processors, at).context("VMQ with this setting")?,
             was: Sum::default(),
             would: Sum::default(),
         })

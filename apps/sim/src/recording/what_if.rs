@@ -114,7 +114,7 @@ pub(crate) fn what_if<R: Read>(
         seen.extend(names.disks.values().map(|name| format!("disk {name}")));
         let seen = seen.into_iter().collect::<Vec<_>>().join(", ");
         let wanted = settings.iter().map(Setting::text).collect::<Vec<_>>().join(", ");
-        bail!("nothing that was recorded has {wanted}; there are: {seen}");
+        bail!("no recorded object has {wanted}; the recorded objects are: {seen}");
     }
     let settings = settings.iter().map(Setting::text).collect();
     Ok(Answer { about, settings, policies, cut: recording.cut })

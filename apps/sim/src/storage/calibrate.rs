@@ -41,7 +41,7 @@ impl fmt::Display for Calibrated {
 /// The scenario defines no calibration, or no value permitted by the manual reaches the target.
 pub(crate) fn calibrate(scenario: &StorageScenario, seed: u64) -> Result<Calibrated> {
     let Some(spec) = &scenario.calibrate else {
-        bail!("calibrate: the scenario does not say what is to be calibrated")
+        bail!("the scenario selects no parameter for calibration; add a table `[calibrate]`")
     };
     let with = |value: u32| {
         let mut scenario = scenario.clone();

@@ -72,7 +72,9 @@ pub(crate) fn run_with(
     let can = capability(scenario, seed);
     let (deeds, seconds) = match &scenario.swarm {
         Some(spec) if is_swarm => (chance::deeds(scenario, spec, seed, can), spec.seconds),
-        None if is_swarm => bail!("swarm: the scenario does not say what a swarm may do"),
+        None if is_swarm => {
+            bail!("the scenario has no table `[swarm]`; add one, or run it without random changes")
+        }
         _ => (steps(scenario), scenario.step.iter().map(|step| step.seconds).sum()),
     };
     let nodes = nodes(scenario, can, makers.scheduler);

@@ -54,10 +54,10 @@ fn what_is_wrong_has_its_exit_status_and_words() {
         (&["run", bad], 3, "array.pairs: 0 is not from 1 to 1024"),
         (&["run", "/no/such.toml"], 1, "/no/such.toml: No such file"),
         (&["run"], 2, "<SCENARIO>"),
-        (&["swarm", &scenario("qos-cluster-max.toml")], 1, "what a swarm may do"),
-        (&["swarm", &scenario("tiles.toml")], 1, "what a swarm may do"),
-        (&["run", &scenario("tiles.toml"), "--swarm"], 1, "what a swarm may do"),
-        (&["calibrate", &scenario("qos-cluster-max.toml")], 1, "what is to be calibrated"),
+        (&["swarm", &scenario("qos-cluster-max.toml")], 1, "has no table `[swarm]`"),
+        (&["swarm", &scenario("tiles.toml")], 1, "has no table `[swarm]`"),
+        (&["run", &scenario("tiles.toml"), "--swarm"], 1, "has no table `[swarm]`"),
+        (&["calibrate", &scenario("qos-cluster-max.toml")], 1, "can be calibrated"),
     ];
     for (arguments, code, words) in cases {
         let output = sim(arguments);

@@ -9,11 +9,11 @@ pub(crate) const CLUSTER_MEMBERS: Columns = Columns {
     schema: Some("ClusterMember"),
     all: &[
         text("NODE", "name", "Name of the node in the cluster."),
-        number("NUMBER", "id", "", "Number of the node. A number is never assigned twice."),
+        number("NUMBER", "id", "", "Number of the node, which is never assigned again."),
         text(
             "STATE",
             "is_alive, is_this",
-            "`alive` if the node keeps its etcd lease alive, else `silent`; `this host` marks the own node.",
+            "`alive` if the node renews its lease in etcd, else `not alive`; `this host` marks the own node.",
         ),
     ],
 };
@@ -24,7 +24,7 @@ pub(crate) const CLUSTER_STORES: Columns = Columns {
     path: "stores[]",
     schema: Some("ClusterStore"),
     all: &[
-        text("STORE", "store", "Store."),
+        text("STORE", "store", "Name of the store."),
         text(
             "LEADER",
             "leader",
@@ -32,19 +32,19 @@ pub(crate) const CLUSTER_STORES: Columns = Columns {
         ),
         number("TERM", "term", "", "Term of the leader; each new leader has a higher one."),
         number(
-            "CAN DO",
+            "CAPACITY",
             "capability_iops",
             IOPS,
             "Capacity of the store in the configuration of this host.",
         ),
         number(
-            "TO SHARE",
+            "SHARED LIMIT",
             "limit_iops",
             IOPS,
             "IOPS that the leader divides among all nodes; below the capacity while external load is present.",
         ),
         number(
-            "MAY HERE",
+            "LIMIT HERE",
             "cap.iops",
             IOPS,
             "IOPS that the disks of this host may use together, now.",
@@ -70,7 +70,7 @@ pub(crate) const CLUSTER_STORES: Columns = Columns {
         text(
             "REMARK",
             "wrong, has_foreign_load",
-            "Why this host does not take part in the store, or `foreign load` if load from outside the cluster \
+            "Why this host has no share of the store, or `external load` if load from outside of the cluster \
              was detected, or the store delivers less than its capacity.",
         ),
     ],
@@ -83,13 +83,13 @@ pub(crate) const CLUSTER_SHARES: Columns = Columns {
     schema: Some("ClusterShare"),
     all: &[
         text("STORE", "", "Store. `store` of the element of `stores` in JSON."),
-        text("NODE", "node", "Node."),
+        text("NODE", "node", "Name of the node in the cluster."),
         number("LEASED", "leased_iops", IOPS, "IOPS that the node may use while its lease lasts."),
         number(
             "RESERVED",
             "reserved_iops",
             IOPS,
-            "IOPS that are reserved for the node without end.",
+            "IOPS that are reserved for the node without time limit.",
         ),
     ],
 };
@@ -101,12 +101,16 @@ pub(crate) const CLUSTER_SEEN: Columns = Columns {
     schema: Some("ClusterBeat"),
     all: &[
         text("STORE", "", "Store. `store` of the element of `stores` in JSON."),
-        text("SEEN ON IT", "node", "Node that wrote the heartbeat."),
+        text("HEARTBEAT OF", "node", "Node that wrote the heartbeat."),
         text("CLUSTER", "cluster", "Cluster of that node."),
         number("IOPS", "delivered_iops", IOPS, "Delivered IOPS of its disks on the store."),
         number("RESERVED", "reserved_iops", IOPS, "IOPS reserved for it."),
-        number("AGO", "age_ms", "ms", "Age of the heartbeat. Nodes write one every 5 s."),
-        text("REMARK", "is_stranger", "`stranger` if the node is not a member of this cluster."),
+        number("AGE", "age_ms", "ms", "Age of the heartbeat. Nodes write one every 5 s."),
+        text(
+            "REMARK",
+            "is_stranger",
+            "`not a member` if the node does not belong to this cluster.",
+        ),
     ],
 };
 
@@ -117,21 +121,22 @@ pub(crate) const CLUSTER_FLOWS: Columns = Columns {
     path: "[]",
     schema: Some("ClusterDisk"),
     all: &[
-        text("NODE", "node", "Node of the disk."),
-        text("STORE", "store", "Store."),
-        text("DISK", "disk", "Disk."),
+        text("NODE", "node", "Name of the node that has the disk."),
+        text("STORE", "store", "Name of the store."),
+        text("DISK", "disk", "Name of the disk."),
         number(
-            "ENTITLED",
+            "GUARANTEED",
             "entitled_iops",
             IOPS,
             "Guaranteed IOPS: the minimum, as far as the disk has demand for it.",
         ),
-        number("WANTED", "demanded_iops", IOPS, "Demand."),
-        number("GOT", "delivered_iops", IOPS, "Delivered IOPS."),
+        number("DEMAND", "demanded_iops", IOPS, "IOPS that the clients submitted."),
+        number("DELIVERED", "delivered_iops", IOPS, "Delivered IOPS."),
         text(
             "DISPLACED BY",
             "aggressors[].disk, aggressors[].node, aggressors[].delivered_iops",
-            "If the disk does not get its guarantee: up to three disks that get more than theirs, highest first.",
+            "If less than the guarantee is delivered: up to three disks with more than their guarantee, highest \
+             excess first.",
         ),
     ],
 };

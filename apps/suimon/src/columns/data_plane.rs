@@ -16,7 +16,7 @@ const BY: Column = text(
     "BY",
     "by",
     "Component that does the work: `guest`, `nic` (device of the uplink), `kernel`, `software` (the switch), \
-     `egress` (whichever component the egress port selects) or `nobody`.",
+     `egress` (the component that the egress port selects) or `nobody`.",
 );
 const REASON: Column = text("REASON", "reason", "Why the offload is used or not.");
 
@@ -90,7 +90,7 @@ pub(crate) const VMQ_PROCESSORS: Columns = Columns {
             "STATE",
             "permitted, queues",
             "`in use`: owns queues of this uplink or team. `parked`: permitted, owns none. `not permitted`: the \
-             VMQ configuration excludes it. `to be left`: excluded, and its queues are still being moved.",
+             VMQ configuration excludes it. `draining`: excluded, and its queues are being moved away.",
         ),
         number("QUEUES", "queues", "", "Queues of this uplink or team that the worker owns."),
         number(
@@ -100,7 +100,7 @@ pub(crate) const VMQ_PROCESSORS: Columns = Columns {
             "Share of time in which the worker did work, for all of its queues.",
         ),
         number(
-            "OF OTHERS",
+            "OTHER LOAD",
             "other_load_ppm",
             "ppm",
             "Part of the load that queues of other switches, uplinks and disks cause.",
@@ -123,7 +123,7 @@ pub(crate) const VMQ_QUEUES: Columns = Columns {
         text("NIC", "nic", "NIC or uplink of the queue."),
         number("LOAD", "load_ppm", "ppm", "Share of the worker's time that the queue takes."),
         number(
-            "SINCE",
+            "AGE",
             "age_s",
             "s",
             "Time since the queue was moved to the worker or created there.",
@@ -180,15 +180,15 @@ pub(crate) const PROCESSORS: Columns = Columns {
         number("BATCHES", "batches", "", "Batches taken from queues."),
         number("SLEEPS", "sleeps", "", "Times the worker went to sleep."),
         number(
-            "RESTS",
+            "YIELDS",
             "rests",
             "",
-            "Times the worker suspended polling for device completions because other threads need its CPU.",
+            "Times the worker suspended polling for device completions because other threads needed its CPU.",
         ),
         text(
             "STATE",
             "asleep, resting",
-            "`awake` or `asleep`; `others want its CPU` while polling for device completions is suspended.",
+            "`awake` or `asleep`; `yields its CPU` while polling for device completions is suspended.",
         ),
     ],
 };

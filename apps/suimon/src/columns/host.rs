@@ -18,14 +18,14 @@ pub(crate) const VMS: Columns = Columns {
         number("MEMORY", "config.memory_bytes", "bytes", "Configured memory."),
         text("NICS", "config.nics", "Configured NICs."),
         text("DISKS", "config.disks", "Configured disks."),
-        text("RUN BY", "accelerator", "`kvm` or `tcg`; `–` while the VM is stopped."),
-        number("UP", "uptime_s", "s", "Time since the VM was started."),
+        text("ACCELERATOR", "accelerator", "`kvm` or `tcg`; `–` while the VM is stopped."),
+        number("UPTIME", "uptime_s", "s", "Time since the VM was started."),
         text(
             "STATE",
             "state, reason, migration",
             "`stopped`, `starting`, `running`, `paused`, `stopping` (shutdown requested), `panicked`, `lost` (QEMU \
              does not respond), `arriving` (incoming migration) or `handed over` (outgoing migration: the \
-             destination was told to run the VM and has not replied). During a migration the other node and the \
+             destination was requested to run the VM and has not replied). During a migration the other node and the \
              phase follow, after a failure the reason.",
         ),
     ],
@@ -56,7 +56,7 @@ pub(crate) const NODES: Columns = Columns {
         text(
             "DRAINED",
             "drain.is_empty, drain.operation",
-            "`empty`: drained, no VM left. `VMs leave`: the drain is running. `has VMs`: drained, but VMs \
+            "`empty`: drained, no VM left. `VMs migrate`: the drain is running. `has VMs`: drained, but VMs \
              remain. `–`: not drained.",
         ),
         text(
@@ -100,10 +100,10 @@ pub(crate) const POWER_SETTINGS: Columns = Columns {
              `idle_states`.",
         ),
         text("CPUS", "cpus", "CPUs; `host` for a setting of the whole host."),
-        text("WANTED", "wanted", "Required value."),
-        text("NOW", "now", "Current value; `–` if the setting does not exist."),
+        text("REQUIRED", "wanted", "Value that the plan requires."),
+        text("CURRENT", "now", "Current value; `–` if the setting does not exist."),
         text("IN EFFECT", "in_effect", "`yes` if the current value is the required one."),
-        text("WHY NOT", "why_not", "Why the value is not in effect, or a remark."),
+        text("REASON", "why_not", "Why the required value is not in effect, or a remark."),
     ],
 };
 
@@ -132,6 +132,10 @@ pub(crate) const POWER_CHANGED: Columns = Columns {
         text("CHANGED", "file", "File below sysfs."),
         text("BEFORE", "before", "Value before the change, which the daemon restores."),
         text("WRITTEN", "written", "Value that the daemon wrote."),
-        text("NOW", "now", "Current value; `–` if the file does not exist, as for an offline CPU."),
+        text(
+            "CURRENT",
+            "now",
+            "Current value; `–` if the file does not exist, as for an offline CPU.",
+        ),
     ],
 };

@@ -215,23 +215,23 @@ pub(crate) const LACP_LINKS: Columns = Columns {
         ),
         number("PORT", "lacp.partner.port", "", "Port number of the partner."),
         text(
-            "OUR STATE",
+            "ACTOR STATE",
             "lacp.actor.state",
-            "State bits of this end, one letter per set bit: `A` activity, `T` short timeout, `G` aggregation, \
+            "State bits of this host (the actor), one letter per set bit: `A` activity, `T` short timeout, `G` aggregation, \
              `S` synchronization, `C` collecting, `D` distributing, `F` defaulted, `E` expired.",
         ),
-        text("ITS STATE", "lacp.partner.state", "State bits of the partner, same letters."),
+        text("PARTNER STATE", "lacp.partner.state", "State bits of the partner, same letters."),
         text(
             "IN SYNC",
             "lacp.actor.state, lacp.partner.state",
-            "Which ends have set the synchronization bit: `both ends`, `only ours`, `only its` or `no`.",
+            "Which ends have set the synchronization bit: `both`, `actor only`, `partner only` or `no`.",
         ),
         text("COLLECTING", "lacp.collecting", "`yes` if the team accepts frames from the link."),
         text("DISTRIBUTING", "lacp.distributing", "`yes` if the team may send frames on the link."),
         text("RECEIVE", "lacp.receive", "State of the Receive machine."),
         text("MUX", "lacp.mux", "State of the Mux machine."),
         number(
-            "HEARD",
+            "LAST LACPDU",
             "lacp.last_pdu_age_ms",
             "ms",
             "Time since the last valid LACPDU; `–` if none was received.",

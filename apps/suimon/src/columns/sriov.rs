@@ -11,7 +11,7 @@ pub(crate) const PFS: Columns = Columns {
         text("NAME", "config.name", "Name of the `[[pf]]`."),
         text("DEVICE", "config.device", "Network device or PCI address of the adapter."),
         number("VFS", "config.vfs", "", "Configured number of virtual functions."),
-        number("NOW", "adapter.vfs_enabled", "", "Virtual functions that exist."),
+        number("ENABLED", "adapter.vfs_enabled", "", "Virtual functions that exist."),
         number("IN USE", "adapter.vfs_in_use", "", "Virtual functions in use."),
         HEALTH,
     ],

@@ -26,7 +26,7 @@ pub(crate) const STORES: Columns = Columns {
             "bytes",
             "Free space of the file system; `–` for a block device.",
         ),
-        number("OF", "total_bytes", "bytes", "Size of the file system or block device."),
+        number("SIZE", "total_bytes", "bytes", "Size of the file system or block device."),
         number(
             "VIRTUAL",
             "virtual_bytes, overcommit_percent",
@@ -36,13 +36,13 @@ pub(crate) const STORES: Columns = Columns {
         ),
         number("IOPS", "delivered_iops", IOPS, "Rate of completed operations in the last 5 s."),
         number(
-            "CAPABILITY",
+            "CAPACITY",
             "capability_iops",
             IOPS,
             "Capacity of the store as configured or measured; `–` if unknown.",
         ),
         number(
-            "PROMISED",
+            "RESERVED",
             "promised_iops, promised_percent",
             IOPS,
             "Sum of all minimums on the store, and its share of the capacity in percent, rounded up.",
@@ -81,9 +81,9 @@ pub(crate) const DISKS: Columns = Columns {
             "SIZE",
             "size_bytes",
             "bytes",
-            "Capacity that the guest sees; `–` while the disk is not open.",
+            "Size that the guest sees; `–` while the disk is not open.",
         ),
-        number("ON DISK", "allocated_bytes", "bytes", "Space that the file takes on the store."),
+        number("ALLOCATED", "allocated_bytes", "bytes", "Space that the file takes on the store."),
         text("QOS", "config.qos_policy, config.qos", "QoS policy, or the limits of the disk."),
         number("READ", "counters.reads.bytes", "bytes", "Bytes read since the disk was opened."),
         number(
@@ -123,13 +123,13 @@ pub(crate) const DISK_REQUESTS: Columns = Columns {
         number("BYTES", "bytes", "bytes", "Bytes of these requests."),
         number("ERRORS", "errors", "requests", "Failed requests."),
         number(
-            "HALF WITHIN",
+            "LATENCY P50",
             "latency_ns_p50",
             "ns",
             "Median latency, from receipt to completion, time in the scheduler included.",
         ),
-        number("99 % WITHIN", "latency_ns_p99", "ns", "99th percentile of the latency."),
-        number("LONGEST", "latency_ns_max", "ns", "Highest latency."),
+        number("LATENCY P99", "latency_ns_p99", "ns", "99th percentile of the latency."),
+        number("LATENCY MAX", "latency_ns_max", "ns", "Highest latency."),
     ],
 };
 
@@ -139,7 +139,7 @@ pub(crate) const QOS_FLOWS: Columns = Columns {
     path: "[]",
     schema: Some("QosFlowStatus"),
     all: &[
-        text("DISK", "disk", "Disk."),
+        text("DISK", "disk", "Name of the disk."),
         text("STORE", "store", "Store of the disk."),
         text(
             "LIMITS OF",
@@ -153,32 +153,32 @@ pub(crate) const QOS_FLOWS: Columns = Columns {
             "Limits in effect: minimum, maximum, burst and weight (if it is not 100).",
         ),
         number(
-            "ENTITLED",
+            "GUARANTEED",
             "last_5_s.entitled_iops",
             IOPS,
             "Guaranteed IOPS in the last 5 s: the minimum, as far as the disk had demand for it. 0 without a minimum.",
         ),
         number(
-            "WANTED",
+            "DEMAND",
             "last_5_s.demanded_iops",
             IOPS,
             "Demand in the last 5 s: operations that the clients submitted.",
         ),
         number(
-            "GOT",
+            "DELIVERED",
             "last_5_s.delivered_iops",
             IOPS,
             "Delivered IOPS in the last 5 s: completed operations.",
         ),
         number(
-            "GOT IN 5 MIN",
+            "DELIVERED 5 MIN",
             "last_5_min.delivered_iops",
             IOPS,
             "Delivered IOPS in the last 5 minutes.",
         ),
-        number("WAITING", "waiting", "requests", "Requests queued in the scheduler."),
+        number("QUEUED", "waiting", "requests", "Requests queued in the scheduler."),
         number(
-            "IN DEVICE",
+            "IN FLIGHT",
             "in_flight",
             "requests",
             "Requests submitted to the device and not completed.",
@@ -199,18 +199,18 @@ pub(crate) const QOS_DELIVERY: Columns = Columns {
     schema: Some("QosDelivery"),
     all: &[
         text(
-            "OVER",
+            "WINDOW",
             "window_ns",
             "Window. JSON has its length in ns, which is shorter while the disk is new.",
         ),
         number(
-            "ENTITLED",
+            "GUARANTEED",
             "entitled_iops",
             IOPS,
             "Guaranteed IOPS: the minimum, as far as the disk had demand for it.",
         ),
-        number("WANTED", "demanded_iops", IOPS, "Demand: operations that the clients submitted."),
-        number("GOT", "delivered_iops", IOPS, "Delivered IOPS: completed operations."),
+        number("DEMAND", "demanded_iops", IOPS, "Demand: operations that the clients submitted."),
+        number("DELIVERED", "delivered_iops", IOPS, "Delivered IOPS: completed operations."),
         number(
             "QUEUE DEPTH",
             "queue_depth_milli",
@@ -257,7 +257,7 @@ pub(crate) const QOS_POLICIES: Columns = Columns {
         number("WEIGHT", "config.weight", "", "Weight for the distribution of unreserved IOPS."),
         number("DISKS", "disks", "", "Number of disks with the policy. JSON has their names."),
         number(
-            "PROMISED",
+            "RESERVED",
             "promised_iops",
             IOPS,
             "Sum of the minimums that the policy reserves on all stores.",
@@ -277,9 +277,9 @@ pub(crate) const QOS_POLICY_PARTS: Columns = Columns {
     path: "parts[]",
     schema: Some("QosPolicyPart"),
     all: &[
-        text("STORE", "store", "Store."),
+        text("STORE", "store", "Name of the store."),
         number("MIN HERE", "min_iops", IOPS, "Minimum of the disks of this host together."),
-        number("MAY HERE", "max.iops", IOPS, "Maximum of the disks of this host together, now."),
+        number("MAX HERE", "max.iops", IOPS, "Maximum of the disks of this host together, now."),
         number(
             "RESERVED",
             "max.reserved_iops",
@@ -296,12 +296,12 @@ pub(crate) const WHAT_IF_STORES: Columns = Columns {
     path: "stores[]",
     schema: Some("StorePromises"),
     all: &[
-        text("STORE", "store", "Store."),
+        text("STORE", "store", "Name of the store."),
         number("MINIMUMS", "minimums", "", "Number of minimums; an aggregated policy counts once."),
-        number("COME TO", "minimums_iops", IOPS, "Sum of the minimums."),
-        number("CAPABILITY", "capability_iops", IOPS, "Capacity of the store; `–` if unknown."),
+        number("SUM", "minimums_iops", IOPS, "Sum of the minimums."),
+        number("CAPACITY", "capability_iops", IOPS, "Capacity of the store; `–` if unknown."),
         number(
-            "MAY BE PROMISED",
+            "LARGEST SUM",
             "promisable_iops",
             IOPS,
             "Largest permitted sum of minimums: 90 % of the capacity.",

@@ -9,7 +9,7 @@ pub(crate) const TOP_PORTS: Columns = Columns {
     schema: None,
     all: &[
         text("NAME", "name", "Name of the NIC or uplink."),
-        text("SWITCH", "switch", "Switch."),
+        text("SWITCH", "switch", "Name of the switch."),
         text("HEALTH", "health", "`up`, `down` or `failed`, as in `suimon nic list`."),
         number(
             "RX",
@@ -86,9 +86,9 @@ pub(crate) const TOP_DISKS: Columns = Columns {
             "ns",
             "Mean time that each operation was queued in the scheduler in the last 5 s.",
         ),
-        number("ENTITLED", "entitled_iops", IOPS, "Guaranteed IOPS, as in `suimon qos flows`."),
-        number("WANTED", "demanded_iops", IOPS, "Demand, as in `suimon qos flows`."),
-        number("GOT", "delivered_iops", IOPS, "Delivered IOPS, as in `suimon qos flows`."),
+        number("GUARANTEED", "entitled_iops", IOPS, "Guaranteed IOPS, as in `suimon qos flows`."),
+        number("DEMAND", "demanded_iops", IOPS, "Demand, as in `suimon qos flows`."),
+        number("DELIVERED", "delivered_iops", IOPS, "Delivered IOPS, as in `suimon qos flows`."),
     ],
 };
 
@@ -164,6 +164,6 @@ pub(crate) const TOP_POWER: Columns = Columns {
             "requests/s per W",
             "Completed disk requests per watt.",
         ),
-        text("WHY NOT", "lacking", "Why power is unknown."),
+        text("REASON", "lacking", "Why power is unknown."),
     ],
 };

@@ -218,15 +218,15 @@ mod tests {
         both  spare   –       up          0 bit/s    0.0      0 bit/s    0.0
 
         Disks
-        NAME  STORE  STATE  READS/S    READ/S  WRITES/S  WRITTEN/S  LATENCY  QOS WAIT  ENTITLED  WANTED   GOT
-        web   fast   ready     1000  3.91 MiB       500   7.81 MiB   150 µs    250 µs      1500    4000  2000
+        NAME  STORE  STATE  READS/S    READ/S  WRITES/S  WRITTEN/S  LATENCY  QOS WAIT  GUARANTEED  DEMAND  DELIVERED
+        web   fast   ready     1000  3.91 MiB       500   7.81 MiB   150 µs    250 µs        1500    4000       2000
 
         Processors
         ID  CPU  QUEUES  CPU %  BUSY %     FRAMES  BATCHES/S  SLEEPS/S
          0    3       4   75.0    75.0  7.50 Mfps      750 k         0
 
         Power
-        PLAN      IN EFFECT   WATTS  FRAMES/S PER W  REQUESTS/S PER W  WHY NOT
+        PLAN      IN EFFECT   WATTS  FRAMES/S PER W  REQUESTS/S PER W  REASON
         balanced  full       42.0 W           179 k                47
         ");
     }

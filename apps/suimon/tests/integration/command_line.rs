@@ -182,7 +182,7 @@ fn interrupting_the_wait_leaves_the_operation_running() {
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     let (code, _, err) = told(&child.wait_with_output().unwrap());
     assert_eq!(code, 130);
-    assert!(err.contains("operation 7 goes on"), "{err}");
+    assert!(err.contains("operation 7 continues"), "{err}");
     assert!(!daemon.asked().iter().any(|line| line.starts_with("DELETE /1.0/operations")));
 }
 
@@ -196,7 +196,7 @@ fn a_capture_goes_to_a_file_of_its_owner_or_to_standard_output() {
     let (code, out, err) =
         told(&daemon.run(&["nic", "capture", "web", "-w", file, "--count", "2"]));
     assert_eq!((code, out.as_str()), (0, ""));
-    assert_eq!(err, format!("6 B of web written to {file}\n"));
+    assert_eq!(err, format!("web: 6 B written to {file}\n"));
     assert_eq!(std::fs::read(&path).unwrap(), b"pcapng");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let (code, out, _) = told(&daemon.run(&["nic", "capture", "web", "-w", "-", "--count", "2"]));

@@ -66,7 +66,7 @@ fn stores_and_disks_are_listed_and_shown() {
     let (_, out, _) = run(&["disk", "list"]);
     assert!(out.contains("web   fast   vhdx    10.0 GiB"), "{out}");
     let (_, out, _) = run(&["disk", "show", "web"]);
-    assert!(out.contains("kept in                 /srv/fast/web.vhdx\n"), "{out}");
+    assert!(out.contains("image file              /srv/fast/web.vhdx\n"), "{out}");
     let (_, out, _) = run(&["disk", "show", "web", "--json"]);
     let shown: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(shown["size_bytes"], 10u64 << 30);
@@ -174,8 +174,8 @@ fn how_a_disk_is_offered_and_what_it_gets_are_shown() {
     assert_eq!((code, err.as_str()), (0, ""));
     for line in [
         "nbd.listen              192.0.2.1:10809",
-        "NBD clients use         nbd+unix:///offered?socket=/run/nbd.sock",
-        "NBD clients use         nbds://192.0.2.1:10809/offered",
+        "NBD URI                 nbd+unix:///offered?socket=/run/nbd.sock",
+        "NBD URI                 nbds://192.0.2.1:10809/offered",
         "used by                 1 NBD client",
         "NBD client              192.0.2.7:40000, TLS",
     ] {
@@ -183,7 +183,7 @@ fn how_a_disk_is_offered_and_what_it_gets_are_shown() {
     }
     let (code, out, _) = run(&["qos", "show", "web"]);
     assert_eq!(code, 0);
-    assert!(out.contains("requests waiting        3"), "{out}");
+    assert!(out.contains("requests queued         3"), "{out}");
     assert!(!out.contains("disk                    db"), "{out}");
     assert_eq!(run(&["qos", "show", "off"]).0, 4);
     let (code, out, err) = run(&["qos", "set", "web"]);
@@ -217,7 +217,7 @@ fn what_if_shows_the_arithmetic_and_says_by_its_exit_code_whether_it_fits() {
     let (code, out, err) =
         told(&daemon.run(&["qos", "what-if", "disk/web", "min_iops=9000", "--without=db"]));
     assert_eq!(code, 3);
-    assert!(out.contains("fast          2     9000        8889             8000  no"), "{out}");
+    assert!(out.contains("fast          2  9000      8889         8000  no"), "{out}");
     assert_eq!(err, "store/fast: 2 minimums come to 9000 IOPS\n");
     assert_eq!(
         daemon.asked().pop().unwrap(),
@@ -242,7 +242,7 @@ fn flows_are_shown_for_those_who_were_asked_for() {
     assert_eq!(run(&["--store", "slow", "--json"]), (0, "[]\n".into(), String::new()));
     let (code, _, err) = run(&["off"]);
     assert_eq!(code, 4);
-    assert!(err.starts_with("disk `off` is not open, so it gets nothing;"), "{err}");
+    assert!(err.starts_with("disk `off` is not open, so it has no rates;"), "{err}");
     assert_eq!(run(&["none"]), (4, String::new(), "no disk\n".into()));
 }
 

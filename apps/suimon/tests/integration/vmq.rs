@@ -66,15 +66,15 @@ fn vmq_is_shown_and_explained_and_says_what_there_is_if_not() {
     };
     for verb in [&["vmq", "show", "nobody"][..], &["vmq", "set", "nobody", "mode=static"]] {
         let err = missing(verb);
-        assert_eq!(err, "there is no team or uplink `nobody`; there are both, left, wan\n");
+        assert_eq!(err, "no team or uplink `nobody` exists; the host has both, left, wan\n");
     }
     let err = missing(&["vmq", "show", "wan"]);
     assert!(err.starts_with("no switch uses uplink `wan`, so it has no VMQ;"), "{err}");
     assert_eq!(missing(&["vmq", "explain", "none"]), "no nic\n");
     let err = missing(&["vmq", "explain", "idle"]);
-    assert!(err.starts_with("NIC `idle` has no queue on `both` now;"), "{err}");
+    assert!(err.starts_with("NIC `idle` has no queue on `both`;"), "{err}");
     let err = missing(&["vmq", "explain", "alone"]);
-    assert!(err.contains("switch `lab`, which has no team or uplink"), "{err}");
+    assert!(err.contains("switch `lab`, which has no uplink or team"), "{err}");
 }
 
 #[test]
@@ -100,6 +100,6 @@ fn without_vmq_show_says_so_and_prints_nothing() {
     let daemon = Daemon::new(&[("GET /1.0/vmq ", json("200 OK", "[]"))]);
     let (code, out, err) = told(&daemon.run(&["vmq", "show"]));
     assert_eq!((code, out.as_str()), (0, ""));
-    assert!(err.contains("no switch uses a team or uplink"), "{err}");
+    assert!(err.contains("no switch uses an uplink or team"), "{err}");
     assert_eq!(told(&daemon.run(&["vmq", "show", "--json"])), (0, "[]\n".into(), String::new()));
 }

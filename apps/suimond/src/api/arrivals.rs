@@ -38,14 +38,16 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(super) struct TrialParameters {
-    /// Return the plan with status 200 and change nothing.
+    /// True to return the planned steps with status 200 and change nothing.
     #[param(required = false)]
     pub(super) dry_run: bool,
 }
 
 /// Migrates a running VM to another node.
 ///
-/// The operation ends when the VM runs there, or continues here.
+/// The operation ends when the VM runs on the other node, or when the migration failed and the VM
+/// continues on this host. The VM, its NICs, disks and QoS policies leave the desired state of this
+/// host.
 #[utoipa::path(post, path = "/1.0/vms/{name}/migrate", tag = "vms",
     operation_id = "migrate_vm", params(("name" = String, Path), TrialParameters),
     request_body = MigrateVmRequest,

@@ -44,10 +44,10 @@ pub(super) struct CaptureParameters {
     /// Bytes captured of each frame; whole frames if absent or 0.
     #[param(inline)]
     pub snaplen: Option<SnapLength>,
-    /// Frames after which the capture ends.
+    /// Number of frames after which the capture ends; no limit if absent.
     #[param(inline)]
     pub max_frames: Option<Count>,
-    /// Bytes of frames after which the capture ends.
+    /// Number of bytes of frames after which the capture ends; no limit if absent.
     #[param(inline)]
     pub max_bytes: Option<Count>,
 }

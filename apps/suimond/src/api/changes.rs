@@ -16,13 +16,14 @@ use crate::api::state::ApiState;
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ChangeParameters {
-    /// Return the plan with status 200 and change nothing.
+    /// True to return the planned steps with status 200 and change nothing.
     #[param(required = false)]
     pub dry_run: bool,
-    /// Make the change even if the minimums of a store exceed 90 % of its capacity.
+    /// True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+    /// cluster although its etcd does not respond.
     #[param(required = false)]
     pub force: bool,
-    /// Delete the files of disks that the change deletes.
+    /// True to delete the image files of disks that the change deletes, with their data.
     #[param(required = false)]
     pub with_file: bool,
 }

@@ -25,7 +25,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(remove))
 }
 
-/// Returns the cluster: members, leader of each shared store, and the IOPS of this host.
+/// Returns nodes of the cluster, the leader of each shared store, and the IOPS of this host.
 #[utoipa::path(get, path = "/1.0/cluster", tag = "cluster", operation_id = "show_cluster",
     responses((status = OK, body = ClusterStatus)))]
 async fn show(State(state): State<ApiState>) -> Result<Json<ClusterStatus>, Failure> {
@@ -48,7 +48,7 @@ async fn init(
 
 /// Joins a cluster and creates it if it does not exist.
 ///
-/// Fails if etcd does not respond, except with `force`.
+/// Fails if etcd does not respond; with `force`, the host joins when etcd responds.
 #[utoipa::path(put, path = "/1.0/cluster", tag = "cluster", operation_id = "replace_cluster",
     params(ChangeParameters), request_body = ClusterConfig,
     responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
@@ -62,7 +62,9 @@ async fn put(
     change(&state, Edit::Cluster(ClusterEdit::Put(cluster)), parameters).await
 }
 
-/// Changes the connection to the cluster with a JSON merge patch (RFC 7386).
+/// Changes the connection to etcd with a JSON merge patch (RFC 7386).
+///
+/// `name` and `node` cannot change.
 #[utoipa::path(patch, path = "/1.0/cluster", tag = "cluster", operation_id = "change_cluster",
     params(ChangeParameters),
     request_body(content = ref("#/components/schemas/ClusterConfigPatch"), content_type = "application/merge-patch+json"),
@@ -77,7 +79,9 @@ async fn patch(
     change(&state, Edit::Cluster(ClusterEdit::Patch(body.to_vec())), parameters).await
 }
 
-/// Leaves the cluster. The reservations of the host are released first.
+/// Releases the reservations of this host and leaves the cluster.
+///
+/// Fails while disks are on shared stores or etcd does not respond, except with `force`.
 #[utoipa::path(delete, path = "/1.0/cluster", tag = "cluster", operation_id = "leave_cluster",
     params(ChangeParameters),
     responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
@@ -91,18 +95,20 @@ async fn delete(
 
 /// Lists guaranteed, demanded and delivered IOPS of disks on shared stores of all nodes.
 ///
-/// The reports of the nodes name a limited number of disks. For a disk below its minimum the disks
-/// that displace it are included.
+/// Per node, the 8 disks with the most IOPS beyond their guarantee and the 8 disks furthest below it
+/// are listed, the latter with the disks that displace them.
 #[utoipa::path(get, path = "/1.0/cluster/flows", tag = "cluster", operation_id = "list_cluster_flows",
     responses((status = OK, body = Vec<ClusterDisk>), (status = "4XX", body = ErrorBody)))]
 async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<ClusterDisk>>, Failure> {
     state.ask(|node| node.cluster_flows()).await.map(Json)
 }
 
-/// Removes a permanently failed node from the cluster. Fails for a live node.
+/// Removes a permanently failed node from the cluster and releases its reservations.
+///
+/// Fails while the node is alive.
 #[utoipa::path(delete, path = "/1.0/cluster/members/{name}", tag = "cluster",
     operation_id = "remove_cluster_node",
-    params(("name" = String, Path, description = "The node's name in the cluster.")),
+    params(("name" = String, Path, description = "Name of the node in the cluster.")),
     responses((status = NO_CONTENT), (status = "4XX", body = ErrorBody)))]
 async fn remove(
     State(state): State<ApiState>,

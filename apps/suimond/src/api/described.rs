@@ -62,7 +62,7 @@ impl Described {
             .name("name")
             .parameter_in(ParameterIn::Path)
             .required(Required::True)
-            .description(Some("Name of the resource."))
+            .description(Some("Name of the object."))
             .schema(Some(reference::<Name>()));
         self.parameters([name.build()]).needs::<Name>()
     }

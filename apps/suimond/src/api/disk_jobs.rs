@@ -26,9 +26,10 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(merge))
 }
 
-/// Checks the metadata of the file of a disk and reads all of its data.
+/// Checks the metadata of the image file of a disk and reads all of its data.
 ///
-/// The findings are in the report of the operation.
+/// The disk must not be in use, and is out of service until the operation ends. The report of the
+/// operation contains the findings.
 #[utoipa::path(post, path = "/1.0/disks/{name}/check", tag = "disks",
     operation_id = "check_disk", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -39,7 +40,10 @@ async fn check(
     begin(&state, &name, DiskWork::Check).await
 }
 
-/// Returns unused space of the file of a disk to the store.
+/// Writes the image file of a disk anew without unused blocks.
+///
+/// The disk must not be in use, and is out of service until the operation ends. The store needs
+/// free space for the new file.
 #[utoipa::path(post, path = "/1.0/disks/{name}/compact", tag = "disks",
     operation_id = "compact_disk", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -50,7 +54,10 @@ async fn compact(
     begin(&state, &name, DiskWork::Compact).await
 }
 
-/// Copies a disk to another file of its store, in any format and kind.
+/// Copies a disk to another file of its store, in another format or kind.
+///
+/// The disk must not be in use, and is out of service until the operation ends. The disk and its
+/// file are unchanged.
 #[utoipa::path(post, path = "/1.0/disks/{name}/convert", tag = "disks",
     operation_id = "convert_disk", params(("name" = String, Path)), request_body = ConvertDiskRequest,
 
@@ -65,7 +72,8 @@ async fn convert(
 
 /// Creates a snapshot: later writes go to a new differencing file over the current one.
 ///
-/// Clients of the disk see a pause.
+/// Requests of clients are queued for a moment. The keys `file`, `kind` and `parent` of the disk
+/// change.
 #[utoipa::path(post, path = "/1.0/disks/{name}/snapshot", tag = "disks",
     operation_id = "snapshot_disk", params(("name" = String, Path)), request_body = SnapshotDiskRequest,
 
@@ -79,6 +87,9 @@ async fn snapshot(
 }
 
 /// Merges the file of a differencing disk into its parent, which then is the file of the disk.
+///
+/// The disk must not be in use, and is out of service until the operation ends. The keys `file`,
+/// `kind` and `parent` of the disk change.
 #[utoipa::path(post, path = "/1.0/disks/{name}/merge", tag = "disks",
     operation_id = "merge_disk", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]

@@ -32,22 +32,28 @@ const MALFORMED: Refusal = Refusal {
 const UNAUTHORIZED: Refusal = Refusal {
     status: 401,
     name: "Unauthorized",
-    meaning: "The token is missing or wrong. Only over TCP; the Unix socket takes none.",
+    meaning: "The bearer token is missing or wrong. Only over TCP: the Unix socket requires none.",
 };
 const NOT_FOUND: Refusal = Refusal {
     status: 404,
     name: "NotFound",
-    meaning: "The path names something that does not exist.",
+    meaning: "No object has the name or number in the path.",
 };
-const BODY_TIMEOUT: Refusal =
-    Refusal { status: 408, name: "BodyTimeout", meaning: "The body was not received in time." };
+const BODY_TIMEOUT: Refusal = Refusal {
+    status: 408,
+    name: "BodyTimeout",
+    meaning: "The body of the request was not received within the time limit.",
+};
 const CONFLICT: Refusal = Refusal {
     status: 409,
     name: "Conflict",
-    meaning: "The current state does not permit the request.",
+    meaning: "The object exists already or is in use, or its present state does not permit the request.",
 };
-const TOO_LARGE: Refusal =
-    Refusal { status: 413, name: "BodyTooLarge", meaning: "The body is larger than 4 MiB." };
+const TOO_LARGE: Refusal = Refusal {
+    status: 413,
+    name: "BodyTooLarge",
+    meaning: "The body of the request is larger than 4 MiB.",
+};
 const UNPROCESSABLE: Refusal = Refusal {
     status: 422,
     name: "Unprocessable",
@@ -59,8 +65,11 @@ const UPGRADE_REQUIRED: Refusal = Refusal {
     name: "UpgradeRequired",
     meaning: "The header `Upgrade` does not name the protocol of this operation.",
 };
-const HOST_ERROR: Refusal =
-    Refusal { status: 500, name: "HostError", meaning: "The host or the daemon failed." };
+const HOST_ERROR: Refusal = Refusal {
+    status: 500,
+    name: "HostError",
+    meaning: "An error of the host or of the daemon prevented the request.",
+};
 
 const REFUSALS: [Refusal; 9] = [
     MALFORMED,
@@ -87,7 +96,8 @@ pub(super) fn complete(document: &mut OpenApi) {
         REFUSALS.iter().map(|refusal| (refusal.name.to_owned(), RefOr::T(refusal.response()))),
     );
     let mut token = Http::new(HttpAuthScheme::Bearer);
-    token.description = Some("Token of `api.token_file`. Over TCP only.".to_owned());
+    token.description =
+        Some("Token in the file that `token_file` of `[api]` names. Over TCP only.".to_owned());
     components.add_security_scheme(TOKEN, SecurityScheme::Http(token));
     let none: [&str; 0] = [];
     document.security =

@@ -20,11 +20,12 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(drain)).routes(routes!(undrain))
 }
 
-/// Drains this host or another node: its running VMs migrate to other nodes, and no VM may arrive.
+/// Drains this host or another node: migrates its running VMs to other nodes, and admits none.
 ///
-/// The operation ends when no VM runs there, or no further VM can migrate.
+/// The operation ends when no VM runs on the node, and fails if a running VM cannot migrate. The node
+/// stays drained in both cases, also after a restart of its daemon.
 #[utoipa::path(post, path = "/1.0/nodes/{name}/drain", tag = "nodes", operation_id = "drain_node",
-    params(("name" = String, Path, description = "This host's name, or that of a `[[node]]`."),
+    params(("name" = String, Path, description = "Host name of this host, or name of a `[[node]]`."),
         TrialParameters),
     request_body = DrainRequest,
     responses((status = ACCEPTED, body = Operation), (status = OK, body = DrainPlan),
@@ -43,10 +44,12 @@ async fn drain(
     state.ask(move |node| node.drain(&name, wanted)).await.map(accepted)
 }
 
-/// Ends the drain of a node. VMs that have left stay where they are.
+/// Ends the drain of a node, so that VMs can migrate to it.
+///
+/// VMs that have left stay on their new nodes.
 #[utoipa::path(post, path = "/1.0/nodes/{name}/undrain", tag = "nodes",
     operation_id = "undrain_node",
-    params(("name" = String, Path, description = "This host's name, or that of a `[[node]]`.")),
+    params(("name" = String, Path, description = "Host name of this host, or name of a `[[node]]`.")),
     responses((status = NO_CONTENT), (status = "4XX", body = ErrorBody)))]
 async fn undrain(
     State(state): State<ApiState>,

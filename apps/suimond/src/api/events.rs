@@ -34,19 +34,19 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 struct ListParameters {
-    /// Return only events after this sequence number; the latest ones if absent.
+    /// Return only events after this sequence number; the latest events if absent.
     #[param(inline)]
     after: Option<Count>,
     /// Largest number of events, 1 to 10 000; 100 if absent.
     #[param(inline)]
     limit: Option<Limit>,
-    /// Return only events of at least this severity.
+    /// Return only events of at least this severity; all if absent.
     #[param(inline)]
     severity: Option<Severity>,
     /// Return only events about this subject, such as `disk/web`, or about this kind of subject,
     /// such as `disk`.
     subject: Option<String>,
-    /// Return only events of the kind with this number, such as 6108.
+    /// Return only events with this event id, such as 6108.
     #[param(inline)]
     id: Option<KindNumber>,
 }
@@ -83,16 +83,16 @@ fn filter(
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 struct FollowParameters {
-    /// Begin after this sequence number; with the next event if absent.
+    /// Begin after this sequence number, with stored events; with the next new event if absent.
     #[param(inline)]
     after: Option<Count>,
-    /// Return only events of at least this severity.
+    /// Return only events of at least this severity; all if absent.
     #[param(inline)]
     severity: Option<Severity>,
     /// Return only events about this subject, such as `disk/web`, or about this kind of subject,
     /// such as `disk`.
     subject: Option<String>,
-    /// Return only events of the kind with this number, such as 6108.
+    /// Return only events with this event id, such as 6108.
     #[param(inline)]
     id: Option<KindNumber>,
 }

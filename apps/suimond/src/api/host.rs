@@ -61,12 +61,12 @@ enum ConfigFormat {
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 struct ConfigParameters {
-    /// Format, `json` or `toml`; `json` if absent.
+    /// Format of the response, `json` or `toml`; `json` if absent.
     #[param(required = false, inline)]
     format: ConfigFormat,
 }
 
-/// Returns desired state, as JSON or as a host file.
+/// Returns the stored desired state, as JSON or as a host file (TOML).
 #[utoipa::path(get, path = "/1.0/config", tag = "host", operation_id = "export_config",
     params(ConfigParameters),
     responses((status = OK, content((HostConfig = "application/json"), (String = "application/toml")))))]
@@ -85,7 +85,8 @@ async fn config(
 
 /// Replaces the whole desired state.
 ///
-/// Objects that the request does not name are deleted.
+/// Objects that the request does not name are deleted, and keys that it does not set get their
+/// defaults. If a step fails, the previous state is restored.
 #[utoipa::path(post, path = "/1.0/apply", tag = "host", operation_id = "apply_host",
     params(ChangeParameters), request_body = ApplyRequest,
     responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),

@@ -52,7 +52,9 @@ async fn list(State(state): State<ApiState>) -> Result<Json<Vec<LabRun>>, Failur
     with_lab(&state, Lab::runs).await.map(Json)
 }
 
-/// Requests a run. `suimon lab work`, a process beside the daemon, executes requests in order.
+/// Requests a run of an experiment.
+///
+/// The process `suimon lab work` executes requests in order.
 #[utoipa::path(post, path = "/1.0/lab/runs", tag = "lab", operation_id = "request_lab_run",
     request_body = LabRunRequest,
     responses((status = ACCEPTED, body = LabRequest), (status = "4XX", body = ErrorBody)))]
@@ -90,7 +92,7 @@ async fn report(
     Ok((headers, page).into_response())
 }
 
-/// Withdraws a queued request, or stops its run and keeps the measured values.
+/// Withdraws a queued request, or stops its run and keeps the values measured so far.
 ///
 /// A request that has ended stays unchanged.
 #[utoipa::path(delete, path = "/1.0/lab/requests/{id}", tag = "lab",

@@ -38,7 +38,7 @@ async fn list(State(state): State<ApiState>) -> Json<Vec<Operation>> {
     Json(state.node.operations())
 }
 
-/// Returns an operation.
+/// Returns progress, result and plan of an operation.
 #[utoipa::path(get, path = "/1.0/operations/{id}", tag = "operations",
     operation_id = "show_operation", params(("id" = inline(Count), Path)),
     responses((status = OK, body = Operation)))]
@@ -50,9 +50,9 @@ async fn show(
     state.node.operation(id).map(Json).ok_or_else(|| not_found(id))
 }
 
-/// Requests that an operation be cancelled.
+/// Requests the cancellation of an operation.
 ///
-/// The operation ends before its next step, and desired state is restored. An operation that has
+/// The operation ends before its next step, and the previous state is restored. An operation that has
 /// ended stays unchanged. `GET` returns a cancelled operation until 1000 later operations have
 /// ended.
 #[utoipa::path(delete, path = "/1.0/operations/{id}", tag = "operations",
@@ -70,12 +70,12 @@ async fn cancel(
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 struct WaitParameters {
-    /// Longest time to wait in seconds, 0 to 3600; 30 if absent.
+    /// Time limit in seconds, 0 to 3600; 30 if absent.
     #[param(inline)]
     timeout_s: Option<WaitSeconds>,
 }
 
-/// Returns an operation when it has ended, or its current state when the time limit is reached.
+/// Waits until an operation has ended or the time limit is reached, and returns it.
 #[utoipa::path(get, path = "/1.0/operations/{id}/wait", tag = "operations",
     operation_id = "wait_operation", params(("id" = inline(Count), Path), WaitParameters),
     responses((status = OK, body = Operation)))]

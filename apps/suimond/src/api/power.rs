@@ -20,7 +20,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(show, put, patch, delete))
 }
 
-/// Returns the power plan, the state of each CPU setting, and energy.
+/// Returns the power plan, the state of each CPU setting, and power in milliwatts.
 #[utoipa::path(get, path = "/1.0/power", tag = "power", operation_id = "show_power",
     responses((status = OK, body = PowerStatus)))]
 async fn show(State(state): State<ApiState>) -> Result<Json<PowerStatus>, Failure> {
@@ -28,6 +28,8 @@ async fn show(State(state): State<ApiState>) -> Result<Json<PowerStatus>, Failur
 }
 
 /// Replaces the power plan.
+///
+/// Keys that the request does not set get the values of the plan.
 #[utoipa::path(put, path = "/1.0/power", tag = "power", operation_id = "replace_power",
     params(ChangeParameters), request_body = PowerConfig,
     responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),
@@ -56,7 +58,7 @@ async fn patch(
     change(&state, Edit::Power(PowerEdit::Patch(body.to_vec())), parameters).await
 }
 
-/// Removes the power plan and restores the former CPU settings.
+/// Removes the power plan and restores the CPU settings that were in effect before it.
 #[utoipa::path(delete, path = "/1.0/power", tag = "power", operation_id = "delete_power",
     params(ChangeParameters),
     responses((status = ACCEPTED, body = Operation), (status = OK, body = Plan),

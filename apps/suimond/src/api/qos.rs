@@ -16,14 +16,14 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(flows)).routes(routes!(what_if))
 }
 
-/// Lists guaranteed, demanded and delivered IOPS of every open disk, and its limiting factors.
+/// Lists guaranteed, demanded and delivered IOPS of all open disks, with what limits them.
 #[utoipa::path(get, path = "/1.0/qos/flows", tag = "qos", operation_id = "list_qos_flows",
     responses((status = OK, body = Vec<QosFlowStatus>)))]
 async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<QosFlowStatus>>, Failure> {
     state.read(|node| node.qos_flows()).await.map(Json)
 }
 
-/// Computes the reservations of stores under proposed limits. Nothing is changed.
+/// Computes whether stores could guarantee proposed minimums. Nothing is changed.
 #[utoipa::path(post, path = "/1.0/qos/what-if", tag = "qos", operation_id = "forecast_qos",
     request_body = WhatIfRequest,
     responses((status = OK, body = WhatIfAnswer), (status = "4XX", body = ErrorBody)))]

@@ -24,18 +24,20 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(hand_over))
 }
 
-/// Lists the queues of the data plane and the workers that own them.
+/// Lists the queues of all ports with the worker that services each.
 #[utoipa::path(get, path = "/1.0/queues", tag = "queues", operation_id = "list_queues",
     responses((status = OK, body = Vec<QueueStatus>)))]
 async fn list(State(state): State<ApiState>) -> Result<Json<Vec<QueueStatus>>, Failure> {
     state.read(|node| node.queues()).await.map(Json)
 }
 
-/// Moves a queue to another worker. No frame is lost or reordered.
+/// Moves a queue to another worker.
+///
+/// No frame is lost or reordered. The assignment is not part of desired state.
 #[utoipa::path(post, path = "/1.0/queues/{port}/{side}/{index}/move", tag = "queues",
     operation_id = "move_queue", request_body = MoveQueueRequest,
-    params(("port" = String, Path, description = "Name of the NIC, uplink or switch"),
-        ("side" = String, Path, pattern = "^(rx|tx)$", description = "`rx` or `tx`."), ("index" = inline(QueueIndex), Path)),
+    params(("port" = String, Path, description = "Name of the NIC or uplink, or of the switch for its host NIC."),
+        ("side" = String, Path, pattern = "^(rx|tx)$", description = "Direction. For a NIC, `rx` carries frames to the guest; for an uplink, `rx` carries frames from the network."), ("index" = inline(QueueIndex), Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn hand_over(
     State(state): State<ApiState>,

@@ -202,16 +202,22 @@ pub(super) fn router<R: Served>() -> OpenApiRouter<ApiState> {
         (HttpMethod::Get, list_described::<R>()),
         (
             HttpMethod::Post,
-            Described::new::<R>("add", &format!("Adds a {noun}.")).changes().body::<R>(),
+            Described::new::<R>("add", &format!("Adds {noun}.")).changes().body::<R>(),
         ),
     ];
-    let put = format!("Replaces a {noun}: keys that the request does not set get their defaults.");
-    let patch = format!("Changes keys of a {noun} with a JSON merge patch (RFC 7386).");
-    let delete = format!("Deletes a {noun}.");
+    let put = format!("Replaces {noun}: keys that the request does not set get their defaults.");
+    let patch = format!(
+        "Changes keys of {noun} with a JSON merge patch (RFC 7386). Keys that the request does not \
+         name are unchanged."
+    );
+    let delete =
+        format!("Deletes {noun}. Fails if another resource refers to it.{}", kept(R::KIND));
     let item = [
         (
             HttpMethod::Get,
-            Described::new::<R>("show", &format!("Returns a {noun}.")).named().shows::<R>(),
+            Described::new::<R>("show", &format!("Returns keys and state of {noun}."))
+                .named()
+                .shows::<R>(),
         ),
         (HttpMethod::Put, Described::new::<R>("replace", &put).named().changes().body::<R>()),
         (
@@ -229,27 +235,62 @@ pub(super) fn router<R: Served>() -> OpenApiRouter<ApiState> {
 
 /// Returns the router of the capture endpoint of a kind of resource.
 pub(super) fn capture_router<R: ServedPort>() -> OpenApiRouter<ApiState> {
-    let summary = "Captures the frames of the port as pcapng. Ends at a limit of the request, with \
-                   the connection, or when the operation in `Suimon-Operation` is cancelled.";
+    let summary = "Captures the frames of the port as a pcapng stream. The capture ends at a limit of \
+                   the request, when the client closes the connection, or when the operation in \
+                   the header `Suimon-Operation` is cancelled.";
     let described = Described::new::<R>("capture", summary).named().captures();
     let path = format!("/1.0/{}/{{name}}/capture", R::PATH);
     let handler = routing::get(capture::<R>);
     OpenApiRouter::new().routes(routes(path, [(HttpMethod::Get, described)], handler))
 }
 
-/// Returns the noun for a kind of resource in descriptions.
+/// Returns the noun for a kind of resource with its indefinite article, for descriptions.
 const fn noun(kind: Kind) -> &'static str {
     match kind {
-        Kind::Nic => "NIC",
-        Kind::QosPolicy => "QoS policy",
-        Kind::Vm => "VM",
-        Kind::Pf => "`[[pf]]`, a configured SR-IOV adapter",
+        Kind::Switch => "a switch",
+        Kind::Uplink => "an uplink",
+        Kind::Team => "a team",
+        Kind::Nic => "a NIC",
+        Kind::Store => "a store",
+        Kind::QosPolicy => "a QoS policy",
+        Kind::Disk => "a disk",
+        Kind::Vm => "a VM",
+        Kind::Pf => "an SR-IOV adapter (`[[pf]]`)",
+        Kind::Node => "another node (`[[node]]`)",
         _ => kind.word(),
     }
 }
 
+/// Returns the plural of the noun for a kind of resource.
+const fn plural(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Switch => "switches",
+        Kind::Uplink => "uplinks",
+        Kind::Team => "teams",
+        Kind::Nic => "NICs",
+        Kind::Store => "stores",
+        Kind::QosPolicy => "QoS policies",
+        Kind::Disk => "disks",
+        Kind::Vm => "VMs",
+        Kind::Pf => "configured SR-IOV adapters (`[[pf]]`)",
+        Kind::Node => "other nodes (`[[node]]`)",
+        _ => kind.word(),
+    }
+}
+
+/// Returns what remains after a resource of this kind was deleted, as a sentence.
+const fn kept(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Store => " The files in its directory stay.",
+        Kind::Disk => " The image file stays, except with `with_file`.",
+        Kind::Vm => " Fails while the VM runs. Its NICs and disks stay.",
+        Kind::Pf => " The VFs of the adapter stay as they are.",
+        _ => "",
+    }
+}
+
 fn list_described<R: Served>() -> Described {
-    let summary = format!("Lists every {}.", noun(R::KIND));
+    let summary = format!("Lists all {} with their state.", plural(R::KIND));
     let mut described = Described::new::<R>("list", &summary).lists::<R>();
     described.rename(format!("list_{}", R::PATH.replace('-', "_")));
     described

@@ -14,16 +14,16 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show))
 }
 
-/// Lists the network adapters with SR-IOV and their virtual functions.
+/// Lists the SR-IOV adapters of the host with their virtual functions.
 #[utoipa::path(get, path = "/1.0/sriov", tag = "sriov", operation_id = "list_sriov",
     responses((status = OK, body = Vec<SriovAdapter>)))]
 async fn list(State(state): State<ApiState>) -> Result<Json<Vec<SriovAdapter>>, Failure> {
     state.ask(|node| node.sriov_adapters()).await.map(Json)
 }
 
-/// Returns an adapter by PCI address, network device, or name of its `[[pf]]`.
+/// Returns an SR-IOV adapter with its virtual functions.
 #[utoipa::path(get, path = "/1.0/sriov/{adapter}", tag = "sriov", operation_id = "show_sriov",
-    params(("adapter" = String, Path, description = "PCI address, network device or name")),
+    params(("adapter" = String, Path, description = "PCI address or network device of the adapter, or name of its `[[pf]]`.")),
     responses((status = OK, body = SriovAdapter)))]
 async fn show(
     State(state): State<ApiState>,

@@ -26,11 +26,11 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(image_relink))
 }
 
-/// Measures the capacity of a store.
+/// Measures the capacity of a store in normalised IOPS.
 ///
 /// A directory is measured with a temporary file, a block device with reads only. The result is in
-/// the report of the operation and in the status of the store. With `capability_iops = "measure"`
-/// admission control uses it.
+/// the report of the operation and in the status of the store. It limits minimums if
+/// `capability_iops` of the store is `measure`.
 #[utoipa::path(post, path = "/1.0/stores/{name}/measure", tag = "stores",
     operation_id = "measure_store", params(("name" = String, Path)),
     request_body = Option<MeasureStoreRequest>,
@@ -45,7 +45,7 @@ async fn measure(
     state.ask(move |node| node.measure_store(&name, asked)).await.map(accepted)
 }
 
-/// Describes an image file of a store and finds its parent.
+/// Returns format, size, ids and parent of an image file in a store.
 #[utoipa::path(post, path = "/1.0/stores/{name}/image-info", tag = "stores",
     operation_id = "inspect_image", params(("name" = String, Path)), request_body = ImageRequest,
     responses((status = OK, body = ImageInfo), (status = "4XX", body = ErrorBody)))]
@@ -59,7 +59,7 @@ async fn image_info(
     state.ask(move |node| node.image_info(&name, &asked)).await.map(Json)
 }
 
-/// Checks the metadata of an image file of a store. Nothing is written.
+/// Checks the metadata of an image file in a store. Nothing is written.
 #[utoipa::path(post, path = "/1.0/stores/{name}/image-check", tag = "stores",
     operation_id = "check_image", params(("name" = String, Path)), request_body = ImageRequest,
     responses((status = OK, body = ImageCheck), (status = "4XX", body = ErrorBody)))]
@@ -73,9 +73,10 @@ async fn image_check(
     state.ask(move |node| node.image_check(&name, &asked)).await.map(Json)
 }
 
-/// Repairs metadata of an image file from its copies, after a backup beside the file.
+/// Repairs the metadata of an image file in a store, after a backup beside the file.
 ///
-/// With `undo`, the contents of a backup are written back instead. Payload is not written.
+/// Metadata of which the file has a second copy is restored. Data blocks are not written. With
+/// `undo`, a backup is written back instead.
 #[utoipa::path(post, path = "/1.0/stores/{name}/image-repair", tag = "stores",
     operation_id = "repair_image", params(("name" = String, Path)), request_body = ImageRequest,
     responses((status = OK, body = ImageChanges), (status = "4XX", body = ErrorBody)))]
@@ -89,7 +90,7 @@ async fn image_repair(
     state.ask(move |node| node.image_repair(&name, &asked)).await.map(Json)
 }
 
-/// Records the location of the parent of a differencing image, after a backup beside the file.
+/// Records the new path of the parent in a differencing image, after a backup beside the file.
 #[utoipa::path(post, path = "/1.0/stores/{name}/image-relink", tag = "stores",
     operation_id = "relink_image", params(("name" = String, Path)), request_body = ImageRequest,
     responses((status = OK, body = ImageChanges), (status = "4XX", body = ErrorBody)))]

@@ -15,7 +15,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show))
 }
 
-/// Lists VMQ of every uplink and team that a switch uses.
+/// Lists the VMQ state of every uplink and team that a switch uses.
 ///
 /// The settings are changed with the key `vmq` of the uplink or team.
 #[utoipa::path(get, path = "/1.0/vmq", tag = "vmq", operation_id = "list_vmq",
@@ -24,9 +24,9 @@ async fn list(State(state): State<ApiState>) -> Result<Json<Vec<VmqStatus>>, Fai
     state.read(|node| node.vmqs()).await.map(Json)
 }
 
-/// Returns VMQ of one uplink or team: the worker of each queue, and the reason for its placement.
+/// Returns the VMQ state of an uplink or team: the worker of each queue, and why it was assigned.
 #[utoipa::path(get, path = "/1.0/vmq/{uplink}", tag = "vmq", operation_id = "show_vmq",
-    params(("uplink" = String, Path, description = "Name of the team or uplink")),
+    params(("uplink" = String, Path, description = "Name of the uplink or team.")),
     responses((status = OK, body = VmqStatus)))]
 async fn show(
     State(state): State<ApiState>,

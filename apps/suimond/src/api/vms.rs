@@ -50,7 +50,9 @@ async fn start(
     begin(&state, &name, VmWork::Start).await
 }
 
-/// Requests a shutdown of the guest, through its agent or the power button, and waits for it.
+/// Requests the guest to shut down, and waits for it.
+///
+/// The operation fails if the guest has not shut down in time; with `force`, the VM is then killed.
 #[utoipa::path(post, path = "/1.0/vms/{name}/stop", tag = "vms",
     operation_id = "stop_vm", params(("name" = String, Path)), request_body = Option<StopVmRequest>,
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -62,7 +64,9 @@ async fn stop(
     begin(&state, &name, VmWork::Stop(asked(&body)?)).await
 }
 
-/// Terminates a VM at once, like a loss of power.
+/// Kills a VM, like a loss of power.
+///
+/// Data that the guest has not written to its disks is lost.
 #[utoipa::path(post, path = "/1.0/vms/{name}/kill", tag = "vms",
     operation_id = "kill_vm", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -73,7 +77,7 @@ async fn kill(
     begin(&state, &name, VmWork::Kill).await
 }
 
-/// Stops the virtual CPUs of a VM.
+/// Pauses a running VM: stops its virtual CPUs.
 #[utoipa::path(post, path = "/1.0/vms/{name}/pause", tag = "vms",
     operation_id = "pause_vm", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -84,7 +88,7 @@ async fn pause(
     begin(&state, &name, VmWork::Pause).await
 }
 
-/// Resumes the virtual CPUs of a VM.
+/// Resumes a paused VM.
 #[utoipa::path(post, path = "/1.0/vms/{name}/resume", tag = "vms",
     operation_id = "resume_vm", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -95,7 +99,7 @@ async fn resume(
     begin(&state, &name, VmWork::Resume).await
 }
 
-/// Resets a VM, as a reset button does.
+/// Resets a VM like a reset button. The QEMU process stays.
 #[utoipa::path(post, path = "/1.0/vms/{name}/reset", tag = "vms",
     operation_id = "reset_vm", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -106,7 +110,7 @@ async fn reset(
     begin(&state, &name, VmWork::Reset).await
 }
 
-/// Freezes the file systems of the guest through its agent.
+/// Freezes the file systems of the guest through the guest agent, for a limited time.
 #[utoipa::path(post, path = "/1.0/vms/{name}/freeze", tag = "vms",
     operation_id = "freeze_vm", params(("name" = String, Path)), request_body = Option<FreezeVmRequest>,
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -118,7 +122,7 @@ async fn freeze(
     begin(&state, &name, VmWork::Freeze(asked(&body)?)).await
 }
 
-/// Thaws the file systems of the guest through its agent.
+/// Thaws the file systems of the guest through the guest agent.
 #[utoipa::path(post, path = "/1.0/vms/{name}/thaw", tag = "vms",
     operation_id = "thaw_vm", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
@@ -139,7 +143,9 @@ async fn begin(state: &ApiState, name: &str, work: VmWork) -> Result<Response, F
     state.ask(move |node| node.work_on_vm(&name, work)).await.map(accepted)
 }
 
-/// Returns information from the guest agent. The request can take some seconds.
+/// Returns operating system, host name and IP addresses as reported by the guest agent.
+///
+/// The request can take some seconds.
 #[utoipa::path(get, path = "/1.0/vms/{name}/guest", tag = "vms",
     operation_id = "show_vm_guest", params(("name" = String, Path)),
     responses((status = OK, body = VmGuest), (status = "4XX", body = ErrorBody)))]
@@ -169,7 +175,7 @@ async fn console(
     Ok(asked.grant(line, &state))
 }
 
-/// Returns the elements of a libvirt domain with the NICs and disks of a VM.
+/// Returns libvirt domain XML for the NICs and disks of a VM.
 ///
 /// The elements are `memoryBacking` and `devices`.
 #[utoipa::path(get, path = "/1.0/vms/{name}/libvirt", tag = "vms",
@@ -183,7 +189,7 @@ async fn libvirt(
     let name = name_in_path::<VmConfig>(&name)?;
     let config = state.read(|node| node.config()).await?;
     let Some(vm) = config.vm(name.as_str()) else {
-        let text = "there is no vm of this name; `suimon vm list` shows those there are";
+        let text = "no VM of this name exists; `suimon vm list` lists all VMs";
         let about = format!("{}/{name}", Kind::Vm.word());
         return Err(ApiError::new(ErrorCode::NotFound, text).about(about).into());
     };

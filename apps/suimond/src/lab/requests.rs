@@ -58,7 +58,9 @@ impl Lab {
         let is_open = |of: &LabRequest| is_open(of.state);
         let open = list(&folder, Some(&worker))?.into_iter().filter(is_open).count();
         if open >= WAITING_MAX {
-            let text = format!("{open} runs wait already; withdraw one, or wait for it");
+            let text = format!(
+                "{open} runs are queued already; withdraw one, or wait until one has ended"
+            );
             return refuse(ErrorCode::Conflict, text);
         }
         let request = Request {

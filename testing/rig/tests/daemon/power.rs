@@ -112,7 +112,10 @@ fn a_plan_is_put_back_by_the_daemons_end_by_the_next_one_and_by_the_service_mana
     assert!(!while_it_runs.is_ok() && while_it_runs.stderr.contains("daemon"), "{while_it_runs:?}");
     daemon.kill();
     let restored = run_any(&restore, LIMIT).unwrap();
-    assert!(restored.is_ok() && restored.stdout.contains("put back: 4"), "{restored:?}");
+    assert!(
+        restored.is_ok() && restored.stdout.contains("CPU settings restored: 4"),
+        "{restored:?}"
+    );
     assert_eq!(sysfs.settings(), BEFORE);
 
     // An orderly end.

@@ -174,10 +174,13 @@ fn a_tool_that_is_missing_or_fails_is_named() {
     let check = || run_any(&["env", "PATH=/nowhere", &suimon, "image", "check", "x"], PATIENCE);
     let missing = check().unwrap();
     assert_eq!(missing.code, 1, "{missing:?}");
-    assert!(missing.stderr.contains("install suimond beside suimon"), "{missing:?}");
+    assert!(
+        missing.stderr.contains("is neither in the directory of suimon nor in PATH"),
+        "{missing:?}"
+    );
     for (script, expected) in [
         ("kill -9 $$", "signal: 9"),
-        ("echo '{}'", "install suimon and suimond of one version"),
+        ("echo '{}'", "install suimon and suimond of the same version"),
         ("echo broken >&2; exit 101", "exit status: 101: broken"),
         ("echo 'no image' >&2; exit 1", "suimon: no image"),
     ] {

@@ -260,5 +260,5 @@ fn a_power_plan_is_put_back_after_a_daemon_that_was_killed() {
         .unwrap();
     }
     // By its own end the daemon has left nothing; after its death the unit puts all back.
-    wait_logged(&host, &["put back: 0", "put back: 5"]);
+    wait_logged(&host, &["CPU settings restored: 0", "CPU settings restored: 5"]);
 }

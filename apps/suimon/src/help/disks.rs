@@ -1,0 +1,201 @@
+//! Help of commands about stores, disks and image files.
+
+use super::{Help, keeps, reads};
+
+pub(super) const HELP: &[Help] = &[
+    reads(
+        "store",
+        "A store is a directory that contains disks as image files, or a block device that one \
+         disk uses as a whole. Storage QoS schedules the requests of all disks of a store.",
+        &["suimon store list", "suimon store add fast --path /srv/suimon"],
+    ),
+    reads(
+        "store list",
+        "Prints path, space, delivered IOPS, capacity, reserved IOPS, latency and state of each \
+         store.",
+        &["suimon store list"],
+    ),
+    reads(
+        "store show",
+        "Prints the keys, state, space, capacity, last measurement and current load of the store.",
+        &["suimon store show fast"],
+    ),
+    keeps(
+        "store add",
+        "The directory or block device must exist. Nothing is written to it until a disk is \
+         added.",
+        &[
+            "suimon store add fast --path /srv/suimon --capability-iops measure",
+            "suimon store add san --path /srv/san --shared --capability-iops 4000",
+        ],
+    ),
+    keeps(
+        "store set",
+        "A change of `path`, `normalization_bytes` or `depth_max` closes and opens all disks of \
+         the store; requests of VMs wait meanwhile. Other keys apply without interruption. Files \
+         are not moved when `path` changes.",
+        &[
+            "suimon store set fast --capability-iops 50000",
+            "suimon store set fast --full-warning-percent 80",
+        ],
+    ),
+    keeps(
+        "store delete",
+        "Fails with exit code 6 while a disk is in the store. All files in its directory stay.",
+        &["suimon store delete fast"],
+    ),
+    reads(
+        "store measure",
+        "Measures random reads, random writes and a mix of both with a temporary file of at most \
+         1 GiB; on a block device, reads only. The lowest of the rates is the capacity in \
+         normalised IOPS. It is used for minimums of disks if `capability_iops` of the store is \
+         `measure`, and survives restarts. Fails while VMs or NBD clients use disks of the store, \
+         except with `--beside`.",
+        &["suimon store measure fast", "suimon store measure fast --seconds 30 --beside"],
+    ),
+    reads(
+        "disk",
+        "A disk is an image file in a store (formats `raw`, `vhd`, `vhdx`) or a whole block device \
+         (`pass-through`). VMs access it over vhost-user or an emulated controller, other programs \
+         over NBD.",
+        &["suimon disk list", "suimon disk add web --store fast --format vhdx --size-bytes 20GiB"],
+    ),
+    reads(
+        "disk list",
+        "Prints store, format, size, allocated space, limits, traffic, errors, users and state of \
+         each disk.",
+        &["suimon disk list"],
+    ),
+    reads(
+        "disk show",
+        "Prints the keys, state, image file, clients, limits, request counters with latencies, and \
+         the delivered IOPS with what limited them.",
+        &["suimon disk show web"],
+    ),
+    keeps(
+        "disk add",
+        "Creates the image file if it does not exist, otherwise opens it. To give the disk to a \
+         VM, name it in `disks` of the VM (`suimon vm set`), which hot-plugs it into a running VM. \
+         A minimum is refused if the minimums of the store would exceed 90 % of its capacity, \
+         except with `--force`.",
+        &[
+            "suimon disk add web --store fast --format vhdx --size-bytes 20GiB",
+            "suimon disk add web --store fast --format raw --file web.raw --qos-min-iops 500",
+        ],
+    ),
+    keeps(
+        "disk set",
+        "Limits, `size_bytes`, `on_full` and `nbd` apply without interruption. Other keys close \
+         and open the disk: requests of its VM wait meanwhile, and NBD clients are disconnected. \
+         `suimon disk set web --help` states the effect of each key.",
+        &[
+            "suimon disk set web --qos-max-iops 1000",
+            "suimon disk set web --on-full error",
+            "suimon disk set web --unset qos.max_iops",
+        ],
+    ),
+    keeps(
+        "disk delete",
+        "Fails with exit code 6 while a VM names the disk in `disks`; remove it there first with \
+         `suimon vm set`. The image file stays and can be added again with `--file`, unless \
+         `--with-file` is given, which deletes the data irrevocably.",
+        &["suimon disk delete web", "suimon disk delete web --with-file"],
+    ),
+    keeps(
+        "disk export",
+        "Without keys, prints the NBD export of the disk, its URIs and the connected clients. With \
+         keys, changes the export: keys that are not given are unchanged. Connected clients that \
+         the new settings no longer permit are disconnected; the VM of the disk is not affected.",
+        &[
+            "suimon disk export web",
+            "suimon disk export web socket=/run/suimon/nbd.sock",
+            "suimon disk export web --none",
+        ],
+    ),
+    keeps(
+        "disk resize",
+        "Enlarges the disk while it is in use; it cannot be undone. The guest of a virtio disk is \
+         notified at once; NBD clients see the new size when they reconnect, guests of IDE and \
+         SATA disks at their next start. Enlarge the partition and file system in the guest \
+         afterwards. If the host file contains `size_bytes`, change it there, too.",
+        &["suimon disk resize web 40GiB"],
+    ),
+    reads(
+        "disk check",
+        "Checks the metadata of the image file and reads all of its data. Nothing is changed. The \
+         disk must not be in use: stop its VM and disconnect its NBD clients first. The disk is \
+         out of service (`working`) until the check ends.",
+        &["suimon disk check web"],
+    ),
+    reads(
+        "disk compact",
+        "Writes the image file anew without unused blocks, which requires free space in the store \
+         for the new file. The disk must not be in use: stop its VM and disconnect its NBD clients \
+         first. The disk is out of service (`working`) until the operation ends. A restart of the \
+         daemon does not lose the progress.",
+        &["suimon disk compact web"],
+    ),
+    reads(
+        "disk convert",
+        "Copies the content to a new file in the same store; the disk and its file are unchanged. \
+         The new file is not a disk until it is added with `suimon disk add --file`. The disk must \
+         not be in use: stop its VM and disconnect its NBD clients first. A restart of the daemon \
+         does not lose the progress.",
+        &["suimon disk convert web web.raw --format raw"],
+    ),
+    reads(
+        "disk snapshot",
+        "The file of the disk keeps the present content, and later writes go to a new differencing \
+         file. VMs and NBD clients see a short pause. Formats: `vhd` and `vhdx`. The keys `file`, \
+         `kind` and `parent` of the disk change in desired state: write them into the host file \
+         (`suimon export`), because `suimon apply` refuses the former ones. `suimon disk merge` \
+         takes the snapshot back. A disk has at most 64 files.",
+        &["suimon disk snapshot web web-2.vhdx", "suimon disk snapshot web web-2.vhdx --freeze"],
+    ),
+    reads(
+        "disk merge",
+        "Writes the content of the differencing file into its parent, which then is the file of \
+         the disk; the differencing file is deleted. The content that the parent had at the time \
+         of the snapshot is lost. The disk must not be in use: stop its VM and disconnect its NBD \
+         clients first. Keys of the disk change in desired state: update the host file with \
+         `suimon export`. A restart of the daemon does not lose the progress.",
+        &["suimon disk merge web"],
+    ),
+    reads(
+        "image",
+        "Works on image files that need not belong to a disk. Without `--store`, the program \
+         `suimond` opens the file with the permissions of the caller, and no daemon is required.",
+        &["suimon image info /srv/suimon/web.vhdx", "suimon image check web.vhdx --store fast"],
+    ),
+    reads(
+        "image info",
+        "Prints format, size, allocated space, block and sector sizes, ids, and for a differencing \
+         image the recorded and the found parent. Nothing is changed.",
+        &["suimon image info /srv/suimon/web.vhdx"],
+    ),
+    reads(
+        "image check",
+        "Compares all metadata; data blocks are not read and nothing is changed. Exit codes as of \
+         `qemu-img check`: 0 no errors, 1 not checked, 2 errors, 3 leaked space only, 63 the \
+         format has no metadata.",
+        &["suimon image check /srv/suimon/web.vhdx", "suimon image check web.vhdx --store fast"],
+    ),
+    reads(
+        "image repair",
+        "Restores metadata that the image contains twice, replays the log of a VHDX, and releases \
+         leaked space. Data blocks are not written. The previous metadata is saved in a file \
+         beside the image; `--undo` writes it back. Damage without a second copy is reported and \
+         left. Exit codes as of `suimon image check` after the repair, 1 without a report.",
+        &[
+            "suimon image repair /srv/suimon/web.vhdx --dry-run",
+            "suimon image repair /srv/suimon/web.vhdx",
+        ],
+    ),
+    reads(
+        "image relink",
+        "Writes the path of the parent into the image, after the parent was moved or renamed. \
+         Fails if the content of the parent changed since the image was created. The previous \
+         metadata is saved in a file beside the image.",
+        &["suimon image relink /srv/suimon/web-2.vhdx /srv/old/web.vhdx"],
+    ),
+];

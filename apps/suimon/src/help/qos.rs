@@ -1,0 +1,91 @@
+//! Help of commands about Storage QoS.
+
+use super::{Help, keeps, reads};
+
+pub(super) const HELP: &[Help] = &[
+    reads(
+        "qos",
+        "Storage QoS guarantees minimums and enforces maximums of disks in normalised IOPS: a read \
+         or write counts as one operation per started 8 KiB (`normalization_bytes` of the store). \
+         A disk has limits of its own, or those of a policy.",
+        &["suimon qos flows", "suimon qos set web min_iops=500 max_iops=2000"],
+    ),
+    reads(
+        "qos policy",
+        "A policy has limits for several disks. `dedicated`: each disk has the limits for itself. \
+         `aggregated`: the disks of one store share them.",
+        &["suimon qos policy list", "suimon qos policy add gold --kind aggregated --min-iops 1000"],
+    ),
+    reads(
+        "qos policy list",
+        "Prints kind, limits, number of disks, reserved and delivered IOPS of each policy.",
+        &["suimon qos policy list"],
+    ),
+    reads(
+        "qos policy show",
+        "Prints the keys, disks, reserved and delivered IOPS of the policy, and for a shared \
+         policy the part of this host on each store.",
+        &["suimon qos policy show gold"],
+    ),
+    keeps(
+        "qos policy add",
+        "The policy has no effect until a disk uses it: `suimon qos set DISK --policy NAME`.",
+        &[
+            "suimon qos policy add gold --kind aggregated --min-iops 1000",
+            "suimon qos policy add batch --max-iops 500 --weight 10",
+        ],
+    ),
+    keeps(
+        "qos policy set",
+        "Changes apply at once to all disks of the policy; their requests continue. A minimum is \
+         refused if the minimums of a store would exceed 90 % of its capacity, except with \
+         `--force`.",
+        &["suimon qos policy set gold --min-iops 2000"],
+    ),
+    keeps(
+        "qos policy delete",
+        "Fails with exit code 6 while a disk uses the policy; give the disk other limits first \
+         with `suimon qos set`.",
+        &["suimon qos policy delete gold"],
+    ),
+    reads(
+        "qos show",
+        "Prints the limits in effect, queued requests, and for the last 5 s and 5 min the \
+         guaranteed, demanded and delivered IOPS with what limited the disk. The disk must be \
+         open; `suimon disk show` works for any disk.",
+        &["suimon qos show web"],
+    ),
+    keeps(
+        "qos set",
+        "Changes apply at once; requests of VMs continue. Keys that are not given are unchanged. \
+         Limits replace a policy of the disk, and `--policy` replaces its limits. A minimum is \
+         refused if the minimums of the store would exceed 90 % of its capacity, except with \
+         `--force`.",
+        &[
+            "suimon qos set web min_iops=500 max_iops=2000",
+            "suimon qos set web max_iops=default",
+            "suimon qos set web --policy gold",
+        ],
+    ),
+    reads(
+        "qos flows",
+        "Prints one row per open disk. A guarantee is kept if DELIVERED is at least GUARANTEED. \
+         LIMITED BY names what limited the disk for the largest part of the last 5 s. Rates are \
+         averages of 5 s in normalised IOPS.",
+        &[
+            "suimon qos flows",
+            "suimon qos flows web --watch --interval 5000",
+            "suimon qos flows --cluster",
+        ],
+    ),
+    reads(
+        "qos what-if",
+        "Computes the sum of the minimums of each concerned store and compares it with 90 % of its \
+         capacity. Nothing is changed. The exit code is 0 if all minimums fit, otherwise 3.",
+        &[
+            "suimon qos what-if disk/web min_iops=500",
+            "suimon qos what-if disk/new store=fast min_iops=800 --without batch",
+            "suimon qos what-if store/fast capability_iops=20000",
+        ],
+    ),
+];

@@ -1,0 +1,71 @@
+//! Help of commands about workers: VMQ, queues and workers.
+
+use super::{Help, keeps, reads};
+
+pub(super) const HELP: &[Help] = &[
+    reads(
+        "vmq",
+        "VMQ (virtual machine queue) assigns the queues of the ports of an external switch to \
+         workers, the data-plane threads of the daemon. It is configured per uplink or team that a \
+         switch uses.",
+        &["suimon vmq show wan", "suimon vmq explain web"],
+    ),
+    reads(
+        "vmq list",
+        "Prints mode, number of queues, workers in use and parked workers for each uplink or team \
+         that a switch uses.",
+        &["suimon vmq list"],
+    ),
+    reads(
+        "vmq show",
+        "Prints the VMQ keys, one row per worker with its load, and one row per queue with its \
+         worker, load and the time since it was assigned. A parked worker is permitted but has no \
+         queue, and sleeps.",
+        &["suimon vmq show", "suimon vmq show wan"],
+    ),
+    keeps(
+        "vmq set",
+        "Changes apply at once. Queues move to other workers if the new values require it, without \
+         loss or reordering of frames. Keys that are not given are unchanged.",
+        &["suimon vmq set wan max_processors=2", "suimon vmq set wan mode=static"],
+    ),
+    reads(
+        "vmq explain",
+        "Prints one sentence per queue of the NIC: its load, its worker, why it was assigned to \
+         this worker, and why it stays there.",
+        &["suimon vmq explain web"],
+    ),
+    reads(
+        "queue",
+        "A queue carries the frames of one direction of a port. Its id is PORT/rx/N or PORT/tx/N. \
+         For a NIC, `rx` carries frames to the guest and `tx` frames from the guest.",
+        &["suimon queue list", "suimon queue move web/tx/0 --to 1"],
+    ),
+    reads(
+        "queue list",
+        "Prints the worker of each queue, and the frames, bytes, losses and moves since the queue \
+         was created.",
+        &["suimon queue list"],
+    ),
+    reads(
+        "queue move",
+        "No frame is lost or reordered. The assignment is not part of desired state: it is lost at \
+         a restart of the daemon. With VMQ in mode `static` it lasts until the VMQ keys change, in \
+         mode `dynamic` until VMQ moves the queue because of the load.",
+        &["suimon queue move web/tx/0 --to 1"],
+    ),
+    reads(
+        "processor",
+        "A worker is a data-plane thread of the daemon that services queues of ports and disks. \
+         Workers are numbered from 0. Commands, keys and JSON fields call a worker `processor`. \
+         The keys `processors` and `floating_processors` in `[host]` of the host file set the \
+         number of workers and their CPUs.",
+        &["suimon processor list"],
+    ),
+    reads(
+        "processor list",
+        "Prints the CPU, number of queues, CPU time and state of each worker, with its counters \
+         since the daemon started. `suimon top --stages` shows what workers spend their time on.",
+        &["suimon processor list"],
+    ),
+];

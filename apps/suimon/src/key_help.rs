@@ -1,0 +1,139 @@
+//! Help for the keys of resources: meaning, form of the value, default, and effect of a change.
+
+use suimon_contract::{Effect, Form, Key, Kind, default_text, meaning_of};
+
+/// Returns the long help of the option for a key of a table of this kind: meaning, value and
+/// default; with `effect` also an interruption that a change of the value causes on a resource of
+/// kind `of`. A change without interruption is described by the command.
+pub(crate) fn option(
+    kind: Kind,
+    key: &Key,
+    meaning: &str,
+    effect: Option<(Kind, Effect)>,
+) -> String {
+    let mut facts = Vec::new();
+    facts.extend(option_value(key.form).map(|value| format!("Value: {value}.")));
+    facts.extend(default(kind, key));
+    if let Some(effect) = effect.and_then(|(of, effect)| effect_of(effect, of)) {
+        facts.push(format!("Change: {effect}."));
+    }
+    if facts.is_empty() {
+        return meaning.trim_end_matches('.').to_owned();
+    }
+    format!("{meaning}\n\n{}", facts.join(" "))
+}
+
+/// Returns one line per key of a table of this kind for arguments `KEY=VALUE`.
+pub(crate) fn settings<'k>(kind: Kind, keys: impl Iterator<Item = &'k Key>) -> String {
+    let line = |key: &Key| {
+        let meaning = meaning_of(kind, key.name).unwrap_or_default();
+        let value = match key.form {
+            Form::Flag => "`on` or `off`".to_owned(),
+            form => option_value(form).unwrap_or_else(|| form.describe()),
+        };
+        let default = match (key.form, default(kind, key)) {
+            (_, None) => String::new(),
+            (Form::Flag, Some(text)) if text.contains("true") => " Default: on.".to_owned(),
+            (Form::Flag, Some(_)) => " Default: off.".to_owned(),
+            (_, Some(text)) => format!(" {text}"),
+        };
+        format!("{}: {meaning} Value: {value}.{default}\n", key.name)
+    };
+    keys.map(line).collect()
+}
+
+fn default(kind: Kind, key: &Key) -> Option<String> {
+    if !key.has_default {
+        return None;
+    }
+    let text = default_text(kind, key.name)?;
+    let text = if text == "[]" { "none".to_owned() } else { text };
+    Some(format!("Default: {text}."))
+}
+
+/// Returns the form of a value on the command line; `None` for keywords, which clap lists, for
+/// flags, whose placeholder states it, and for names of resources.
+fn option_value(form: Form) -> Option<String> {
+    let list = |most: usize, items: &str| format!("1 to {most} {items}, separated by commas");
+    Some(match form {
+        Form::OneOf(_) | Form::Flag | Form::Name | Form::Table(_) | Form::Tables(_) => return None,
+        Form::Names { most } => list(most, "names"),
+        Form::StationIps { most } => list(most, "unicast IP addresses"),
+        Form::Urls { most } => list(most, "URLs"),
+        Form::Accounts { most } => list(most, "names or numbers"),
+        Form::DnsNames { most } => list(most, "DNS names"),
+        Form::Networks { most } => list(most, "IP addresses or networks"),
+        Form::Vlans => "VLANs (1 to 4094) and ranges, separated by commas, such as 10,20-29".into(),
+        Form::Cpus => "CPU numbers, separated by commas, such as 2,3".to_owned(),
+        form => form.describe(),
+    })
+}
+
+/// Returns the interruption by a change; `None` if the change applies at once without one.
+const fn effect_of(effect: Effect, of: Kind) -> Option<&'static str> {
+    Some(match (effect, of) {
+        (Effect::Live, _) => return None,
+        (Effect::LiveOnTap, _) => {
+            "applies at once on a TAP NIC; on a vhost-user NIC, the link is down until the VM has \
+             reconnected"
+        }
+        (Effect::Replace, Kind::Uplink) => "reopens the device, which interrupts its traffic",
+        (Effect::Replace, Kind::Nic) => {
+            "replaces the port; the link is down until the VM has reconnected"
+        }
+        (Effect::Replace, Kind::Store) => {
+            "reopens all disks of the store; their requests wait meanwhile"
+        }
+        (Effect::Replace, _) => {
+            "reopens the disk; requests of its VM wait meanwhile, and its NBD clients are \
+             disconnected"
+        }
+        (Effect::NextBoot, _) => "takes effect at the next start of the VM",
+        (Effect::NextStart, _) => "takes effect at the next start of the daemon",
+        (Effect::Identity, _) => "not possible; delete the object and add another one",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_contract::{Effect, Kind};
+
+    use super::{effect_of, option, settings};
+
+    #[test]
+    fn an_option_states_value_default_and_interruption() {
+        let of = |kind: Kind, name| {
+            let key = kind.key(name).unwrap();
+            let text = option(kind, key, "Meaning.", Some((kind, key.effect)));
+            text.strip_prefix("Meaning.\n\n").unwrap().to_owned()
+        };
+        let ageing = of(Kind::Switch, "ageing_s");
+        assert_eq!(ageing, "Value: a whole number from 10 to 1000000. Default: 300.");
+        let queues = of(Kind::Uplink, "queues");
+        assert!(queues.ends_with("Change: reopens the device, which interrupts its traffic."));
+        let memory = of(Kind::Vm, "memory_bytes");
+        assert!(memory.ends_with("Change: takes effect at the next start of the VM."), "{memory}");
+    }
+
+    #[test]
+    fn only_changes_without_interruption_have_no_text() {
+        for kind in Kind::RESOURCES {
+            for key in kind.keys() {
+                let is_live = key.effect == Effect::Live;
+                assert_eq!(effect_of(key.effect, kind).is_none(), is_live, "{}", key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn settings_have_a_line_per_key_with_value_and_default() {
+        let text = settings(Kind::Offload, Kind::Offload.keys().iter());
+        assert_eq!(text.lines().count(), Kind::Offload.keys().len());
+        for line in text.lines() {
+            assert!(line.ends_with(" Value: `on` or `off`. Default: on."), "{line}");
+        }
+        let vmq = settings(Kind::Vmq, Kind::Vmq.keys().iter());
+        assert!(vmq.contains(" Value: a whole number from 1 to 64. Default: 4."), "{vmq}");
+        assert!(vmq.contains(" Value: one of `static`, `dynamic`. Default: dynamic."), "{vmq}");
+    }
+}
