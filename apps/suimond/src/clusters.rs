@@ -71,7 +71,7 @@ fn secret(field: &str, path: &Path) -> Result<Vec<u8>, ApiError> {
     let opened = std::fs::File::open(path).map_err(unreadable)?;
     let mode = opened.metadata().map_err(unreadable)?.permissions().mode();
     if mode & 0o007 != 0 {
-        let text = format!("{0} can be read by everybody; do `chmod o= {0}`", path.display());
+        let text = format!("{0} is readable by all users; run `chmod o= {0}`", path.display());
         return Err(refused(ErrorCode::PermissionDenied, field, text));
     }
     let mut bytes = Vec::new();
@@ -85,7 +85,7 @@ fn password(path: &Path) -> Result<String, ApiError> {
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
     let line = std::str::from_utf8(line).ok().filter(|line| !line.is_empty());
     line.map(str::to_owned).ok_or_else(|| {
-        let text = format!("the first line of {} is no password", path.display());
+        let text = format!("the first line of {} is not a password", path.display());
         refused(ErrorCode::InvalidValue, "password_file", text)
     })
 }

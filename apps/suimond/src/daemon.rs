@@ -153,7 +153,8 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let socket = ApiSocket::bind(&arguments.socket)?;
     // Read before confinement restricts file access.
     let cpu_places = cpu_places(&ProcessorThreads.cpus());
-    let wanted = stored_host(&store).context("desired state cannot be restored")?;
+    let wanted =
+        stored_host(&store).context("the configuration cannot be read from the state directory")?;
     if let (None, Some(config)) = (&wanted, &from_file) {
         probe_listeners(config)?;
     }
@@ -175,9 +176,10 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let (sender, news) = NewsSender::new();
     let sender = Arc::new(sender);
     let reader = confinement.clone();
-    let threads = SocketThreads::new(&confinement).context("threads for sockets of devices")?;
+    let threads =
+        SocketThreads::new(&confinement).context("start the threads for sockets of devices")?;
     let devices = HostDevices::new(threads.vhost_user.clone());
-    let devices = Arc::new(devices.context("the host's links cannot be watched")?);
+    let devices = Arc::new(devices.context("the links of the host cannot be monitored")?);
     let node = Node::open(NodeParts {
         store: Arc::new(store),
         devices: devices.clone(),
@@ -202,8 +204,8 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         retry_first: RETRY_FIRST,
         reconnect_max: RECONNECT_MAX,
     });
-    let node = Arc::new(node.context("desired state cannot be restored")?);
-    let heartbeat = watchdog::start(plane.clone()).context("the watchdog's threads")?;
+    let node = Arc::new(node.context("the configuration cannot be applied")?);
+    let heartbeat = watchdog::start(plane.clone()).context("start the watchdog's threads")?;
     let served = Served { node: &node, socket: &socket, sender: &sender, confinement, heartbeat };
     let result = serve_node(arguments, &served, news);
     node.stop();
@@ -271,7 +273,7 @@ fn confine(arguments: &Arguments, sysfs_files: &[PathBuf]) -> Result<Confinement
         tracing::warn!("--no-confine: the daemon keeps all privileges");
         return Ok(Confinement::off());
     }
-    let hint = "the daemon cannot be confined (--no-confine starts it all the same)";
+    let hint = "the daemon cannot be confined; --no-confine starts it without confinement";
     let confinement = Confinement::new().context(hint)?;
     confinement.confine_process(sysfs_files).context(hint)?;
     Ok(confinement)
@@ -375,7 +377,7 @@ impl Signals {
                 _ = self.interrupt.recv() => return Ok(()),
                 _ = self.hang_up.recv() => reload(arguments, &node).await,
                 () = news.wait_end() => {
-                    let text = "the control thread has died of a defect; start the daemon again";
+                    let text = "the control thread panicked; restart the daemon";
                     return Err(Stopped::Host(anyhow::anyhow!(text)));
                 }
             }
@@ -391,7 +393,9 @@ async fn reload(arguments: &Arguments, node: &Arc<Node>) {
     let applied =
         tokio::task::spawn_blocking(move || host_file::reload(&node, file.as_deref())).await;
     match applied {
-        Ok(Ok(())) => tracing::info!("SIGHUP: the host file and what it names were read again"),
+        Ok(Ok(())) => {
+            tracing::info!("SIGHUP: the host file and the files that it names were read again")
+        }
         Ok(Err(errors)) => {
             for error in errors {
                 tracing::error!("SIGHUP: {error}");

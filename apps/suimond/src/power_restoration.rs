@@ -18,21 +18,21 @@ use crate::vm_factory::boot_id;
 pub(crate) fn restore(arguments: &Arguments) -> Result<()> {
     let state_dir = &arguments.state_dir;
     if !state_dir.exists() {
-        println!("there is no {}, so nothing was changed", state_dir.display());
+        println!("{} does not exist, so no CPU setting was changed", state_dir.display());
         return Ok(());
     }
     let store = FileStore::open(state_dir)
         .with_context(|| format!("--state-dir {}", state_dir.display()))
-        .context("settings of CPUs were not put back; a daemon that runs does so when it ends")?;
+        .context("CPU settings were not restored; a running daemon restores them when it ends")?;
     let store: Arc<dyn StateStore> = Arc::new(store);
     let host: Arc<dyn PowerHost> = Arc::new(PowerFiles::new(&arguments.sysfs));
     let done = restore_power(&store, &host, &boot_id())?;
-    println!("put back: {}", done.restored);
+    println!("restored: {}", done.restored);
     for left in &done.left {
-        println!("left alone: {left}");
+        println!("left unchanged: {left}");
     }
     if !done.failed.is_empty() {
-        bail!("not put back, and tried again later: {}", done.failed.join("; "));
+        bail!("not restored, the next daemon retries: {}", done.failed.join("; "));
     }
     Ok(())
 }

@@ -34,12 +34,12 @@ pub enum ClientError {
         errors: Vec<ApiError>,
     },
     /// The connection failed, or did not carry HTTP.
-    #[error("the connection to the daemon broke: {0}; see the daemon's log for a reason")]
+    #[error("the connection to the daemon was closed: {0}; see the daemon's log for the reason")]
     Broken(String),
     /// The response does not match the endpoint.
     #[error(
-        "the daemon's answer to {path} is not understood: {reason}; \
-         are the daemon and this program of one version?"
+        "the daemon's response to {path} is invalid: {reason}; check that the daemon and this \
+         program have the same version"
     )]
     NotUnderstood {
         /// Path of the request's URL.
@@ -48,7 +48,9 @@ pub enum ClientError {
         reason: String,
     },
     /// The daemon accepted the request and did not respond in time.
-    #[error("the daemon did not answer {path} within {timeout_s} s; is the host overloaded?")]
+    #[error(
+        "the daemon did not respond to {path} within {timeout_s} s; check the load of the host"
+    )]
     TimedOut {
         /// Path of the request's URL.
         path: String,
@@ -73,7 +75,7 @@ impl ClientError {
 }
 
 fn first(errors: &[ApiError]) -> String {
-    let Some(first) = errors.first() else { return "refused without a reason".to_owned() };
+    let Some(first) = errors.first() else { return "rejected without a reason".to_owned() };
     match errors.len() {
         1 => first.to_string(),
         count => format!("{first} (and {} more)", count.saturating_sub(1)),
@@ -83,14 +85,15 @@ fn first(errors: &[ApiError]) -> String {
 fn unreachable_hint(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::NotFound => {
-            "is suimond running, and with this socket? Name another with --socket or SUIMON_SOCKET"
+            "check that suimond runs and uses this socket, or name another with --socket or \
+             SUIMON_SOCKET"
         }
         io::ErrorKind::ConnectionRefused => {
-            "a socket is there but nobody listens: suimond has ended; start it again"
+            "the socket exists but no process listens: suimond has ended; start it again"
         }
         io::ErrorKind::PermissionDenied => {
-            "you may not open it; run as root or join the group that owns the socket"
+            "no permission to open the socket; run as root or join the group that owns the socket"
         }
-        _ => "is suimond running?",
+        _ => "check that suimond runs",
     }
 }

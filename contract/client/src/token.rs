@@ -24,15 +24,15 @@ pub enum TokenError {
         source: io::Error,
     },
     /// The file is readable by all users.
-    #[error("{0} can be read by everybody; do `chmod o= {0}`", file.display())]
+    #[error("{0} is readable by all users; run `chmod o= {0}`", file.display())]
     ReadByAll {
         /// Path of the token file.
         file: PathBuf,
     },
     /// The token is too short, or contains invalid characters.
     #[error(
-        "the first line of {} has to be at least {TOKEN_CHARS_MIN} visible ASCII characters; make \
-         one with `openssl rand -hex 32`",
+        "the first line of {} must have at least {TOKEN_CHARS_MIN} visible ASCII characters; \
+         create one with `openssl rand -hex 32`",
         file.display()
     )]
     Weak {

@@ -181,7 +181,7 @@ fn refused(status: u16, body: &[u8]) -> ClientError {
                 400..=499 => ErrorCode::Malformed,
                 _ => ErrorCode::Internal,
             };
-            vec![ApiError::new(code, format!("the daemon answered {status} {}", head.trim()))]
+            vec![ApiError::new(code, format!("the daemon returned {status} {}", head.trim()))]
         });
     ClientError::Refused { status, errors }
 }

@@ -105,8 +105,8 @@ impl TlsWay {
         match tokio::time::timeout(CONNECT_TIME, connecting).await {
             Ok(connected) => connected.map_err(failed),
             Err(_) => Err(failed(format!(
-                "no connection came about within {} s; is this the address of its API, does the \
-                 host run, and do firewalls let this through?",
+                "the connection could not be established within {} s; check the address of its \
+                 API, that the host runs, and that firewalls permit the connection",
                 CONNECT_TIME.as_secs()
             ))),
         }
@@ -159,21 +159,22 @@ pub fn notice_death(tcp: &TcpStream) -> io::Result<()> {
 fn no_tcp(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
-            "nobody listens there; does its daemon run, with `[api] listen` at this address?"
+            "no process listens there; check that its daemon runs with `[api] listen` at this \
+             address"
                 .to_owned()
         }
         _ => error.to_string(),
     }
 }
 
-const UNKNOWN: &str = "its certificate is neither among those of the authority nor signed by one of \
-                       them; give the certificate that signed it, or its own";
+const UNKNOWN: &str = "its certificate is neither one of the CA certificates nor signed by one of \
+                       them; set the CA certificate that signed it, or its own";
 
 fn no_tls(error: &io::Error, name: &ServerName<'_>) -> String {
     use rustls::CertificateError as Certificate;
     let inner = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     let Some(tls) = inner else {
-        return format!("it did not answer with TLS ({error}); is this the port of its API?");
+        return format!("its reply was not TLS ({error}); check that this is the port of its API");
     };
     let name = name.to_str();
     match tls {
@@ -186,14 +187,17 @@ fn no_tls(error: &io::Error, name: &ServerName<'_>) -> String {
         rustls::Error::InvalidCertificate(
             Certificate::NotValidForName | Certificate::NotValidForNameContext { .. },
         ) => format!(
-            "its certificate is not for `{name}` ({tls}); give the name that it is for as \
-             `server_name`, or make one with this name as subjectAltName"
+            "its certificate is not valid for the name `{name}` ({tls}); set a name of the \
+             certificate as `server_name`, or create one with this name as subjectAltName"
         ),
         rustls::Error::InvalidCertificate(
             Certificate::Expired | Certificate::ExpiredContext { .. },
         ) => {
-            format!("its certificate has expired ({tls}); give it a new one, or look at the clocks")
+            format!(
+                "its certificate has expired ({tls}); renew it, or check the clocks of both \
+                 hosts"
+            )
         }
-        _ => format!("TLS does not come about: {tls}"),
+        _ => format!("TLS could not be established: {tls}"),
     }
 }

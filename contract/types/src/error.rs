@@ -148,36 +148,43 @@ impl ErrorCode {
             Self::Malformed => {
                 "The body or file is not JSON or TOML, or a value has the wrong type."
             }
-            Self::UnknownKey => "A key that does not exist.",
-            Self::InvalidValue => "A value out of its range or not of its form.",
-            Self::MissingKey => "A key that must be there is not.",
-            Self::KeyNotApplicable => "A key that has no meaning here.",
+            Self::UnknownKey => "The key does not exist.",
+            Self::InvalidValue => "The value is out of range or has an invalid form.",
+            Self::MissingKey => "A required key is missing.",
+            Self::KeyNotApplicable => "The key does not apply in this configuration.",
             Self::DuplicateName => {
-                "Two resources of one kind, or an uplink and a team, have one name."
+                "Two resources of one kind, or an uplink and a team, have the same name."
             }
             Self::Conflict => {
-                "Two resources claim one device, socket, MAC address, uplink, team or file."
+                "Two resources use the same device, socket, MAC address, uplink, team or file."
             }
-            Self::OverlappingVlans => "VLANs overlap.",
-            Self::UnknownReference => "It names a resource that does not exist in the file.",
-            Self::NotFound => "The resource asked for does not exist.",
-            Self::MethodNotAllowed => "The resource exists and does not take this HTTP method.",
-            Self::AlreadyExists => "The resource exists already.",
-            Self::InUse => "Something else refers to the resource.",
+            Self::OverlappingVlans => "VLAN ids or ranges of a trunk overlap.",
+            Self::UnknownReference => "The value names a resource that does not exist in the file.",
+            Self::NotFound => "The requested resource does not exist.",
+            Self::MethodNotAllowed => "The resource exists but does not support the HTTP method.",
+            Self::AlreadyExists => "A resource with this name already exists.",
+            Self::InUse => {
+                "Another resource refers to the resource. Change or delete that one first."
+            }
             Self::Overcommitted => {
-                "More minimums would be promised than a store can keep; it can be forced."
+                "The sum of the minimums would exceed 90 % of the store's capacity. Lower \
+                 minimums, or force the change."
             }
             Self::DeviceMissing => {
                 "A device, file, namespace, directory or CPU does not exist on this host."
             }
-            Self::DeviceBusy => "A device is held by something else.",
-            Self::Unreachable => "Another host that the request names does not answer.",
-            Self::PermissionDenied => "The host does not let the daemon do this.",
-            Self::Unsupported => "The device or host cannot do this.",
-            Self::HostError => "The host refused; the text has its words.",
-            Self::Unauthorized => "No or a wrong token.",
-            Self::Cancelled => "The operation was cancelled.",
-            Self::Internal => "A defect of the daemon.",
+            Self::DeviceBusy => "Another program or resource uses the device.",
+            Self::Unreachable => "Another host named by the request does not respond.",
+            Self::PermissionDenied => "The daemon lacks a permission on the host.",
+            Self::Unsupported => "The device or host does not support the operation.",
+            Self::HostError => {
+                "A system call or host service failed; the message contains its error."
+            }
+            Self::Unauthorized => "The token is missing or wrong.",
+            Self::Cancelled => "The operation was cancelled on request.",
+            Self::Internal => {
+                "Internal error: a defect in the daemon. Report it with the daemon's log."
+            }
         }
     }
 }

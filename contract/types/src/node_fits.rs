@@ -6,7 +6,8 @@ use crate::{ErrorCode, NodeConfig};
 /// Reports invalid combinations of one node's keys.
 pub(crate) fn node_fits(place: Place, node: &NodeConfig, findings: &mut Vec<Finding>) {
     if node.authority == node.token_file {
-        let text = "is the file of certificates, which is no secret; name another for the token";
+        let text = "is also the file of CA certificates, which is not secret; name another file \
+                    for the token";
         findings.push(place.finding(ErrorCode::InvalidValue, "token_file", text));
     }
 }

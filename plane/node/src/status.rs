@@ -230,7 +230,7 @@ impl Shared {
             (None, Some(_)) => not_yet(),
             (None, None) => Condition {
                 health: Health::Down,
-                reason: Some("no switch uses it, so it is not opened".to_owned()),
+                reason: Some("not open, because no switch uses the uplink".to_owned()),
             },
         };
         UplinkStatus {
@@ -347,7 +347,7 @@ fn not_connected() -> Condition {
 }
 
 fn not_yet() -> Condition {
-    Condition { health: Health::Failed, reason: Some("it is being made".to_owned()) }
+    Condition { health: Health::Failed, reason: Some("being created".to_owned()) }
 }
 
 fn stages(times: &StageTimes) -> ProcessorStages {

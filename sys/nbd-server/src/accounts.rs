@@ -21,10 +21,10 @@ pub enum AccountError {
         error: std::io::Error,
     },
     /// There is no such user.
-    #[error("there is no user `{0}` in /etc/passwd; give the user's number if it is elsewhere")]
+    #[error("user `{0}` is not in /etc/passwd; give the number of a user defined elsewhere")]
     NoUser(String),
     /// There is no such group.
-    #[error("there is no group `{0}` in /etc/group; give the group's number if it is elsewhere")]
+    #[error("group `{0}` is not in /etc/group; give the number of a group defined elsewhere")]
     NoGroup(String),
 }
 

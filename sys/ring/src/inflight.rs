@@ -100,7 +100,7 @@ impl Inflight {
             move |errno: rustix::io::Errno| InflightError::Host { action, source: errno.into() }
         };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let fd = memfd_create("suimon-inflight", flags).map_err(host("make a file for"))?;
+        let fd = memfd_create("suimon-inflight", flags).map_err(host("create a file for"))?;
         ftruncate(&fd, shape.bytes()).map_err(host("lengthen"))?;
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         fcntl_add_seals(&fd, seals).map_err(host("seal"))?;

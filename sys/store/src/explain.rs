@@ -11,7 +11,8 @@ pub(crate) fn host(path: &Path, what: &str, error: impl Display) -> StoreError {
     let path = path.display();
     StoreError {
         detail: format!(
-            "{what} {path}: {error}; check that the directory exists, is writable for this user and has room"
+            "{what} {path}: {error}; check that the directory exists, is writable for this user \
+             and has free space"
         ),
     }
 }
@@ -21,7 +22,8 @@ pub(crate) fn in_use(directory: &Path) -> StoreError {
     let path = directory.display();
     StoreError {
         detail: format!(
-            "{path} is in use by another process, most likely another suimond; stop it, or give this one a directory of its own with --state-dir"
+            "{path} is in use by another process, most likely another suimond; stop it, or start \
+             this one with another --state-dir"
         ),
     }
 }
@@ -31,14 +33,15 @@ pub(crate) fn damaged(file: &Path, why: impl Display) -> StoreError {
     let path = file.display();
     StoreError {
         detail: format!(
-            "{path} is damaged ({why}); it was not reset. Restore it from a backup, or move it away to start empty and apply the host file again"
+            "{path} is damaged ({why}) and was not reset. Restore it from a backup, or move it \
+             away to start empty and apply the host file again"
         ),
     }
 }
 
 /// Creates the error of a request that exceeds a limit.
 pub(crate) fn bound(what: &str, len: usize, max: usize) -> StoreError {
-    StoreError { detail: format!("{what} of {len} is more than the {max} that the store takes") }
+    StoreError { detail: format!("{what} of {len} bytes exceeds the limit of {max}") }
 }
 
 /// Converts an error of redb on opening the store.
@@ -47,7 +50,8 @@ pub(crate) fn opening(file: &Path, error: DatabaseError) -> StoreError {
         DatabaseError::DatabaseAlreadyOpen => in_use(file.parent().unwrap_or(file)),
         DatabaseError::UpgradeRequired(version) => StoreError {
             detail: format!(
-                "{} has file format {version} of an older suimond; start that version once more and export the host file, then apply it here",
+                "{} has file format {version} of an older suimond; start that version once more \
+                 and export the host file, then apply it with this version",
                 file.display()
             ),
         },
@@ -85,7 +89,8 @@ pub(crate) fn transaction(file: &Path, fault: Fault) -> StoreError {
 pub(crate) fn closed(file: &Path) -> StoreError {
     StoreError {
         detail: format!(
-            "{}: another read or write has just failed, and this one with it; see the first error, then try again",
+            "{}: rejected because another read or write has just failed; see the first error, \
+             then retry",
             file.display()
         ),
     }

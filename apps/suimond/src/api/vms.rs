@@ -183,7 +183,7 @@ async fn libvirt(
     let name = name_in_path::<VmConfig>(&name)?;
     let config = state.read(|node| node.config()).await?;
     let Some(vm) = config.vm(name.as_str()) else {
-        let text = "there is no vm of this name; `suimon vm list` shows those there are";
+        let text = "there is no VM of this name; `suimon vm list` lists the existing ones";
         let about = format!("{}/{name}", Kind::Vm.word());
         return Err(ApiError::new(ErrorCode::NotFound, text).about(about).into());
     };

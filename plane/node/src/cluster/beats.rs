@@ -43,11 +43,11 @@ pub(super) struct Beat {
 /// Why a file's name is no beat.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum BeatError {
-    #[error("it has {0} parts and not 6")]
+    #[error("the name of a heartbeat file has {0} parts instead of 6")]
     Parts(usize),
-    #[error("`{0}` is not the name of a {1}")]
+    #[error("`{0}` in the name of a heartbeat file is not the name of a {1}")]
     Name(String, &'static str),
-    #[error("`{0}` is no number, of its {1}")]
+    #[error("`{0}` in the name of a heartbeat file is not a number of {1}")]
     Number(String, &'static str),
 }
 
@@ -104,7 +104,10 @@ pub(super) fn exchange(files: &dyn StoreFiles, own: &Beat) -> Result<Vec<Beat>, 
             Ok(beat) if beat.is_of(own) => before.push(file),
             Ok(beat) if others.len() < BEATS_MAX => others.push(beat),
             Ok(_) => {}
-            Err(error) => tracing::debug!(file = file.as_str(), %error, "is no node's beat"),
+            Err(error) => tracing::debug!(
+                file = file.as_str(), %error,
+                "the file is not a heartbeat of a node"
+            ),
         }
     }
     // Both parts are names, and numbers have twenty digits.

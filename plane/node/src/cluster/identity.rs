@@ -85,7 +85,7 @@ pub(super) fn check(
             }
         }
     }
-    Err("others mark it at the same time".to_owned())
+    Err("other nodes create the identity file at the same time; the daemon retries".to_owned())
 }
 
 /// The cluster and the bits of each mark.
@@ -100,8 +100,9 @@ fn marks(names: &[FileName]) -> Vec<(String, String)> {
 fn judge(cluster: &str, record: Option<&str>, marks: &[(String, String)]) -> Step {
     if let Some((other, _)) = marks.iter().find(|(of, _)| of != cluster) {
         let why = format!(
-            "cluster `{other}` has it: two clusters cannot share a store; use another directory, or, if \
-             that cluster is no more, remove the file of its name that ends in {ENDING}"
+            "the directory belongs to cluster `{other}`; two clusters cannot share a store. Use \
+             another directory, or, if that cluster no longer exists, remove the file of its name \
+             that ends in {ENDING}"
         );
         return Step::Wrong(Wrong { why, is_anothers: true });
     }
@@ -109,12 +110,12 @@ fn judge(cluster: &str, record: Option<&str>, marks: &[(String, String)]) -> Ste
     match (record, marks.first()) {
         (Some(record), _) if marks.iter().any(|(_, bits)| bits == record) => Step::Right,
         (Some(_), None) => wrong(
-            "the directory has no mark of the cluster: is it mounted, and the same as on other \
-             nodes?",
+            "the directory has no identity file of the cluster; check that it is mounted, and the \
+             same directory as on other nodes",
         ),
         (Some(_), Some(_)) => wrong(
-            "the directory is not the one that the cluster has by this name; name it as on the other \
-             nodes, or give the store another name",
+            "the directory is not the one that the cluster has recorded for this store; mount the \
+             same directory as on other nodes, or give the store another name",
         ),
         (None, Some((_, bits))) => Step::Record(bits.clone()),
         (None, None) => Step::Mark,

@@ -43,17 +43,18 @@ impl Marked {
             let shape = match (state.condition(), &state.open) {
                 ((StorageState::Ready, _), Some(open)) => open.shape,
                 ((_, reason), _) => {
-                    let text = format!("the disk does not work: {}", reason.unwrap_or_default());
+                    let text =
+                        format!("the disk is not in service: {}", reason.unwrap_or_default());
                     return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
                 }
             };
             if way == Moving::CopiedFrom && state.wanted.config.read_only {
-                let text = "the disk is read-only, and nothing can be copied to it";
+                let text = "the disk is read-only and cannot be the destination of a copy";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
             // Somebody may have been quicker.
             if state.work.is_some() || state.moving.is_some() {
-                let text = "something else is being done to the disk; try again when it is over";
+                let text = "another job on the disk is in progress; retry when it has ended";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
             state.moving = Some(way);
@@ -89,7 +90,7 @@ impl Marked {
 impl Drop for Marked {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
-            tracing::warn!(%error, "a disk's being copied ends later");
+            tracing::warn!(%error, "the mirror of a disk ends later");
         }
         self.entry.lock().moving = None;
     }
@@ -130,14 +131,14 @@ impl DiskExports for Offer {
     fn attach(&self, _name: &str, queue: Box<dyn DiskQueue>) -> Result<(), String> {
         let is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
         if *is_over {
-            return Err("the disk is copied no more".to_owned());
+            return Err("mirror of a disk ended".to_owned());
         }
         self.plane.attach_mirror(self.disk, queue).map_err(|error| error.to_string())
     }
 
     fn handle_notice(&self, notice: NbdNotice) {
         // Whoever copies hears of it by the connection.
-        tracing::info!(?notice, "of a connection by which a disk is copied");
+        tracing::info!(?notice, "cannot serve a connection that copies a disk");
     }
 }
 
@@ -188,7 +189,7 @@ impl ServedDisk {
 impl Drop for ServedDisk {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
-            tracing::warn!(%error, "what another node has copied may still be written");
+            tracing::warn!(%error, "writes of the other node's copy may still be in flight");
         }
     }
 }
@@ -244,7 +245,7 @@ impl DiskMirror {
             let connected = devices.connect_nbd(stream, marked.entry.name.as_str(), writes);
             connected.map_err(|error| marked.device_error(error))
         };
-        let served = devices.serve_nbd(inside.into(), "the node's own copying", offer.clone());
+        let served = devices.serve_nbd(inside.into(), "the copy of the other node", offer.clone());
         served.map_err(|error| marked.device_error(error))?;
         let own: Box<dyn DiskClient> = connect(ours.into(), false)?;
         let copy = connect(stream, true)?;
@@ -283,7 +284,7 @@ impl Drop for DiskMirror {
 }
 
 fn mirror_error(entry: &DiskEntry, error: &MirrorError) -> ApiError {
-    let text = format!("it could not be copied to the other node: {error}");
+    let text = format!("the disk could not be copied to the other node: {error}");
     ApiError::new(ErrorCode::HostError, text).about(entry.label())
 }
 

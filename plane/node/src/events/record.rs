@@ -50,7 +50,7 @@ impl Record {
     /// Returns the event. `None` is impossible: the JSON was made of an event or read as one.
     pub(super) fn event(&self) -> Option<Event> {
         decode(EVENTS, &event_key(self.sequence), &self.json)
-            .inspect_err(|error| tracing::error!(%error, "an event cannot be read"))
+            .inspect_err(|error| tracing::error!(%error, "cannot read a saved event"))
             .ok()
     }
 }

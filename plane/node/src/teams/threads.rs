@@ -55,7 +55,7 @@ impl TeamThreads {
         // The worker ends when the first one, which asks it, has ended.
         for thread in self.running.drain(..) {
             if thread.join().is_err() {
-                tracing::error!("a thread of the teams had died of a defect");
+                tracing::error!("a thread of the teams panicked");
             }
         }
     }

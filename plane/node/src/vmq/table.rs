@@ -128,7 +128,11 @@ impl Shared {
                 // Changes are checked before they are made: it can only be that the host
                 // was changed while the daemon was away.
                 Err(error) => {
-                    tracing::error!(%uplink, %error, "VMQ does not fit this host; no queue is moved");
+                    tracing::error!(
+                        %uplink,
+                        %error,
+                        "the VMQ settings do not fit this host; no queue is moved"
+                    );
                 }
             }
         }
@@ -141,7 +145,7 @@ impl Shared {
         let outcome = match id {
             Some(to) if from == Some(to) => Ok(()),
             Some(to) => self.plane.move_queue(queue, to).map_err(|error| error.to_string()),
-            None => Err(format!("processor {} does not run any more", task.to())),
+            None => Err(format!("worker {} is not running any more", task.to())),
         };
         let at = self.owner(queue);
         let now = self.plane.now();

@@ -230,7 +230,7 @@ impl Driver {
 
     pub(super) fn tell(&mut self, command: &VmCommand) -> Result<(), ApiError> {
         let Some(run) = &self.run else {
-            return Err(self.error(ErrorCode::Conflict, "the VM does not run"));
+            return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
         };
         run.vm.tell(command).map_err(|error| self.told(&error))
     }
@@ -327,7 +327,7 @@ impl Driver {
     /// The VM is not desired any more. It did not run when that was decided.
     fn delete(&mut self) {
         if let Err(error) = self.kill() {
-            tracing::error!(vm = %self.entry.name, %error, "a VM that was deleted runs on");
+            tracing::error!(vm = %self.entry.name, %error, "a deleted VM is still running");
         }
         self.end_stopping(&Ok(()));
     }
