@@ -74,10 +74,15 @@ mod tests {
         let store = "[[store]]\nname = \"san\"\npath = \"/srv/san\"\nshared = true\n";
         for (from, to, field, part) in [
             ("https://192.0.2.10:2379", "192.0.2.10:2379", "endpoints", "http://"),
-            ("https://192.0.2.10:2379", "http://192.0.2.10:2379", "endpoints", "in one way"),
+            (
+                "https://192.0.2.10:2379",
+                "http://192.0.2.10:2379",
+                "endpoints",
+                "mixes http and https",
+            ),
             ("https://192.0.2.10:2379", "https://192.0.2.10", "endpoints", "http://"),
-            ("key = \"/etc/suimon/n1.key\"\n", "", "tls", "belong together"),
-            ("user = \"suimon\"\n", "", "user", "belong together"),
+            ("key = \"/etc/suimon/n1.key\"\n", "", "tls", "are required together"),
+            ("user = \"suimon\"\n", "", "user", "are required together"),
             ("node = \"n1\"\n", "", "node", "missing"),
             ("\"/etc/suimon/etcd.pem\"", "\"etcd.pem\"", "authority", "an absolute path"),
         ] {
@@ -90,7 +95,7 @@ mod tests {
         }
         let plain = GOOD.replace("https://", "http://");
         let errors = parse_toml(&plain, None).unwrap_err();
-        assert!(errors[0].message.contains("only `https`"), "{errors:?}");
+        assert!(errors[0].message.contains("applies only to https"), "{errors:?}");
         let errors = parse_toml(&format!("{GOOD}{store}"), None).unwrap_err();
         assert_eq!(errors[0].resource.as_deref(), Some("store/san"));
         assert!(errors[0].message.contains("same on all nodes"), "{errors:?}");

@@ -101,7 +101,7 @@ fn an_address_of_the_api_is_taken() {
                token_file = \"/t\"\n";
     let told = wrong(&format!("{}{api}", disk("a", "listen = \"127.0.0.1:10809\"")));
     assert_eq!(told[0].0, "nbd.listen");
-    assert!(told[0].1.contains("belongs to api already (its `listen`)"), "{told:?}");
+    assert!(told[0].1.contains("is already used by api (its `listen`)"), "{told:?}");
 }
 
 #[test]

@@ -86,7 +86,7 @@ mod tests {
             (address, ":8443", "address", "and a port"),
             ("/etc/suimon/left.pem", "left.pem", "authority", "an absolute path"),
             ("/etc/suimon/left.token", "~/token", "token_file", "an absolute path"),
-            ("left.token", "left.pem", "token_file", "no secret"),
+            ("left.token", "left.pem", "token_file", "not secret"),
             ("left.example.net", "left_.example", "server_name", "a DNS name"),
             ("server_name", "sever_name", "sever_name", "did you mean `server_name`"),
         ] {

@@ -98,9 +98,9 @@ mod tests {
         for (from, to, field, part) in [
             ("index = 3", "index = 4", "vf[1].index", "numbered from 0 to 3"),
             ("index = 3", "index = 0", "vf[1].index", "described twice"),
-            ("vfs = 4", "vfs = 0", "vf[0].index", "there are no VFs"),
+            ("vfs = 4", "vfs = 0", "vf[0].index", "the adapter has no VFs"),
             ("50000000", "50000001", "vf[1].bandwidth_max_bps", "multiple of 1000000"),
-            ("50000000", "9000000", "vf[1].bandwidth_min_bps", "more than bandwidth_max_bps"),
+            ("50000000", "9000000", "vf[1].bandwidth_min_bps", "exceeds bandwidth_max_bps"),
             ("\"enable\"", "\"up\"", "vf[1].link_state", "`disable`"),
             ("index = 3", "index = 3\nmac = \"52:54:00:00:00:01\"", "vf[1].mac", "VF 0"),
             ("trust = false", "trsut = false", "vf[1].trsut", "did you mean `trust`"),

@@ -62,7 +62,7 @@ impl StorePattern {
         match self {
             Self::RandomRead => "random reads",
             Self::RandomWrite => "random writes",
-            Self::RandomMixed => "reads and writes in equal parts",
+            Self::RandomMixed => "half reads, half writes",
         }
     }
 }

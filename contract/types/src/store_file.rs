@@ -107,8 +107,8 @@ mod tests {
         }
         assert_eq!(
             "../a".parse::<StoreFile>().unwrap_err().to_string(),
-            "`../a` is not a file in a store; write a path like vms/web.vhdx, without `/` at its \
-             start, `.` and `..`"
+            "`../a` is not a valid file name in a store; write a path like vms/web.vhdx, without \
+             `/` at its start, `.` and `..`"
         );
     }
 

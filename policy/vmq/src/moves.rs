@@ -96,7 +96,7 @@ impl fmt::Display for Reason {
                 for_time.as_secs_f32()
             ),
             Self::Limit { max_processors } => {
-                let processors = Count::new(*max_processors, "processor");
+                let processors = Count::new(*max_processors, "worker");
                 write!(f, "the configuration permits at most {processors}")
             }
             Self::NotPermitted => {

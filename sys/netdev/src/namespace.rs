@@ -172,9 +172,9 @@ mod tests {
         let other = TestNetns::new();
         for (name, parts) in [
             ("suimon-none", &["suimon-none", "ip netns add"][..]),
-            ("../../proc/self/ns/net", &["cannot name"]),
-            ("", &["cannot name"]),
-            (".", &["cannot name"]),
+            ("../../proc/self/ns/net", &["not a valid name"]),
+            ("", &["not a valid name"]),
+            (".", &["not a valid name"]),
         ] {
             let error = Namespace::open(Some(name)).unwrap_err();
             assert_eq!((error.kind, error.field), (DeviceErrorKind::Missing, "netns"));

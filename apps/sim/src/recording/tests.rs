@@ -135,11 +135,14 @@ fn any_bytes_are_an_answer_or_an_error_with_its_place() {
     }
     assert!(refused > 50 && read > 20, "{refused} {read}");
     for (bytes, words) in [
-        (&b""[..], "does not begin as a recording does"),
-        (b"SUIMONRC\x01\0\0\0", "of version 1, and 2 is known here; use the `sim` of the release"),
-        (b"SUIMONRC\x03\0\0\0", "of version 3"),
-        (b"SUIMONRC\x02\0\0\0\xff\xff\xff\xff\0\0\0\0", "at 12: a block of 4294967295 bytes"),
-        (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "does not begin as a recording does"),
+        (&b""[..], "does not begin like a recording"),
+        (
+            b"SUIMONRC\x01\0\0\0",
+            "format version 1, and this program reads version 2; use the `sim` of the release",
+        ),
+        (b"SUIMONRC\x03\0\0\0", "format version 3"),
+        (b"SUIMONRC\x02\0\0\0\xff\xff\xff\xff\0\0\0\0", "offset 12: a block of 4294967295 bytes"),
+        (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "does not begin like a recording"),
     ] {
         let error = replayed(bytes).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");

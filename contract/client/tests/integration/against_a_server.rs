@@ -180,7 +180,7 @@ async fn refusals_carry_what_the_daemon_said() {
     let error = OneAnswer::json("404 Not Found", "").client().host().await.unwrap_err();
     assert!(error.is_not_found());
     let error = OneAnswer::json("502 Bad", "<html>").client().host().await.unwrap_err();
-    assert_eq!(error.to_string(), "the daemon answered 502 <html>");
+    assert_eq!(error.to_string(), "the daemon returned 502 <html>");
 }
 
 #[tokio::test]
@@ -257,16 +257,16 @@ async fn nobody_at_the_socket_is_said_with_a_hint() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("s");
     let error = Client::unix(&socket).host().await.unwrap_err().to_string();
-    assert!(error.contains("is suimond running"), "{error}");
+    assert!(error.contains("check that suimond runs"), "{error}");
     drop(UnixListener::bind(&socket).unwrap());
     let error = Client::unix(&socket).host().await.unwrap_err().to_string();
-    assert!(error.contains("nobody listens"), "{error}");
+    assert!(error.contains("no process listens"), "{error}");
 }
 
 #[tokio::test]
 async fn an_answer_of_another_version_is_said_to_be() {
     let error = OneAnswer::json("200 OK", "{\"name\":1}").client().host().await.unwrap_err();
-    assert!(error.to_string().contains("of one version"), "{error}");
+    assert!(error.to_string().contains("the same version"), "{error}");
     let error = OneAnswer::new(&["SSH-2.0-OpenSSH\r\n"]).client().host().await.unwrap_err();
     assert!(matches!(error, ClientError::Broken(_)));
 }

@@ -221,9 +221,13 @@ mod tests {
         }
         assert_eq!(exchange(&files, &beat("lab", "n1", 1)).unwrap(), []);
         let wrong = |text: &str| Beat::parse(text).unwrap_err().to_string();
-        assert_eq!(wrong(odd[0]), "it has 5 parts and not 6");
-        assert_eq!(wrong(odd[2]), "`-` is not the name of a cluster");
-        assert_eq!(wrong(odd[3]), "`+2` is no number, of its beat");
+        assert_eq!(wrong(odd[0]), "the name of a heartbeat file has 5 parts instead of 6");
+        assert_eq!(
+            wrong(odd[2]),
+            "`-` in the name of a heartbeat file is not the name of a \
+                                   cluster"
+        );
+        assert_eq!(wrong(odd[3]), "`+2` in the name of a heartbeat file is not a number of beat");
         assert!(wrong(odd[4]).ends_with("of its reserved IOPS"));
         assert_eq!(files.names(ENDING).unwrap().len(), odd.len() + 1, "nobody's files are touched");
     }

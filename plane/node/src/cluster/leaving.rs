@@ -115,9 +115,7 @@ impl Shared {
             std::thread::sleep(LOOK);
         }
         self.cluster.inbox.stay();
-        let text = "the reservations of this host could not be released, because etcd does not \
-                    respond; retry when it responds (`suimon cluster status`), or leave with \
-                    --force and run `suimon cluster remove` on another node";
+        let text = "the reservations of this host were not released in time; retry when etcd and the leaders respond (`suimon cluster status`), or leave with --force and run `suimon cluster remove` on another node";
         Err(about(ErrorCode::HostError, text))
     }
 

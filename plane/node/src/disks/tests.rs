@@ -338,11 +338,15 @@ fn a_disk_whose_store_does_not_answer_stalls_until_it_does() {
     harness.disks.stall(true);
     wait_until("it is told", || harness.events(EventKind::DiskStalled.id()).len() == 2);
     let event = &harness.wait_event(EventKind::DiskStalled.id());
-    assert_eq!(event.text, "Store fast has not answered for 5 s; the disk's requests wait.");
+    assert_eq!(
+        event.text,
+        "Store fast has not completed a request of the disk for 5 s; the \
+                            requests stay pending. Check the device of the store."
+    );
     assert_eq!((event.subject.as_str(), &event.fields["store"]), ("disk/boot", &"fast".to_owned()));
     let status = harness.node.disk("boot").unwrap();
     assert_eq!(status.state, StorageState::Stalled);
-    assert_eq!(status.reason.unwrap(), "the store has not answered for 5 s");
+    assert_eq!(status.reason.unwrap(), "the store has not responded for 5 s");
     harness.disks.stall(false);
     wait_until("it is told", || harness.events(EventKind::DiskAnswered.id()).len() == 2);
     assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);

@@ -267,10 +267,10 @@ fn it_is_cancelled_and_the_vm_goes_on_here() {
     // Meanwhile nothing else is done with it, here or there.
     let stop = pair.here.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
     let stop = pair.here.node.wait_operation(stop.id, PATIENCE).unwrap();
-    assert!(stop.error.unwrap().message.contains("being moved to node there"));
+    assert!(stop.error.unwrap().message.contains("migrating to node there"));
     let patch = Edit::Vm(ResourceEdit::Patch(name("web"), br#"{"autostart": true}"#.to_vec()));
     let errors = pair.here.node.submit(patch).unwrap_err();
-    assert!(errors[0].message.contains("moved to node there"), "{errors:?}");
+    assert!(errors[0].message.contains("migrating to node there"), "{errors:?}");
     let delete = Edit::Vm(ResourceEdit::Delete(name("web")));
     let errors = pair.there.node.submit(delete).unwrap_err();
     assert!(errors[0].message.contains("arriving"), "{errors:?}");
@@ -355,7 +355,7 @@ fn a_guest_that_ends_meanwhile_has_ended() {
     pair.here.vms.hold_memory(true);
     let operation = pair.begin();
     wait_until("it waits there", || pair.there.vms.state("web").is_some());
-    let reason = "the guest has turned itself off".to_owned();
+    let reason = "the guest has shut down".to_owned();
     pair.here.vms.guest("web", VmNotice::Ended { is_orderly: true, reason });
     assert_eq!(pair.end(&operation).state, OperationState::Failed);
     wait_until("it has ended", || pair.here.node.vm("web").unwrap().state == VmState::Stopped);
@@ -412,7 +412,7 @@ fn a_vm_that_was_handed_over_to_a_node_that_is_gone_comes_back_when_that_is_dele
     std::thread::sleep(std::time::Duration::from_millis(100));
     assert!(is_handed_over(), "nobody knows whose it is");
     let resume = pair.here.node.work_on_vm(&name("web"), VmWork::Resume).unwrap_err();
-    assert!(resume.message.contains("only that node knows"), "{resume}");
+    assert!(resume.message.contains("use that node"), "{resume}");
     let delete = Edit::Node(ResourceEdit::Delete(name("there")));
     assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
     assert_eq!(pair.end(&operation).state, OperationState::Failed);
@@ -493,7 +493,7 @@ fn a_vm_of_which_nobody_says_anything_is_given_up() {
     assert_eq!(pair.there.node.arrival(&arrival.id).unwrap().state, ArrivalState::Waiting);
     // Not all of it has come: it does not become active.
     let early = pair.there.node.activate_arrival(&arrival.id).unwrap_err();
-    assert!(early.message.contains("not all of the VM has come"), "{early}");
+    assert!(early.message.contains("was not received completely"), "{early}");
     pair.assert_here();
     assert_eq!(pair.there.node.arrival(&arrival.id).unwrap().state, ArrivalState::Abandoned);
     let late = pair.there.node.activate_arrival(&arrival.id).unwrap();
@@ -518,7 +518,7 @@ fn a_second_request_does_nothing_to_the_first() {
     assert!(second.error.unwrap().message.contains("already"));
     let reset = pair.here.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
     let reset = pair.here.node.wait_operation(reset.id, PATIENCE).unwrap();
-    assert!(reset.error.unwrap().message.contains("being moved"), "it still is");
+    assert!(reset.error.unwrap().message.contains("is migrating"), "it still is");
     pair.here.vms.hold_memory(false);
     assert_eq!(pair.end(&operation).state, OperationState::Succeeded);
     pair.assert_there();
@@ -595,6 +595,6 @@ fn what_was_abandoned_before_it_came_never_comes() {
     let abandoned = pair.there.node.abandon_arrival(&arrival.id).unwrap();
     assert_eq!(abandoned.state, ArrivalState::Abandoned);
     let errors = pair.there.node.prepare_arrival(arrival).unwrap_err();
-    assert!(errors[0].message.contains("given this migration up"), "{errors:?}");
+    assert!(errors[0].message.contains("cancelled this migration"), "{errors:?}");
     pair.assert_here();
 }

@@ -238,7 +238,7 @@ mod tests {
         fs::remove_file(folder.join("iommu_group")).unwrap();
         assert!(error(&vfs).contains("intel_iommu=on"));
         fs::remove_file(folder.join("physfn")).unwrap();
-        assert!(error(&vfs).contains("no virtual function"));
+        assert!(error(&vfs).contains("not a VF"));
         fs::remove_dir_all(&folder).unwrap();
         assert!(error(&vfs).contains("any more"));
         // A VF that no longer exists needs no taking back.

@@ -112,7 +112,7 @@ fn what_is_left_is_found_in_a_folder_of_any_owner_and_stays() {
     assert_eq!(find("a").unwrap(), Some(records.path("a").unwrap()));
     assert_eq!((find("empty").unwrap(), find("b").unwrap()), (None, None));
     assert_eq!(fs::read(records.path("a").unwrap()).unwrap(), before);
-    fs::write(records.path("damaged").unwrap(), "no record").unwrap();
+    fs::write(records.path("damaged").unwrap(), "not a redo record").unwrap();
     assert!(find("damaged").is_err());
     let other = folder.path().join("file");
     fs::write(&other, "").unwrap();

@@ -105,5 +105,5 @@ fn what_a_daemon_decided_is_decided_again_from_its_recording() {
     fs::write(&file, &bytes).unwrap();
     let said = sim(&["replay", &file]);
     assert_eq!(said.code, 1);
-    assert!(said.stderr.contains("they were changed after they were recorded"), "{}", said.stderr);
+    assert!(said.stderr.contains("was changed after it was recorded"), "{}", said.stderr);
 }

@@ -65,7 +65,7 @@ fn go_there_and_back(moves: usize) {
     let number = fs::metadata(image(&site)).unwrap().ino();
     let to_two = ["vm", "migrate", "web", "--to", "two", "--dry-run"];
     let plan = site.here().daemon.ok(&to_two).unwrap();
-    assert!(plan.contains("handed over: store s is the same on both nodes"), "{plan}");
+    assert!(plan.contains("handed over: store s is shared by both nodes"), "{plan}");
     let (mut totals, mut stood) = (Vec::new(), Vec::new());
     for turn in 0..moves {
         let before = load.replies().len();
