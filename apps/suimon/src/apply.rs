@@ -110,7 +110,7 @@ fn read(path: &str) -> Result<(String, String), Failure> {
         let line = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
         let line = line.filter(|byte| **byte == b'\n').count() + 1;
         let code = suimon_contract::ErrorCode::Malformed;
-        let message = "this is not UTF-8 text, which a host file is";
+        let message = "the host file is not UTF-8 text";
         let mut error = suimon_contract::ApiError::new(code, message);
         error.file = Some(name.to_owned());
         error.line = Some(line);

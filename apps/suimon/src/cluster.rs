@@ -103,8 +103,8 @@ fn setting(text: &str) -> Result<ClusterSetting, String> {
     let name = text.split_once('=').map_or(text, |(name, _)| name);
     if IDENTITY.contains(&name) {
         return Err(format!(
-            "`{name}` does not change; leave the cluster with `suimon cluster leave` and join with \
-             another one"
+            "`{name}` cannot be changed; leave the cluster with `suimon cluster leave` and join \
+             it again"
         ));
     }
     if Kind::ClusterTls.key(name).is_none() && Kind::Cluster.key(name).is_none() {
@@ -148,7 +148,7 @@ fn patch(settings: Vec<ClusterSetting>) -> Result<Value, Failure> {
     if !tls.is_empty() {
         let tls = Value::Object(settings::table(&tls)?);
         if table.insert("tls".to_owned(), tls).is_some() {
-            let text = "tls=default takes all keys of TLS away; give it without them";
+            let text = "tls=default removes all keys of TLS; give it without them";
             return Err(Failure::Usage(text.to_owned()));
         }
     }

@@ -14,7 +14,7 @@ pub(crate) fn details(cluster: &ClusterStatus) -> String {
     let mut lines = Lines::default();
     match &cluster.config {
         Some(config) => lines.keys(Kind::Cluster, config),
-        None => lines.add("cluster", "none: the host is by itself"),
+        None => lines.add("cluster", "none: the host is in no cluster"),
     }
     if cluster.config.is_none() {
         return lines.text();
@@ -48,7 +48,7 @@ fn members(all: &[ClusterMember]) -> Table {
 fn stores(all: &[ClusterStore]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_STORES);
     for store in all {
-        let foreign = store.has_foreign_load.then_some("foreign load");
+        let foreign = store.has_foreign_load.then_some("external load");
         table.row([
             store.store.to_string(),
             or_dash(store.leader.as_ref()),
@@ -161,7 +161,11 @@ mod tests {
         .unwrap();
         insta::assert_snapshot!(details(&status));
         let none = ClusterStatus { config: None, ..status };
-        assert_eq!(details(&none).trim(), "cluster                 none: the host is by itself");
+        assert_eq!(
+            details(&none).trim(),
+            "cluster                 none: the host is in no \
+                                           cluster"
+        );
         let disks: Vec<ClusterDisk> = serde_json::from_value(json!([
             {
                 "node": "n1", "store": "san", "disk": "db", "entitled_iops": 2000,

@@ -56,8 +56,9 @@ impl SnapshotFlags {
         }
         if was_frozen?.is_none_or(|left| left == 0) {
             let text = format!(
-                "the guest went on after {} s, before the snapshot was taken: the snapshot is what \
-                 a loss of power would leave; take another with more --freeze-seconds",
+                "the guest's file systems were thawed after {} s, before the snapshot was taken: \
+                 the snapshot is only crash-consistent; take another with a higher \
+                 --freeze-seconds",
                 self.freeze_seconds
             );
             return Err(Failure::Refused(vec![ApiError::new(ErrorCode::HostError, text)]));
@@ -78,8 +79,7 @@ impl SnapshotFlags {
         vm.map(|vm| vm.config.name).ok_or_else(|| {
             let disk = &self.work.name;
             let text = format!(
-                "no VM that runs has the disk {disk}: there is no guest to be frozen; leave out \
-                 --freeze"
+                "no running VM has disk {disk}, so there is no guest to freeze; leave out --freeze"
             );
             Failure::not_found(text)
         })

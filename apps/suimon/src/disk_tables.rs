@@ -76,7 +76,7 @@ fn capability(store: &StoreStatus) -> String {
         }
         (Some(iops), None) => units::iops(iops),
         (None, _) if store.config.capability_iops == Some(StoreCapability::MEASURE) => {
-            format!("not known; `suimon store measure {}` measures it", store.config.name)
+            format!("unknown; measure it with `suimon store measure {}`", store.config.name)
         }
         (None, _) => "not known".to_owned(),
     }

@@ -108,7 +108,7 @@ async fn follow(context: &Context, flags: FollowFlags) -> Result<(), Failure> {
         match event {
             Some(event) => context.show_line(&event, line)?,
             None => {
-                let ended = "it ended the stream of events".to_owned();
+                let ended = "the daemon ended the stream of events".to_owned();
                 return Err(suimon_client::ClientError::Broken(ended).into());
             }
         }

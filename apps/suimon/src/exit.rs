@@ -36,8 +36,8 @@ pub(crate) enum Failure {
     Operation(Box<Operation>),
     /// Interrupted while an operation was in progress.
     #[error(
-        "operation {id} goes on; `suimon operation watch {id}` waits for it, \
-         `suimon operation cancel {id}` stops it"
+        "operation {id} continues; `suimon operation watch {id}` waits for it, `suimon operation \
+         cancel {id}` cancels it"
     )]
     Interrupted {
         /// Number of the operation.
@@ -111,9 +111,9 @@ impl Failure {
         let more = known.len().saturating_sub(SHOWN_MAX);
         known.truncate(SHOWN_MAX);
         let there = match (known.is_empty(), more) {
-            (true, _) => "there is none at all".to_owned(),
-            (false, 0) => format!("there are {}", known.join(", ")),
-            (false, more) => format!("there are {} and {more} more", known.join(", ")),
+            (true, _) => "none exists".to_owned(),
+            (false, 0) => format!("existing: {}", known.join(", ")),
+            (false, more) => format!("existing: {} and {more} more", known.join(", ")),
         };
         Self::not_found(format!("there is no {what}; {there}"))
     }

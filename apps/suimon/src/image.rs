@@ -160,7 +160,7 @@ impl ImageFlags {
                 return Failure::File { path: tool.display().to_string(), source };
             }
             let message = format!(
-                "there is no {TOOL} beside suimon or in PATH, which opens images: install {TOOL} \
+                "{TOOL}, which opens images, is neither beside suimon nor in PATH; install {TOOL} \
                  beside suimon, or use --store"
             );
             Failure::Image { message }
@@ -184,8 +184,8 @@ fn without_report(tool: &Path, output: &Output, error: &serde_json::Error) -> St
         // The tool reported the error itself.
         (Some(1), message) if !message.is_empty() => message.to_owned(),
         (Some(0 | 2 | 3 | 63), "") => format!(
-            "{tool} printed a report that is not understood ({error}): install suimon and suimond \
-             of one version"
+            "the report of {tool} is invalid ({error}); install suimon and suimond of the same \
+             version"
         ),
         (_, "") => format!("{tool} ended without a report: {}", output.status),
         (_, message) => format!("{tool} ended without a report: {}: {message}", output.status),

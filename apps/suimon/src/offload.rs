@@ -102,7 +102,10 @@ impl FromStr for PortName {
             Some((word, name)) => {
                 let kind = PortKind::ALL.into_iter().find(|kind| kind.word() == word);
                 let kind = kind.ok_or_else(|| {
-                    format!("`{word}` is no kind of port; use nic:NAME, uplink:NAME or switch:NAME")
+                    format!(
+                        "`{word}` is not a kind of port; use nic:NAME, uplink:NAME or \
+                         switch:NAME"
+                    )
                 })?;
                 (Some(kind), name)
             }

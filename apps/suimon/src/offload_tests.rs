@@ -90,11 +90,11 @@ fn a_port_is_found_by_its_name_or_by_kind_and_name() {
         let Failure::Refused(errors) = failure else { panic!("{failure}") };
         let message = &errors[0].message;
         assert!(message.contains(&format!("no NIC, uplink or host NIC `{missing}`")), "{message}");
-        assert!(message.ends_with("there are web, nic:both, uplink:both, lab"), "{message}");
+        assert!(message.ends_with("existing: web, nic:both, uplink:both, lab"), "{message}");
     }
     let nothing = chosen(Vec::new(), &["wan".parse().unwrap()]).unwrap_err();
     let Failure::Refused(errors) = nothing else { panic!("{nothing}") };
-    assert!(errors[0].message.ends_with("there is none at all"), "{errors:?}");
+    assert!(errors[0].message.ends_with("none exists"), "{errors:?}");
 }
 
 #[test]

@@ -43,8 +43,8 @@ fn setting_or_plan(text: &str) -> Result<Setting, String> {
     }
     parse(&format!("plan={text}")).map_err(|_| {
         format!(
-            "`{text}` is no plan; give balanced, high-performance, power-saver or custom, and \
-             KEY=VALUE; the keys are {}",
+            "`{text}` is not a power plan; give balanced, high-performance, power-saver or \
+             custom, and KEY=VALUE; the keys are {}",
             settings::keys(Kind::Power)
         )
     })

@@ -14,7 +14,7 @@ pub(crate) fn details(power: &PowerStatus) -> String {
     let mut lines = Lines::default();
     match &power.config {
         Some(config) => lines.keys(Kind::Power, config),
-        None => lines.add("plan", "none: CPUs are left alone"),
+        None => lines.add("plan", "none: CPU settings are unchanged"),
     }
     lines.add("in effect", power.effect.as_str());
     let share = power.data_plane;

@@ -59,6 +59,6 @@ fn cpus_that_are_alike_share_a_line_and_watts_are_shown() {
 #[test]
 fn without_a_plan_cpus_are_left_alone() {
     let power = PowerStatus::default();
-    assert!(details(&power).contains("none: CPUs are left alone"));
+    assert!(details(&power).contains("none: CPU settings are unchanged"));
     assert_eq!(list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
 }

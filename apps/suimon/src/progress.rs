@@ -36,7 +36,7 @@ pub(crate) async fn await_end(
     let id = operation.id;
     let operation = if no_wait {
         if !context.json {
-            eprintln!("operation {id} is under way; `suimon operation watch {id}` waits for it");
+            eprintln!("operation {id} is in progress; `suimon operation watch {id}` waits for it");
         }
         operation
     } else {

@@ -146,7 +146,8 @@ impl FlowFlags {
             if !flows.iter().any(|flow| flow.disk == *disk) {
                 context.client.show::<DiskConfig>(disk).await?;
                 return Err(Failure::not_found(format!(
-                    "disk `{disk}` is not open, so it gets nothing; see `suimon disk show {disk}`"
+                    "disk `{disk}` is not in service and has no flow; `suimon disk show {disk}` \
+                     shows the reason"
                 )));
             }
         }

@@ -68,7 +68,7 @@ fn read(words: &[String]) -> Result<Vec<Different>, Failure> {
             (Some((key, value)), Some(last)) => last.set(key, value)?,
             (Some(_), None) => {
                 return Err(Failure::Usage(format!(
-                    "`{word}` belongs to nothing; say before it what has the key, like disk/web"
+                    "`{word}` has no object; put the object before it, like disk/web"
                 )));
             }
         }
@@ -77,7 +77,7 @@ fn read(words: &[String]) -> Result<Vec<Different>, Failure> {
     // A new disk may be proposed without limits; a policy or store without keys proposes nothing.
     match empty.filter(|one| one.kind != Kind::Disk) {
         Some(one) => Err(Failure::Usage(format!(
-            "nothing of {}/{} would be different; name a key, one of {}",
+            "{}/{} would not change; name a key, one of {}",
             one.kind.word(),
             one.name,
             one.keys()
@@ -182,7 +182,8 @@ impl Different {
                     .or_else(|| known.and_then(|store| store.capability_iops?.declared()));
                 let Some(capability_iops) = capability_iops else {
                     return Err(Failure::Usage(format!(
-                        "say what store/{name} could do, like capability_iops=50000"
+                        "the capacity of store/{name} is missing; add one like \
+                         capability_iops=50000"
                     )));
                 };
                 QosProposal::Store(StoreProposal { name, capability_iops })

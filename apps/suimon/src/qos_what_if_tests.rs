@@ -97,7 +97,7 @@ fn words_that_make_no_sense_are_refused() {
     for (words, message) in [
         (
             &["min_iops=5"][..],
-            "`min_iops=5` belongs to nothing; say before it what has the key, like disk/web",
+            "`min_iops=5` has no object; put the object before it, like disk/web",
         ),
         (
             &["web", "min_iops=5"],
@@ -125,13 +125,10 @@ fn words_that_make_no_sense_are_refused() {
             "`min_iops` must be a whole number from 1 to 1000000000 or default, not `0`",
         ),
         (&["disk/web", "min_iops=1", "min_iops=2"], "`min_iops` is set twice"),
-        (
-            &["store/fast"],
-            "nothing of store/fast would be different; name a key, one of capability_iops",
-        ),
+        (&["store/fast"], "store/fast would not change; name a key, one of capability_iops"),
         (
             &["store/fast", "capability_iops=default"],
-            "say what store/fast could do, like capability_iops=50000",
+            "the capacity of store/fast is missing; add one like capability_iops=50000",
         ),
     ] {
         assert_eq!(wrong(words), message, "{words:?}");

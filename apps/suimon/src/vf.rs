@@ -178,7 +178,7 @@ fn with_vf(
     let after: VfConfig = serde_json::from_value(table)
         .map_err(|error| Failure::Usage(format!("the VF cannot be described: {error}")))?;
     if after.index != index {
-        let text = "a VF's number stays; `vf enable` changes how many there are";
+        let text = "the number of a VF cannot be changed; `vf enable` changes the number of VFs";
         return Err(Failure::Usage(text.to_owned()));
     }
     let is_empty = after == VfConfig::new(index);

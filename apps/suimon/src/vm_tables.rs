@@ -59,9 +59,9 @@ impl Shown for VmConfig {
 fn state(vm: &VmStatus) -> String {
     let state = match &vm.migration {
         Some(moving) if moving.leaves => {
-            format!("{}, goes to {} ({})", vm.state, moving.node, word(&moving.phase))
+            format!("{}, migrating to {} ({})", vm.state, moving.node, word(&moving.phase))
         }
-        Some(moving) => format!("{}, comes from {}", vm.state, moving.node),
+        Some(moving) => format!("{}, migrating from {}", vm.state, moving.node),
         None => vm.state.to_string(),
     };
     match &vm.reason {
@@ -92,8 +92,8 @@ fn add_migration(lines: &mut Lines, moving: &VmMigration) {
 
 fn agent(vm: &VmStatus) -> String {
     match (vm.agent, vm.frozen_s) {
-        (_, Some(0)) => "file systems may be frozen, and are being thawed".to_owned(),
-        (_, Some(left)) => format!("file systems are frozen for {left} s more at most"),
+        (_, Some(0)) => "file systems may be frozen; the daemon is thawing them".to_owned(),
+        (_, Some(left)) => format!("file systems are frozen for at most {left} s more"),
         (Some(true), None) => "there".to_owned(),
         (_, None) => "none".to_owned(),
     }
@@ -108,7 +108,10 @@ pub(crate) fn guest_text(guest: &VmGuest) -> String {
     lines.add("machine", or_dash(guest.machine.as_ref()));
     lines.add("agent", or_dash(guest.agent_version.as_ref()));
     if guest.frozen {
-        lines.add("file systems", "frozen; an agent tells little meanwhile");
+        lines.add(
+            "frozen; the guest agent reports little meanwhile",
+            "frozen; an agent tells little meanwhile",
+        );
     }
     if guest.interfaces.is_empty() {
         return lines.text();

@@ -107,7 +107,8 @@ async fn one(context: &Context, uplink: &Name) -> Result<VmqStatus, Failure> {
     }
     let owner = Owner::find(context, uplink).await?;
     Err(Failure::not_found(format!(
-        "no switch uses {} `{uplink}`, so it has no VMQ; `suimon vmq list` shows who has",
+        "no switch uses {} `{uplink}`, so it has no VMQ; `suimon vmq list` lists the teams and \
+         uplinks with VMQ",
         owner.kind().word()
     )))
 }
@@ -169,8 +170,8 @@ async fn queues_of(context: &Context, nic: &Name) -> Result<Vec<VmqQueueStatus>,
             "NIC `{nic}` is on switch `{switch}`, which has no team or uplink, so it has no VMQ"
         ),
         Some(uplink) => format!(
-            "NIC `{nic}` has no queue on `{uplink}` now; a NIC has queues while its other side is \
-             there, see `suimon nic show {nic}`"
+            "NIC `{nic}` has no queue on `{uplink}` now; a NIC has queues while a VM is \
+             connected, see `suimon nic show {nic}`"
         ),
     }))
 }

@@ -66,7 +66,7 @@ fn vmq_is_shown_and_explained_and_says_what_there_is_if_not() {
     };
     for verb in [&["vmq", "show", "nobody"][..], &["vmq", "set", "nobody", "mode=static"]] {
         let err = missing(verb);
-        assert_eq!(err, "there is no team or uplink `nobody`; there are both, left, wan\n");
+        assert_eq!(err, "there is no team or uplink `nobody`; existing: both, left, wan\n");
     }
     let err = missing(&["vmq", "show", "wan"]);
     assert!(err.starts_with("no switch uses uplink `wan`, so it has no VMQ;"), "{err}");

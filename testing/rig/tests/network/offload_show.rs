@@ -285,9 +285,9 @@ fn what_there_is_not_is_named_with_the_choices() {
         (
             &["offload", "show", "wan"][..],
             4,
-            "no NIC, uplink or host NIC `wan`; there are guest, up",
+            "no NIC, uplink or host NIC `wan`; existing: guest, up",
         ),
-        (&["offload", "set", "wan", "segmentation=off"], 4, "there are guest, up"),
+        (&["offload", "set", "wan", "segmentation=off"], 4, "existing: guest, up"),
         (&["offload", "set", "up", "tso=off"], 2, "the keys are tx_checksum, rx_checksum"),
         (&["offload", "set", "up", "segmentation=0"], 2, "is on, off or default, not `0`"),
     ] {
