@@ -108,10 +108,7 @@ pub(crate) fn guest_text(guest: &VmGuest) -> String {
     lines.add("machine", or_dash(guest.machine.as_ref()));
     lines.add("agent", or_dash(guest.agent_version.as_ref()));
     if guest.frozen {
-        lines.add(
-            "frozen; the guest agent reports little meanwhile",
-            "frozen; an agent tells little meanwhile",
-        );
+        lines.add("file systems", "frozen; the guest agent reports little meanwhile");
     }
     if guest.interfaces.is_empty() {
         return lines.text();

@@ -181,7 +181,7 @@ mod tests {
         );
         let errors = parse_toml(&team, None).unwrap_err();
         assert!(
-            errors.iter().any(|error| error.message.contains("whatever team/both")),
+            errors.iter().any(|error| error.message.contains("load balancing of team/both")),
             "{errors:?}"
         );
     }

@@ -34,7 +34,7 @@ fn processors_that_float_are_counted_and_stand_alone() {
     let base = "base_processor = 3";
     assert!(parse_toml(&host("floating_processors = 4", base, ""), None).is_ok());
     let few = wrong(&host("floating_processors = 3", base, ""));
-    assert!(few[0].contains("there is no processor 3; set a number from 0 to 2"), "{few:?}");
+    assert!(few[0].contains("there is no worker 3; set a number from 0 to 2"), "{few:?}");
     let both = wrong(&host("processors = [1]\nfloating_processors = 4", "", ""));
     assert!(both[0].contains("applies only if `processors` names no CPUs"), "{both:?}");
     let none = wrong(&host("floating_processors = 0", "", ""));
@@ -45,8 +45,8 @@ fn processors_that_float_are_counted_and_stand_alone() {
 fn processors_contradict_neither_each_other_nor_the_host() {
     let four = "processors = [8, 9, 10, 11]";
     for (at, message) in [
-        ("base_processor = 4", "there is no processor 4; set a number from 0 to 3, or add CPUs"),
-        ("base_processor = 2\nmax_processor_number = 1", "1 is below base_processor 2; give 2"),
+        ("base_processor = 4", "there is no worker 4; set a number from 0 to 3, or add CPUs"),
+        ("base_processor = 2\nmax_processor_number = 1", "1 is below base_processor 2; set 2"),
         ("max_processors = 0", "must be a whole number from 1 to 64, not 0"),
         ("base_processor = 64", "must be a whole number from 0 to 63, not 64"),
         ("numa_node = 1024", "must be a whole number from 0 to 1023, not 1024"),

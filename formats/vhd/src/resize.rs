@@ -33,12 +33,7 @@ pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeRule) -> Result<u64, Im
         Err(ImageError::new(name, footers.found.offset.saturating_add(at), fault))
     };
     if footer.is_in_saved_state {
-        return wrong(
-            "0; start and shut down its machine first",
-            84,
-            1,
-            "0: start and shut down its machine first",
-        );
+        return wrong("Saved State", 84, 1, "0; start and shut down its machine first");
     }
     let is_exact = rule == SizeRule::CurrentSize || footer.has_exact_size();
     let sectors = size.div_ceil(SECTOR);
@@ -52,10 +47,10 @@ pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeRule) -> Result<u64, Im
         resize_blocks(file, &footers, rule, size)?;
     } else if size < before {
         return wrong(
-            "at least the present size; a fixed disk cannot shrink",
+            "Current Size",
             48,
             size,
-            "as much as now: a fixed disk only grows",
+            "at least the present size; a fixed disk cannot shrink",
         );
     } else if size > before {
         grow_fixed(file, &footers, before, size).map_err(failed)?;

@@ -154,7 +154,7 @@ fn a_driver_is_not_known_to_lack_what_it_was_not_asked_for() {
     assert_eq!(found[0], "tx_checksum +-- guest: switched off by tx_checksum");
     let found = lines(&nic_offloads(&DeviceStatus::default(), &nic("vhost-user", offload)));
     assert_eq!(found[0], "tx_checksum ?-- guest: switched off by tx_checksum");
-    assert_eq!(found[6], "rx_checksum ?+- nobody: nothing is connected");
+    assert_eq!(found[6], "rx_checksum ?+- nobody: no VM is connected");
 }
 
 const HOST: &str = r#"
@@ -229,7 +229,7 @@ fn a_host_nic_that_could_not_be_opened_is_shown_too() {
     let lab = harness.node.switch("lab").unwrap();
     assert_eq!(lab.condition.health, suimon_contract::Health::Failed);
     let shown = lines(&lab.host_nic_offloads);
-    assert_eq!((shown.len(), &*shown[6]), (13, "rx_checksum ?+- nobody: nothing is connected"));
+    assert_eq!((shown.len(), &*shown[6]), (13, "rx_checksum ?+- nobody: no VM is connected"));
 }
 
 #[test]

@@ -117,9 +117,9 @@ mod tests {
 
     #[test]
     fn who_is_not_there_is_named() {
-        assert!(find(&["qemu", "bob"], &[]).unwrap_err().contains("no user `bob`"));
+        assert!(find(&["qemu", "bob"], &[]).unwrap_err().contains("user `bob` is not in"));
         assert!(find(&["broken"], &[]).is_err());
-        assert!(find(&[], &["odd"]).unwrap_err().contains("no group `odd`"));
+        assert!(find(&[], &["odd"]).unwrap_err().contains("group `odd` is not in"));
     }
 
     #[test]

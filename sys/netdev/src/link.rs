@@ -287,7 +287,7 @@ mod tests {
                 let error = Link::new("upstrem0")?.index().unwrap_err();
                 assert_eq!((error.kind, error.field), (DeviceErrorKind::Missing, "device"));
                 assert!(
-                    error.detail.contains("there are: upstream0, upstream1"),
+                    error.detail.contains("existing devices: upstream0, upstream1"),
                     "{}",
                     error.detail
                 );

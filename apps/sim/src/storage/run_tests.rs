@@ -221,5 +221,5 @@ fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
     }
     let over = HOST.replacen("min_iops = 3000", "min_iops = 4000", 1);
     let error = run(&read(&over), once(1, false)).unwrap_err().to_string();
-    assert!(error.contains("come to 16000 IOPS"), "{error}");
+    assert!(error.contains("minimums is 16000 IOPS"), "{error}");
 }

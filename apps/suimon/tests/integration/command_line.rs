@@ -51,7 +51,7 @@ fn a_wrong_host_file_is_refused_with_all_its_errors_and_nobody_is_asked() {
     assert_eq!(daemon.asked(), [""; 0]);
     let (code, _, err) = told(&suimon(&["check", "-f", "-"], b"[host\n"));
     assert_eq!(code, 3);
-    assert!(err.starts_with("<stdin>:1: this is not TOML"), "{err}");
+    assert!(err.starts_with("<stdin>:1: the file is not valid TOML"), "{err}");
     assert_eq!(told(&suimon(&["check", "-f", "-"], GOOD.as_bytes())).0, 0);
     assert_eq!(told(&suimon(&["check", "-f", "/no/such/file"], b"")).0, 1);
 }
@@ -182,7 +182,7 @@ fn interrupting_the_wait_leaves_the_operation_running() {
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     let (code, _, err) = told(&child.wait_with_output().unwrap());
     assert_eq!(code, 130);
-    assert!(err.contains("operation 7 goes on"), "{err}");
+    assert!(err.contains("operation 7 continues"), "{err}");
     assert!(!daemon.asked().iter().any(|line| line.starts_with("DELETE /1.0/operations")));
 }
 

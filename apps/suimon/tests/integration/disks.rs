@@ -242,7 +242,7 @@ fn flows_are_shown_for_those_who_were_asked_for() {
     assert_eq!(run(&["--store", "slow", "--json"]), (0, "[]\n".into(), String::new()));
     let (code, _, err) = run(&["off"]);
     assert_eq!(code, 4);
-    assert!(err.starts_with("disk `off` is not open, so it gets nothing;"), "{err}");
+    assert!(err.starts_with("disk `off` is not in service and has no flow;"), "{err}");
     assert_eq!(run(&["none"]), (4, String::new(), "no disk\n".into()));
 }
 

@@ -47,7 +47,7 @@ pub(super) enum BeatError {
     Parts(usize),
     #[error("`{0}` in the name of a heartbeat file is not the name of a {1}")]
     Name(String, &'static str),
-    #[error("`{0}` in the name of a heartbeat file is not a number of {1}")]
+    #[error("`{0}` in the name of a heartbeat file is not a number ({1})")]
     Number(String, &'static str),
 }
 
@@ -227,8 +227,8 @@ mod tests {
             "`-` in the name of a heartbeat file is not the name of a \
                                    cluster"
         );
-        assert_eq!(wrong(odd[3]), "`+2` in the name of a heartbeat file is not a number of beat");
-        assert!(wrong(odd[4]).ends_with("of its reserved IOPS"));
+        assert_eq!(wrong(odd[3]), "`+2` in the name of a heartbeat file is not a number (beat)");
+        assert!(wrong(odd[4]).ends_with("(reserved IOPS)"));
         assert_eq!(files.names(ENDING).unwrap().len(), odd.len() + 1, "nobody's files are touched");
     }
 

@@ -144,9 +144,9 @@ mod tests {
         let empty = MemoryStore::default();
         assert!(look(&cluster, &empty, "lab", 3).unwrap().contains("mounted"));
         let other = look(&cluster, &files, "else", 4).unwrap();
-        assert!(other.contains("`lab` has it"), "{other}");
+        assert!(other.contains("belongs to cluster `lab`"), "{other}");
         assert_eq!(look(&cluster, &empty, "else", 5), None);
-        assert!(look(&cluster, &empty, "lab", 6).unwrap().contains("`else` has it"));
+        assert!(look(&cluster, &empty, "lab", 6).unwrap().contains("belongs to cluster `else`"));
         // etcd is made anew, or a node died between the two: the mark is what counts.
         assert_eq!(look(&FakeCluster::default(), &files, "lab", 7), None);
         // A copy of another one's directory.

@@ -469,7 +469,7 @@ fn a_policys_minimum_that_has_no_room_is_refused_with_the_arithmetic() {
         error.contains("store san") && error.contains("4000 IOPS more were requested"),
         "{error}"
     );
-    assert!(error.contains("90 % of the store's 10000 IOPS"), "{error}");
+    assert!(error.contains("90 % of the store's capacity of 10000 IOPS"), "{error}");
     let min_of = |of: &Harness| of.node.config().qos_policies[0].min_iops;
     assert_eq!((min_of(&one), min_of(&two)), (None, None));
     raise(3000).unwrap();

@@ -272,7 +272,7 @@ fn what_stores_cannot_keep_is_not_promised_unless_it_is_forced() {
     let errors = harness.node.submit(edit()).unwrap_err();
     assert_eq!(errors[0].code, ErrorCode::Overcommitted);
     let text = &errors[0].message;
-    assert!(text.contains("come to 1000 IOPS") && text.contains("is 900"), "{text}");
+    assert!(text.contains("minimums is 1000 IOPS") && text.contains("is 900"), "{text}");
     assert_eq!(harness.disks.promises()[0].minimums_iops, 600);
 
     let options = ChangeOptions { force: true, ..ChangeOptions::default() };

@@ -212,7 +212,7 @@ fn what_cannot_go_is_refused_before_anything_changes() {
 
     pair.there.vms.refuse("probe", VmErrorKind::Host, "there is not enough memory");
     let full = refusal(&pair, "there").message;
-    assert!(full.contains("node there refuses") && full.contains("enough memory"), "{full}");
+    assert!(full.contains("node there rejected") && full.contains("enough memory"), "{full}");
 
     pair.there.apply_well(&HostConfig::default());
     let no_switch = refusal(&pair, "there").message;

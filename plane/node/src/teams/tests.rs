@@ -207,13 +207,7 @@ fn a_team_that_no_switch_uses_opens_nothing() {
     assert_eq!((bench.fakes.port_of("a"), bench.members.open_sockets("a")), (None, 0));
     let team = bench.team();
     assert_eq!((team.condition.health, team.switch), (Health::Down, None));
-    assert_eq!(
-        team.condition.reason.as_deref(),
-        Some(
-            "not open, because no switch uses the \
-                                                       uplink"
-        )
-    );
+    assert_eq!(team.condition.reason.as_deref(), Some("not open, because no switch uses the team"));
     assert_eq!(bench.states(), [Failed, Failed]);
 }
 

@@ -40,7 +40,7 @@ fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
     assert_eq!(count(&events, 5004), moved.len(), "each is measured: {events:?}");
     let measured = events.iter().find(|event| event.id == 5004).unwrap();
     assert!(measured.fields.contains_key("measured_to_after_ppm"), "{measured:?}");
-    assert!(measured.text.contains("processor 0 100.0 % → "), "{measured:?}");
+    assert!(measured.text.contains("worker 0 100.0 % → "), "{measured:?}");
     let status = bench.status();
     assert_eq!(status.processors.len(), 4);
     for processor in &status.processors {

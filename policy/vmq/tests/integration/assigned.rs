@@ -161,7 +161,7 @@ fn what_cannot_be_is_refused_and_what_can_is_said() {
     assert_eq!(refused(101, 1, 1), "NIC 0: vmq_weight 101 is outside of 0 to 100");
     let few = "NIC 0: 9 queues are not possible; the device has 8 free queues for it, set 1 to 8";
     assert_eq!(refused(1, 9, 8), few);
-    assert!(refused(1, 0, 8).ends_with("give 1 to 8"));
+    assert!(refused(1, 0, 8).ends_with("set 1 to 8"));
     assert!(refused(1, 1, 0).ends_with("set vmq_weight to 0 for the default queue"));
     assert_eq!(vmq.placement().count(), 1);
     let other_way = QueueId { direction: Direction::Egress, ..queue(0) };

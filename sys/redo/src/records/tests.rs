@@ -189,7 +189,7 @@ fn what_is_no_record_and_what_is_no_key_is_an_error() {
     let (_folder, records) = records();
     fs::write(records.path("a").unwrap(), [0; 500]).unwrap();
     let error = records.load("a").unwrap_err();
-    assert!(error.to_string().contains("a.redo is no record"), "{error}");
+    assert!(error.to_string().contains("a.redo is not a redo record"), "{error}");
     fs::write(records.path("a").unwrap(), "short").unwrap();
     assert!(records.load("a").is_err());
     for key in ["", "../a", "a/b", "a.b", &"a".repeat(200)] {

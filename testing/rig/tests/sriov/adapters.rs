@@ -144,7 +144,7 @@ fn others_change_it(machine: &mut IovMachine) -> Result<()> {
     let mut events = String::new();
     until("the event of the VF's set-up", LIMIT, || {
         events = machine.suimon_well("event list")?;
-        Ok(events.contains("VF 1 of eth0 (0000:01:00.0) was set up: trust true"))
+        Ok(events.contains("VF 1 of eth0 (0000:01:00.0) was configured: trust true"))
     })
     .with_context(|| events.clone())
 }
