@@ -153,7 +153,7 @@ test("what came out of an experiment is read here, and compared with another run
   await picture(page, "lab-report");
 
   await visit(page, "lab");
-  for (const id of [last.id, first.id]) await page.getByRole("checkbox", { name: `Compare ${id}` }).check();
+  for (const id of [last.id, first.id]) await page.getByRole("checkbox", { name: `Select ${id} for comparison` }).check();
   await page.getByRole("button", { name: "Compare two" }).click();
   await page.getByRole("grid", { name: "Comparison of two runs" }).waitFor();
   await page.getByText(`suimon lab compare ${first.id} ${last.id} --all`).first().waitFor();
@@ -263,8 +263,8 @@ test("a guest is typed to in its serial console, which is one client's at a time
   await page.keyboard.press("Control+]");
   assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Close the console");
   // What it said last stays when it ends.
-  await page.getByRole("button", { name: "Turn off" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Turn off" }).click();
+  await page.getByRole("button", { name: "Kill" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Kill" }).click();
   await page.locator(".serial-screen[data-state=ended]").waitFor();
   await screen.getByText(process.env["SUIMON_CONSOLE_VM_ANSWERS"] ?? "").first().waitFor();
   await picture(page, "serial-ended");
