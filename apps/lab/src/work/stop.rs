@@ -33,9 +33,9 @@ impl StopFlags {
         });
         match (&self.request, open.is_empty()) {
             (Some(id), true) => {
-                bail!("nothing that waits or is under way in {} is `{id}`", requests.display())
+                bail!("{} has no pending or running request `{id}`", requests.display())
             }
-            (None, true) => bail!("nothing waits or is under way in {}", requests.display()),
+            (None, true) => bail!("{} has no pending or running request", requests.display()),
             _ => {}
         }
         for path in open {

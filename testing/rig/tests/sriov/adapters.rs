@@ -164,7 +164,7 @@ fn a_new_daemon(machine: &mut IovMachine) -> Result<()> {
     let exported = machine.suimon_well("export")?;
     assert!(!exported.contains("[[pf.vf]]"), "{exported}");
     let refused = machine.suimon_well("host show")?;
-    assert!(!refused.contains("refused system calls"), "{refused}");
+    assert!(!refused.contains("denied system calls"), "{refused}");
     Ok(())
 }
 

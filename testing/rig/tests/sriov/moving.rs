@@ -273,7 +273,7 @@ fn go_there_and_back(rig: &Rig) -> Result<()> {
     site.wait_vf(PATIENCE)?;
     for node in NODES {
         let said = site.machine.suimon_well_of(node, "host show")?;
-        ensure!(!said.contains("refused system calls"), "{said}");
+        ensure!(!said.contains("denied system calls"), "{said}");
     }
     Ok(())
 }
