@@ -134,7 +134,7 @@ pub(crate) fn run() -> ExitCode {
 /// Reads and validates a scenario's file.
 pub(crate) fn read(path: &Path) -> Result<Scenario> {
     let text = fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
-    let told = || format!("{} is refused", path.display());
+    let told = || format!("{} is rejected", path.display());
     Scenario::read(&text).with_context(told)
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn failure(path: &Path, seed: u64, is_swarm: bool, outcome: &Outcome)
     }
     let swarm = if is_swarm { " --swarm" } else { "" };
     text.push_str(&format!(
-        "seed {seed}, commit {COMMIT}; again: sim run {} --seed {seed}{swarm}\n",
+        "seed {seed}, commit {COMMIT}; repeat with: sim run {} --seed {seed}{swarm}\n",
         path.display()
     ));
     text
@@ -202,7 +202,7 @@ impl RunFlags {
 impl CalibrateFlags {
     fn run(self) -> Result<bool> {
         let Scenario::Storage(scenario) = read(&self.scenario)? else {
-            bail!("calibrate: only scenarios of kind storage say what is to be calibrated")
+            bail!("calibrate: only scenarios of kind storage can be calibrated")
         };
         let found = storage::calibrate(&scenario, scenario.seed)?;
         if self.json {

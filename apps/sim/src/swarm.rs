@@ -38,7 +38,7 @@ pub(crate) struct Flags {
 impl Flags {
     pub(crate) fn run(self) -> Result<bool> {
         let scenario = read(&self.scenario)?;
-        ensure!(scenario.has_swarm(), "swarm: the scenario does not say what a swarm may do");
+        ensure!(scenario.has_swarm(), "swarm: the scenario has no [swarm] settings");
         let here = || thread::available_parallelism().map_or(1, usize::from);
         let jobs = self.jobs.unwrap_or_else(here).max(1);
         let next = AtomicU64::new(self.first);
@@ -89,8 +89,8 @@ impl Flags {
             print(&format!("{value:#}\n"))?;
         } else {
             print(&format!(
-                "{runs} runs of {seconds} s in all, {events} events, {judged} promises judged: {count} \
-                 failed\n"
+                "{runs} runs of {seconds} s in total, {events} events, {judged} promises checked: \
+                 {count} violated\n"
             ))?;
         }
         Ok(failed.is_empty())

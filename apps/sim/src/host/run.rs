@@ -18,7 +18,7 @@ use crate::outcome::{Options, Outcome};
 pub(crate) fn run(scenario: &HostScenario, options: Options) -> Result<Outcome> {
     let Options { seed, is_swarm, keeps_lines } = options;
     if is_swarm {
-        bail!("swarm: the scenario does not say what a swarm may do");
+        bail!("swarm: the scenario has no [swarm] settings");
     }
     let mut outcome = Outcome::default();
     let mut trace = Trace::new(keeps_lines);

@@ -37,7 +37,7 @@ pub(crate) fn run(scenario: &NetworkScenario, options: Options) -> Result<Outcom
             combinations = vec![combinations[dice.below(combinations.len() as u64) as usize]];
             (chance(scenario, spec, &mut dice), spec.seconds)
         }
-        None if is_swarm => bail!("swarm: the scenario does not say what a swarm may do"),
+        None if is_swarm => bail!("swarm: the scenario has no [swarm] settings"),
         _ => (steps(scenario), scenario.step.iter().map(|step| step.seconds).sum()),
     };
     let mut outcome =

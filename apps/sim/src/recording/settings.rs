@@ -29,12 +29,12 @@ impl FromStr for Setting {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (key, value) = text.split_once('=').ok_or("give KEY=VALUE")?;
-        let (of, rest) = key.split_once('.').ok_or("give a key as team.algorithm")?;
+        let (of, rest) = key.split_once('.').ok_or("give a key like team.algorithm")?;
         let of = match of {
             "team" => Of::Team,
             "vmq" => Of::Vmq,
             "disk" => Of::Disk,
-            _ => return Err(format!("there is no `{of}`; there are team, vmq and disk")),
+            _ => return Err(format!("there is no `{of}`; valid are team, vmq and disk")),
         };
         let (name, field) = match rest.rsplit_once('.') {
             Some((name, field)) => (Some(name.to_owned()), field),
@@ -78,6 +78,6 @@ impl Setting {
 
     /// Returns the error for an unknown setting.
     pub(crate) fn unknown<T>(&self, known: &str) -> Result<T> {
-        bail!("--set {}: there is no `{}`; there are {known}", self.text(), self.field)
+        bail!("--set {}: there is no `{}`; existing: {known}", self.text(), self.field)
     }
 }

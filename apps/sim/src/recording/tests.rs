@@ -164,20 +164,20 @@ fn another_algorithm_would_have_carried_the_same_bytes_otherwise() {
     // The distribution by hash is uneven, that by load is even.
     assert!((percent(was) - 50.0).abs() + 1.0 < (percent(would) - 50.0).abs(), "{answer:#?}");
     let unknown = asked(&file, &["team.algorithm=hyper-v-port"]).unwrap();
-    assert!(unknown.policies[0].notes[0].contains("is not known"), "{unknown:#?}");
+    assert!(unknown.policies[0].notes[0].contains("is unknown"), "{unknown:#?}");
 }
 
 #[test]
 fn fewer_processors_would_have_been_busier_and_short() {
     let file = recorded().file();
     let same = asked(&file, &["vmq.max_processors=4"]).unwrap();
-    let (was, would) = row(&same, "the same, most");
+    let (was, would) = row(&same, "workers with load by queues, maximum");
     assert_eq!(was, would);
     let answer = asked(&file, &["vmq.wan.max_processors=1"]).unwrap();
-    let (was, would) = row(&answer, "the same, most");
+    let (was, would) = row(&answer, "workers with load by queues, maximum");
     assert_eq!((was, would), ("4", "1"), "{answer:#?}");
     let number = |text: &str| text.parse::<f64>().unwrap();
-    let (was, would) = row(&answer, "seconds of work that found no processor");
+    let (was, would) = row(&answer, "seconds of load without a worker");
     assert!(number(was) == 0.0 && number(would) > 1.0, "{answer:#?}");
     let text = answer.text();
     assert!(text.contains("what if vmq.wan.max_processors=1"), "{text}");
@@ -189,12 +189,12 @@ fn what_cannot_be_asked_is_said() {
     for (setting, words) in [
         (
             "team.other.algorithm=dynamic",
-            "there are: cluster-leader san, cluster-member san, lacp both, storage-qos 2, team both, vmq wan",
+            "it has: cluster-leader san, cluster-member san, lacp both, storage-qos 2, team both, vmq wan",
         ),
-        ("team.colour=red", "there are algorithm, mode and min_links"),
+        ("team.colour=red", "existing: algorithm, mode and min_links"),
         ("team.algorithm=best", "unknown variant `best`"),
-        ("team.min_links=3", "the team with that"),
-        ("vmq.max_processors=0", "VMQ with that"),
+        ("team.min_links=3", "the team with these settings"),
+        ("vmq.max_processors=0", "VMQ with these settings"),
         ("vmq.max_processors=many", "invalid type"),
     ] {
         let error = asked(&file, &[setting]).unwrap_err();
@@ -220,7 +220,7 @@ fn other_limits_would_have_given_disks_other_parts() {
             let (was, would) = row(&answer, what);
             (number(was), number(would))
         };
-        (of("fast: operations a second"), of("slow: operations a second"))
+        (of("fast: operations per second"), of("slow: operations per second"))
     };
     let (fast, slow) = rates("disk.slow.max_iops=2000");
     assert!(
@@ -233,13 +233,13 @@ fn other_limits_would_have_given_disks_other_parts() {
     assert!(near(fast.1, 3000) && near(slow.1, 2000), "{fast:?} {slow:?}");
     let answer = asked(&file, &["disk.slow.max_iops=none", "disk.slow.min_iops=7000"]).unwrap();
     assert!(
-        answer.policies[0].notes.iter().any(|note| note.contains("would be refused")),
+        answer.policies[0].notes.iter().any(|note| note.contains("would be rejected")),
         "{answer:#?}"
     );
     for (setting, words) in [
         ("disk.other.min_iops=5", "disk fast, disk slow"),
-        ("disk.slow.min_iops=9000", "min_iops 9000 is above max_iops 2000"),
-        ("disk.slow.colour=red", "there are min_iops, max_iops and weight"),
+        ("disk.slow.min_iops=9000", "min_iops 9000 exceeds max_iops 2000"),
+        ("disk.slow.colour=red", "existing: min_iops, max_iops and weight"),
     ] {
         let error = asked(&file, &[setting]).unwrap_err();
         assert!(format!("{error:#}").contains(words), "{setting}: {error:#}");

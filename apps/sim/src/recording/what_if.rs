@@ -114,7 +114,7 @@ pub(crate) fn what_if<R: Read>(
         seen.extend(names.disks.values().map(|name| format!("disk {name}")));
         let seen = seen.into_iter().collect::<Vec<_>>().join(", ");
         let wanted = settings.iter().map(Setting::text).collect::<Vec<_>>().join(", ");
-        bail!("nothing that was recorded has {wanted}; there are: {seen}");
+        bail!("the recording has no {wanted}; it has: {seen}");
     }
     let settings = settings.iter().map(Setting::text).collect();
     Ok(Answer { about, settings, policies, cut: recording.cut })
@@ -166,7 +166,7 @@ impl Stream {
     fn tell(self, names: &Names) -> Result<Told> {
         let (rows, mut notes) = self.of.tell(names)?;
         if let Some(loss) = self.lost {
-            notes.push(format!("not all of it was recorded: {loss}"));
+            notes.push(format!("the recording is incomplete: {loss}"));
         }
         let name = match self.kind {
             Kind::StorageQos => store_name(names, &self.name),
