@@ -153,8 +153,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let socket = ApiSocket::bind(&arguments.socket)?;
     // Read before confinement restricts file access.
     let cpu_places = cpu_places(&ProcessorThreads.cpus());
-    let wanted =
-        stored_host(&store).context("the configuration cannot be read from the state directory")?;
+    let wanted = stored_host(&store).context("cannot read the stored configuration")?;
     if let (None, Some(config)) = (&wanted, &from_file) {
         probe_listeners(config)?;
     }
@@ -176,8 +175,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let (sender, news) = NewsSender::new();
     let sender = Arc::new(sender);
     let reader = confinement.clone();
-    let threads =
-        SocketThreads::new(&confinement).context("start the threads for sockets of devices")?;
+    let threads = SocketThreads::new(&confinement).context("cannot start socket threads")?;
     let devices = HostDevices::new(threads.vhost_user.clone());
     let devices = Arc::new(devices.context("the links of the host cannot be monitored")?);
     let node = Node::open(NodeParts {
@@ -205,7 +203,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         reconnect_max: RECONNECT_MAX,
     });
     let node = Arc::new(node.context("the configuration cannot be applied")?);
-    let heartbeat = watchdog::start(plane.clone()).context("start the watchdog's threads")?;
+    let heartbeat = watchdog::start(plane.clone()).context("cannot start the watchdog")?;
     let served = Served { node: &node, socket: &socket, sender: &sender, confinement, heartbeat };
     let result = serve_node(arguments, &served, news);
     node.stop();

@@ -10,6 +10,9 @@ fn hosts(keys: &str) -> [(String, &'static str); 2] {
     [(policy, "qos_policy/gold: "), (disk, "disk/d: qos.")]
 }
 
+const NO_BURST_S: &str = "burst_s: missing; `burst_iops` needs a duration in seconds: set this \
+                          key, or remove `burst_iops`";
+
 #[test]
 fn limits_are_read_alike_for_policies_and_disks() {
     let keys = "min_iops = 100\nmax_iops = 1000\nmax_bytes_per_s = \"8 MiB\"\nweight = 7\n\
@@ -33,11 +36,7 @@ fn limits_that_contradict_themselves_are_refused() {
             &["min_iops: 11 exceeds max_iops 10; lower min_iops or raise max_iops"],
         ),
         ("min_iops = 10\nmax_iops = 10", &[]),
-        (
-            "max_iops = 10\nburst_iops = 20",
-            &["burst_s: missing; `burst_iops` needs a duration in seconds: set this key, or \
-               remove `burst_iops`"],
-        ),
+        ("max_iops = 10\nburst_iops = 20", &[NO_BURST_S]),
         (
             "max_iops = 10\nburst_s = 20",
             &["burst_iops: missing; `burst_s` needs a rate: set this key, or remove `burst_s`"],
@@ -55,8 +54,7 @@ fn limits_that_contradict_themselves_are_refused() {
             "min_iops = 9\nmax_iops = 8\nburst_iops = 7",
             &[
                 "min_iops: 9 exceeds max_iops 8; lower min_iops or raise max_iops",
-                "burst_s: missing; `burst_iops` needs a duration in seconds: set this key, or \
-                 remove `burst_iops`",
+                NO_BURST_S,
                 "burst_iops: 7 does not exceed max_iops 8; raise it or remove this key",
             ],
         ),

@@ -78,13 +78,7 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
         Notice::ForeignLoad { delivered_iops, capability_iops, strangers, silent } => {
             let strangers: Vec<_> = strangers.iter().map(|of| of.name.clone()).collect();
             let silent: Vec<_> = silent.iter().map(|node| names.node(*node)).collect();
-            let text = format!(
-                "The store delivers {delivered_iops} IOPS to all nodes; its capacity is \
-                 {capability_iops} IOPS. Find the external load, or measure the capacity again."
-            );
-            of_store(EventKind::SharedForeignLoad, store, text)
-                .with("delivered_iops", delivered_iops)
-                .with("capability_iops", capability_iops)
+            foreign_load(store, *delivered_iops, *capability_iops)
                 .with("seen_on_it", strangers.join(", "))
                 .with("silent_nodes", silent.join(", "))
         }
@@ -125,16 +119,23 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
             of_store(EventKind::NodeOfOtherVersion, store, text).with("node", node)
         }
         Notice::PolicyInUse { policy, node } => {
-            let text = "the cluster deleted it, and it stays in force until these disks get \
-                        another policy or none";
-            of_policy(EventKind::SharedPolicyInUse, store, (*policy, *node), text, names)
+            of_policy(EventKind::SharedPolicyInUse, store, (*policy, *node), names)
         }
         Notice::PolicyUnknown { policy, node } => {
-            let text = "the cluster does not have it. If it is aggregated, they may be limited to \
-                        0 IOPS: create the policy, or set another one";
-            of_policy(EventKind::SharedPolicyUnknown, store, (*policy, *node), text, names)
+            of_policy(EventKind::SharedPolicyUnknown, store, (*policy, *node), names)
         }
     }
+}
+
+/// Returns the event of a store that delivers less than its capacity.
+fn foreign_load(store: &Name, delivered_iops: u64, capability_iops: u64) -> Draft {
+    let text = format!(
+        "The store delivers {delivered_iops} IOPS to all nodes; its capacity is {capability_iops} \
+         IOPS. Find the external load, or measure the capacity again."
+    );
+    of_store(EventKind::SharedForeignLoad, store, text)
+        .with("delivered_iops", delivered_iops)
+        .with("capability_iops", capability_iops)
 }
 
 /// Something about a policy that disks of a node have.
@@ -142,10 +143,15 @@ fn of_policy(
     kind: EventKind,
     store: &Name,
     (policy, node): (PolicyKey, NodeId),
-    what: &str,
     names: &dyn Names,
 ) -> Draft {
     let (policy, node) = (names.policy(policy), names.node(node));
+    let what = if kind == EventKind::SharedPolicyInUse {
+        "the cluster deleted it, and it stays in force until these disks get another policy or none"
+    } else {
+        "the cluster does not have it. If it is aggregated, they may be limited to 0 IOPS: create \
+         the policy, or set another one"
+    };
     let text = format!("Disks of node {node} use policy {policy}; {what}.");
     of_store(kind, store, text).with("policy", policy).with("node", node)
 }
