@@ -39,7 +39,7 @@ pub(crate) fn energy(energy: &PowerEnergyStatus) -> String {
         return lacking.clone();
     }
     let Some(milliwatts) = energy.milliwatts else {
-        return "known when it is asked for again".to_owned();
+        return "unknown until the second query".to_owned();
     };
     let zones = energy.zones.iter().filter(|zone| zone.counted);
     let zones: Vec<String> = zones

@@ -70,7 +70,7 @@ pub(crate) const CLUSTER_STORES: Columns = Columns {
         text(
             "REMARK",
             "wrong, has_foreign_load",
-            "Why this host does not take part in the store, or `foreign load` if load from outside the cluster \
+            "Why this host does not take part in the store, or `external load` if load from outside the cluster \
              was detected, or the store delivers less than its capacity.",
         ),
     ],
