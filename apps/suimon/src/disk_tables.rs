@@ -78,7 +78,7 @@ fn capability(store: &StoreStatus) -> String {
         (None, _) if store.config.capability_iops == Some(StoreCapability::MEASURE) => {
             format!("unknown; measure it with `suimon store measure {}`", store.config.name)
         }
-        (None, _) => "not known".to_owned(),
+        (None, _) => "unknown".to_owned(),
     }
 }
 

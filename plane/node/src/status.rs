@@ -342,7 +342,7 @@ fn xdp_status(state: XdpState) -> XdpStatus {
 }
 
 fn not_connected() -> Condition {
-    let reason = "no VM has it and it names no socket, so it is not connected";
+    let reason = "the NIC has neither a VM nor a socket; add it to a VM or set its socket";
     Condition { health: Health::Down, reason: Some(reason.to_owned()) }
 }
 

@@ -127,7 +127,7 @@ impl Shared {
         let desired = self.desired();
         let config = desired.config.cluster.clone();
         let Some(cluster) = &config else {
-            let reason = "no cluster is configured; the host is by itself".to_owned();
+            let reason = "no cluster is configured".to_owned();
             let condition = Condition { health: Health::Down, reason: Some(reason) };
             let (members, stores) = (Vec::new(), Vec::new());
             return ClusterStatus { config, condition, age_ms: None, members, stores };

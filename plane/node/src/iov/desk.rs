@@ -348,7 +348,7 @@ impl Controller {
         match entry {
             Some(entry) => entry.order_vf(VfOrder::Give { nic: name, vf: place }),
             None => {
-                let reason = "no VM has the NIC any more".to_owned();
+                let reason = "the NIC was removed from its VM".to_owned();
                 self.shared.iov.report(VfReport::Failed { nic: name, vf: place, reason });
             }
         }

@@ -411,7 +411,7 @@ fn a_new_daemon_leaves_vfs_that_vms_do_not_have_any_more() {
         vms.let_go_of_vf("web", "web");
         vms.guest("db", VmNotice::Ended { is_orderly: false, reason: "it died".to_owned() });
     });
-    bench.wait_reason("web", "it was unplugged while no daemon was there");
+    bench.wait_reason("web", "the VF was unplugged while no daemon was running");
     bench.wait_reason("db", "no running VM has the NIC");
     wait_until("both are released", || bench.vms.vfs().is_empty());
     assert_eq!((bench.reached_by("web"), bench.reached_by("db")), (None, None));

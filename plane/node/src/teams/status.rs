@@ -195,7 +195,7 @@ fn doing(
         return (TeamMemberState::Waiting, reason);
     }
     if !status.is_active {
-        let reason = "it is the standby, and all other members can be used".to_owned();
+        let reason = "the standby, idle because all other members are usable".to_owned();
         return (TeamMemberState::Waiting, reason);
     }
     let reason = match (status.is_standby, status.is_primary) {

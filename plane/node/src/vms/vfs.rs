@@ -147,7 +147,7 @@ impl Driver {
         let was_asked = run.vfs.leaving.contains_key(&nic);
         if let Some(vf) = run.stored.vfs.get(&nic).and_then(StoredVf::place) {
             if !was_asked {
-                let reason = "it was unplugged; the adapter or the guest has let go of it";
+                let reason = "the VF was unplugged by the guest, or the adapter removed it";
                 self.report(VfReport::Failed { nic: nic.clone(), vf, reason: reason.to_owned() });
             }
         }
@@ -210,7 +210,7 @@ impl Driver {
             // One that does not answer has it: it is not given to somebody else.
             let has_vf = vm.standby(nic.as_str()).map_or(true, |standby| standby.has_vf);
             if !has_vf {
-                let reason = "it was unplugged while no daemon was there".to_owned();
+                let reason = "the VF was unplugged while no daemon was running".to_owned();
                 self.report(VfReport::Failed { nic: nic.clone(), vf, reason });
                 self.release(&nic);
             } else if let Some(run) = &mut self.run {

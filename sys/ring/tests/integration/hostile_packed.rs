@@ -158,7 +158,7 @@ fn regions_that_cannot_be_are_refused_by_name() {
     let refuse = |setup: &RingSetup, records| {
         TxRing::recording(vm.map(), setup, records).err().expect("a bad region").detail
     };
-    assert!(refuse(&packed, region_of(&[], false)).contains("of the other form"));
+    assert!(refuse(&packed, region_of(&[], false)).contains("for the other ring format"));
     let (small, _) = Inflight::create(InflightShape { queue_size: 8, ..shape(true) }).unwrap();
     let small = RingRecords { log: None, inflight: small.queue(0) };
     assert!(refuse(&packed, small).contains("smaller ring"));
