@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// Failure of an operation on the cluster store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("the cluster's store: {detail}")]
+#[error("etcd of the cluster: {detail}")]
 pub struct ClusterStoreError {
     /// Kind of the failure, on which the reaction of callers depends.
     pub kind: ClusterStoreErrorKind,

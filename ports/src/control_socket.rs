@@ -41,7 +41,7 @@ pub enum ControlError {
     /// The socket's device was deleted or moved to another namespace. [`ControlSocket::reopen`] is
     /// required once a device of that name exists again.
     #[error(
-        "device {device} is gone; reopen its control socket when a device of that name is there"
+        "device {device} does not exist any more; reopen its control socket when the device exists"
     )]
     Gone {
         /// Name of the socket's device.
@@ -54,14 +54,15 @@ pub enum ControlError {
         device: String,
     },
     /// The device's transmit queue is full. The frame is lost; later frames may succeed.
-    #[error("device {device} has no room for another frame; send again later")]
+    #[error("the transmit queue of device {device} is full; send again later")]
     Full {
         /// Name of the socket's device.
         device: String,
     },
     /// The frame has an invalid length.
     #[error(
-        "{bytes} bytes are no frame that device {device} takes; give it from the destination address on, without FCS, 14 bytes at least and no more than its MTU and the header"
+        "device {device} does not accept a frame of {bytes} bytes; pass it from the destination \
+         address on, without FCS, with at least 14 bytes and at most its MTU plus the header"
     )]
     NoFrame {
         /// Name of the socket's device.

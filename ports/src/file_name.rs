@@ -19,19 +19,25 @@ pub struct FileName(String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BadFileName {
     /// The name is empty or has an empty component.
-    #[error("a part of it is empty: name the file from the store's directory down, as in a/b")]
+    #[error(
+        "a component of the name is empty; name the file relative to the store's directory, like \
+         a/b"
+    )]
     Empty,
     /// The name is an absolute path.
-    #[error("it is an absolute path: name the file from the store's directory down")]
+    #[error("the name is an absolute path; name the file relative to the store's directory")]
     Absolute,
     /// A component is `.` or `..`.
-    #[error("it has a part that is . or ..: name the file from the store's directory down")]
+    #[error("the name has a component . or ..; name the file relative to the store's directory")]
     Dots,
     /// The name contains a control character, which logs cannot show.
-    #[error("it has a control character: rename the file")]
+    #[error("the name has a control character; rename the file")]
     Control,
     /// The name or a component is too long.
-    #[error("it has more than 1024 bytes, or a part with more than 255: choose a shorter one")]
+    #[error(
+        "the name has more than 1024 bytes, or a component with more than 255; choose a shorter \
+         one"
+    )]
     Long,
 }
 

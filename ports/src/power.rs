@@ -7,28 +7,28 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PowerError {
     /// The sysfs file does not exist: the CPU is offline, or its driver was removed.
-    #[error("{file} is not there")]
+    #[error("{file} does not exist")]
     Missing {
         /// Path of the setting's sysfs file.
         file: String,
     },
     /// The file system is mounted read-only for the daemon.
     #[error(
-        "{file} is read-only for the daemon; install suimond.service.d/power.conf, or let it write \
-         there otherwise"
+        "{file} is read-only for the daemon; install suimond.service.d/power.conf, or permit \
+         writes to it otherwise"
     )]
     ReadOnly {
         /// Path of the setting's sysfs file.
         file: String,
     },
     /// The daemon lacks the permission.
-    #[error("{file} may not be written by the daemon; run it as root")]
+    #[error("the daemon has no permission to write {file}; run it as root")]
     Denied {
         /// Path of the setting's sysfs file.
         file: String,
     },
     /// The driver rejected the value.
-    #[error("the driver refused `{value}` for {file}: {detail}")]
+    #[error("the driver rejected `{value}` for {file}: {detail}")]
     Refused {
         /// Path of the setting's sysfs file.
         file: String,

@@ -45,28 +45,31 @@ pub struct StoreSpace {
 #[derive(Debug, Error)]
 pub enum StoreFault {
     /// The file does not exist.
-    #[error("there is no such file")]
+    #[error("the file does not exist")]
     Missing,
     /// A file of this name exists.
-    #[error("there is such a file already: choose another name, or remove it")]
+    #[error("the file exists already; choose another name, or remove it")]
     Exists,
     /// The file is locked in a conflicting mode, by this daemon or another program.
-    #[error("somebody else uses it, here or in another program (QEMU's locks): {holder}")]
+    #[error("the file is in use, by Suimon or by another program (QEMU's locks): {holder}")]
     InUse {
         /// Holder of the lock, as far as known.
         holder: String,
     },
     /// The name refers to a directory, FIFO, device or socket.
-    #[error("it is {found}, not a regular file: put the image there, or name another")]
+    #[error(
+        "the file is {found} instead of a regular file; put the image there, or name another \
+         file"
+    )]
     NotRegular {
         /// Type of the file, such as "a directory".
         found: &'static str,
     },
     /// A component of the name is a symbolic link, or leads out of the store.
-    #[error("its name leads over a symbolic link or out of the store: name the file itself")]
+    #[error("the name contains a symbolic link or leads out of the store; name the file itself")]
     Link,
     /// The operation needs a block device and the store is a directory, or the reverse.
-    #[error("the store is {found}: {hint}")]
+    #[error("the path of the store is {found}; {hint}")]
     WrongStore {
         /// Type of the store, such as "a directory".
         found: &'static str,
@@ -74,10 +77,10 @@ pub enum StoreFault {
         hint: &'static str,
     },
     /// No space left in the file system.
-    #[error("the store is full: free space in it, or choose another store")]
+    #[error("the store is full; free space in it, or choose another store")]
     Full,
     /// The file system does not support the operation.
-    #[error("the store's file system cannot {what}: {hint}")]
+    #[error("the file system of the store cannot {what}; {hint}")]
     Unsupported {
         /// Operation that failed, completing "cannot …".
         what: &'static str,

@@ -35,7 +35,7 @@ fn found(finding: Finding) -> Words {
         Finding::Better => Words::new("better", "改善"),
         Finding::Worse => Words::new("worse", "悪化"),
         Finding::Different => Words::new("different", "相違"),
-        Finding::NotShown => Words::new("no difference shown", "差は認められない"),
+        Finding::NotShown => Words::new("no significant difference", "差は認められない"),
         Finding::TooFew => {
             Words::new("too few repetitions to show a difference", "差を示すには回数が不足")
         }
@@ -47,7 +47,7 @@ impl CompareFlags {
         let results = self.results.folder();
         let (a, b) = (results.find(&self.a)?.load()?, results.find(&self.b)?.load()?);
         let all = compare(&a, &b);
-        ensure!(!all.is_empty(), "{} and {} have no case with a measure in common", a.id, b.id);
+        ensure!(!all.is_empty(), "runs {} and {} have no case with a common measure", a.id, b.id);
         if self.json {
             return print(&format!("{:#}\n", json!({ "a": a.id, "b": b.id, "compared": all })));
         }
@@ -59,8 +59,10 @@ impl CompareFlags {
         let mut text =
             format!("A {}, {}\nB {}, {}\n", a.id, a.machine.suimon, b.id, b.machine.suimon);
         if a.machine.cpu != b.machine.cpu || a.machine.cpus != b.machine.cpus {
-            let words =
-                Words::new("They were made on different machines.", "異なるマシンでの測定です。");
+            let words = Words::new(
+                "The runs were made on different machines.",
+                "異なるマシンでの測定です。",
+            );
             text += &format!("{}\n", words.in_language(language));
         }
         let is_shown =
@@ -82,7 +84,9 @@ impl CompareFlags {
         let count = |finding: Finding| all.iter().filter(|of| of.finding == finding).count();
         let tally = Words::new(
             format!(
-                "{} compared by Mann–Whitney with Holm's correction: {} better, {} worse, {} different, {} without a difference that chance would not make, {} with too few repetitions.",
+                "{} measures compared by Mann–Whitney with Holm's correction: {} better, {} \
+                 worse, {} different, {} without a significant difference, {} with too few \
+                 repetitions.",
                 all.len(),
                 count(Finding::Better),
                 count(Finding::Worse),
@@ -91,7 +95,7 @@ impl CompareFlags {
                 count(Finding::TooFew)
             ),
             format!(
-                "{} 項目を Mann–Whitney 検定 (Holm 補正) で比較: 改善 {}、悪化 {}、相違 {}、差は認められない {}、回数不足 {}。",
+                "{} 項目を Mann–Whitney 検定 (Holm 補正) で比較: 改善 {}、悪化 {}、相違 {}、有意差なし {}、回数不足 {}。",
                 all.len(),
                 count(Finding::Better),
                 count(Finding::Worse),

@@ -90,7 +90,7 @@ impl<'a> Desk<'a> {
 
     /// Fails if a stop was requested. Must be called after each long operation.
     pub(crate) fn check(&self) -> Result<()> {
-        ensure!(!self.stop.is_asked(), "asked to stop");
+        ensure!(!self.stop.is_asked(), "stopped on request");
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl<'a> Desk<'a> {
         while process.is_running() {
             ensure!(
                 Instant::now() < deadline,
-                "it goes on after {} s: {}",
+                "retry in {} s: {}",
                 limit.as_secs(),
                 process.last_words()
             );
@@ -163,8 +163,11 @@ impl Need {
                 (free < *mib).then(|| {
                     let shown = folder.display();
                     Words::new(
-                        format!("{mib} MiB are needed in {shown}, and {free} are free; name another folder with --work-folder"),
-                        format!("{shown} に {mib} MiB 必要ですが、空きは {free} MiB です。--work-folder で別の場所を指定してください"),
+                        format!(
+                            "{shown} needs {mib} MiB of free space and has {free} MiB; name \
+                             another folder with --work-folder"),
+                        format!("{shown} に {mib} MiB 必要ですが、空きは {free} MiB です。--work-folder \
+                                 で別の場所を指定してください"),
                     )
                 })
             }

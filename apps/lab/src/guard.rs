@@ -43,7 +43,7 @@ pub(crate) fn watch() -> Result<Option<ExitStatus>> {
         .env(WATCHED, std::process::id().to_string())
         .env_remove(ASKED_BY)
         .spawn()
-        .context("cannot start the process that works")?;
+        .context("cannot start the process that runs the experiment")?;
     let ended = wait(&mut work, &stop)?;
     if ended.signal().is_some() {
         sweep_leftovers();
@@ -57,7 +57,7 @@ fn end_with(parent: &str) -> Result<()> {
     // The parent may have ended before the call.
     let is_there = getppid().is_some_and(|pid| pid.as_raw_nonzero().to_string() == parent);
     if !is_there {
-        bail!("who started this has ended");
+        bail!("the parent process has ended");
     }
     Ok(())
 }

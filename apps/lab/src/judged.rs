@@ -122,9 +122,13 @@ impl Judged {
         match (self.agreement, self.bar) {
             (Agreement::Agrees, false) => Words::new("agrees", "一致"),
             (Agreement::Differs, false) => Words::new("differs", "相違"),
-            (Agreement::Agrees, true) => Words::new("Suimon's bar met", "Suimon の目標を達成"),
-            (Agreement::Differs, true) => Words::new("Suimon's bar missed", "Suimon の目標に未達"),
-            (Agreement::Open, _) => Words::new("left open by the spread", "ばらつきのため不明"),
+            (Agreement::Agrees, true) => Words::new("Suimon's target met", "Suimon の目標を達成"),
+            (Agreement::Differs, true) => {
+                Words::new("Suimon's target missed", "Suimon の目標に未達")
+            }
+            (Agreement::Open, _) => {
+                Words::new("undecided because of the spread", "ばらつきのため不明")
+            }
             (Agreement::NotMeasured, _) => Words::new("not measured", "未測定"),
             (Agreement::Shown, _) => Words::default(),
         }
@@ -155,7 +159,7 @@ pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[Judged]) -> Words {
             let (agree, all) =
                 (run.simulated.iter().filter(|of| of.agrees).count(), run.simulated.len());
             Words::new(
-                format!("In the simulator {agree} of {all} figures agree with what was published."),
+                format!("{agree} of {all} simulated figures agree with the published ones."),
                 format!("シミュレーターでは {all} 個の数値のうち {agree} 個が公表値と一致します。"),
             )
         }
@@ -191,12 +195,12 @@ fn tally(judged: &[Judged]) -> Words {
         return Words::default();
     }
     let (mut en, mut ja) = (
-        format!("Of {all} figures {agrees} are as expected"),
+        format!("{agrees} of {all} figures are as expected"),
         format!("{all} 個の数値のうち {agrees} 個が期待どおり"),
     );
     for (count, english, japanese) in [
-        (differs, "are not", "期待と相違"),
-        (open, "are left open by the spread", "ばらつきのため不明"),
+        (differs, "are not as expected", "期待と相違"),
+        (open, "are undecided because of the spread", "ばらつきのため不明"),
         (missing, "were not measured", "未測定"),
     ] {
         if count > 0 {
@@ -206,7 +210,7 @@ fn tally(judged: &[Judged]) -> Words {
     }
     let single = judged.iter().filter_map(|of| of.measured).all(|of| of.samples < 2);
     if single && missing < all {
-        en += "; each was measured once, so nothing is known of the spread";
+        en += "; each was measured once, so the spread is unknown";
         ja += "です。各 1 回の測定のため、ばらつきは不明";
     }
     Words::new(format!("{en}."), format!("{ja}です。"))

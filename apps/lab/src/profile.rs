@@ -137,7 +137,7 @@ impl Perf {
         let rig = Rig::new_in(folder)?;
         for name in ["control", "answers"] {
             let mode = Mode::RUSR | Mode::WUSR;
-            mknodat(CWD, rig.file(name), FileType::Fifo, mode, 0).context("a pipe for perf")?;
+            mknodat(CWD, rig.file(name), FileType::Fifo, mode, 0).context("a pipe to perf")?;
         }
         // Opened for reading and writing, so that opening does not block.
         let open = |name| OpenOptions::new().read(true).write(true).open(rig.file(name));
@@ -175,7 +175,7 @@ impl Perf {
         while !answer.starts_with(DONE) {
             let left = deadline.saturating_duration_since(Instant::now());
             self.process.check_running()?;
-            ensure!(!left.is_zero(), "perf does not answer: {}", self.process.last_words());
+            ensure!(!left.is_zero(), "perf does not respond: {}", self.process.last_words());
             let step = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             let mut waiting = [PollFd::new(&self.answers, PollFlags::IN)];
             if poll(&mut waiting, Some(&step))? > 0 {

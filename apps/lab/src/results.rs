@@ -54,7 +54,7 @@ impl Results {
                 Err(error) => return Err(error).with_context(|| self.refused()),
             }
         }
-        bail!("no name is free")
+        bail!("no unused name for the run was found")
     }
 
     /// Returns the folder of a run, given by its id, by its path, or by a plan for its last run.
@@ -77,7 +77,7 @@ impl Results {
         match self.ids()?.into_iter().rfind(of_plan) {
             Some(id) => RunFolder::at(self.folder.join(id)),
             None => bail!(
-                "no run `{name}` in {}; `suimon lab list --runs` shows those that are there",
+                "there is no run `{name}` in {}; `suimon lab list --runs` lists the existing ones",
                 self.folder.display()
             ),
         }
@@ -103,7 +103,8 @@ impl Results {
 
     fn refused(&self) -> String {
         format!(
-            "results go to {}; name another folder with --results DIR or SUIMON_LAB_RESULTS",
+            "cannot write results to {}; name another folder with --results DIR or \
+             SUIMON_LAB_RESULTS",
             self.folder.display()
         )
     }
@@ -112,7 +113,7 @@ impl Results {
 impl RunFolder {
     fn at(path: PathBuf) -> Result<Self> {
         let is_run = path.join(HEAD).is_file() || path.join(WHOLE).is_file();
-        ensure!(is_run, "{} is no run: it has neither {WHOLE} nor {HEAD}", path.display());
+        ensure!(is_run, "{} is not a run: it has neither {WHOLE} nor {HEAD}", path.display());
         Ok(Self { path })
     }
 
@@ -129,7 +130,7 @@ impl RunFolder {
     /// program ends.
     pub(crate) fn hold(&self) -> Result<File> {
         let held = hold(&self.path)?;
-        held.with_context(|| format!("{} is being made by another program", self.id()))
+        held.with_context(|| format!("another program is writing the run {}", self.id()))
     }
 
     /// Returns true if the run is complete.
@@ -143,11 +144,15 @@ impl RunFolder {
         let path = self.path.join(name);
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         let mut run: Run = serde_json::from_str(&text).with_context(|| {
-            format!("{} is of another version of suimon-lab, or damaged", path.display())
+            format!(
+                "{} is damaged, or was written by another version of suimon-lab",
+                path.display()
+            )
         })?;
         ensure!(
             run.format == FORMAT,
-            "{}: format {} where this program reads {FORMAT}; make the report with the program that ran it",
+            "{} has format {}, but this program reads {FORMAT}; create the report with the \
+             program that made the run",
             path.display(),
             run.format
         );
@@ -221,7 +226,8 @@ impl RunFolder {
     fn unwritten(&self, name: &str) -> String {
         let shown = self.path.display();
         format!(
-            "cannot write {name} in {shown}; what was written before is there. Make room, then go on with `suimon lab run --resume {}`",
+            "cannot write {name} in {shown}; earlier results are kept. Free space, then continue \
+             with `suimon lab run --resume {}`",
             self.id()
         )
     }

@@ -79,15 +79,11 @@ impl RunFlags {
         let mut ids = Vec::new();
         if let Some(name) = &self.resume {
             let folder = results.find(name)?;
-            ensure!(
-                !folder.is_whole(),
-                "{} came to its end; there is nothing to resume",
-                folder.id()
-            );
+            ensure!(!folder.is_whole(), "run {} is complete and cannot be resumed", folder.id());
             let run = folder.load()?;
             ensure!(
                 run.origin == Origin::Real,
-                "{} is of the simulator: run it again",
+                "run {} is simulated and cannot be resumed; run it again",
                 folder.id()
             );
             self.go_on(&folder, run, &stop)?;
@@ -108,7 +104,12 @@ impl RunFlags {
         self.check_needs(plan, experiment.as_ref(), self.profile)?;
         let folder = results.begin(&plan.head.id)?;
         if let Some(free) = free_mib(folder.path()).filter(|free| *free < RESULTS_MIB) {
-            return Err(anyhow!("{free} MiB are free in {}, and {RESULTS_MIB} may be needed for results; name another folder with --results", folder.path().display()).context(Refused));
+            return Err(anyhow!(
+                "{} has {free} MiB of free space, and results may need {RESULTS_MIB} MiB; name \
+                 another folder with --results",
+                folder.path().display()
+            )
+            .context(Refused));
         }
         let run = Run {
             format: FORMAT,
@@ -183,7 +184,7 @@ impl RunFlags {
         runner.run(&mut run)?;
         if run.cut_short.is_some() {
             return Err(anyhow!(
-                "what was measured is kept; go on with `suimon lab run --resume {}`",
+                "completed measurements are kept; continue with `suimon lab run --resume {}`",
                 folder.id()
             )
             .context(Interrupted));

@@ -54,7 +54,7 @@ impl Runner<'_> {
                 self.folder.tell_progress(&progress(run, &case, repetition, left))?;
                 let part = self.part(&case, repetition, run.profiles, &bar);
                 if self.stop.is_asked() {
-                    run.cut_short = Some("asked to stop".to_owned());
+                    run.cut_short = Some("stopped on request".to_owned());
                     return Ok(());
                 }
                 if let Some(failure) = &part.failure {
@@ -68,7 +68,7 @@ impl Runner<'_> {
         bar.end();
         if run.parts.iter().all(|part| part.failure.is_some()) {
             let failures = run.parts.iter().find_map(|part| part.failure.clone());
-            bail!("nothing was measured: {}", failures.unwrap_or_default());
+            bail!("no measurement completed: {}", failures.unwrap_or_default());
         }
         Ok(())
     }
@@ -131,14 +131,14 @@ impl Runner<'_> {
 
 fn without_profile() -> Words {
     Words::new(
-        "No profile: what is measured runs inside a machine of its own.",
+        "No profile: the experiment runs inside a virtual machine.",
         "プロファイルはありません: 測定対象は独立したマシンの中で動きます。",
     )
 }
 
 fn failed_profile(error: &anyhow::Error) -> Words {
     Words::new(
-        format!("No profile of some parts: {error:#}"),
+        format!("The profile of some parts is missing: {error:#}"),
         format!("一部のプロファイルは取れませんでした: {error:#}"),
     )
 }

@@ -38,7 +38,7 @@ impl SetupFlags {
             );
         }
         if packages.is_empty() {
-            return print("nothing is missing\n");
+            return print("all packages are installed\n");
         }
         let packages: Vec<&str> = packages.into_iter().collect();
         if self.dry_run {

@@ -34,7 +34,7 @@ pub(crate) fn figures(plan: &Plan) -> Vec<SimulatedFigure> {
     match outcome(plan).and_then(|outcome| figures_of(&outcome)) {
         Ok(figures) => figures,
         Err(error) => {
-            eprintln!("{}: without simulated figures: {error:#}", plan.head.id);
+            eprintln!("{}: no simulated figures: {error:#}", plan.head.id);
             Vec::new()
         }
     }
@@ -43,7 +43,7 @@ pub(crate) fn figures(plan: &Plan) -> Vec<SimulatedFigure> {
 /// Runs the plan's scenario and returns its record.
 pub(crate) fn run(plan: &Plan, id: String, began: String) -> Result<Run> {
     let Some(scenario) = plan.head.simulation.clone() else {
-        bail!("{}: the simulator has no scenario of it", plan.head.id);
+        bail!("{}: the simulator has no scenario for this plan", plan.head.id);
     };
     let outcome = outcome(plan)?;
     let text = |key: &str| outcome[key].as_str().unwrap_or_default().to_owned();

@@ -93,7 +93,7 @@ impl WorkFlags {
     /// Reads and checks a request.
     fn read(&self, path: &Path) -> Result<Wanted> {
         let bytes = fs::metadata(path)?.len();
-        ensure!(bytes <= REQUEST_BYTES_MAX, "a request of {bytes} bytes");
+        ensure!(bytes <= REQUEST_BYTES_MAX, "a request of {bytes} bytes exceeds the limit");
         let request: Request = serde_json::from_slice(&fs::read(path)?)?;
         check_id("plan", &request.plan)?;
         let is_known = SHIPPED.iter().any(|(id, _)| *id == request.plan);
@@ -148,7 +148,7 @@ impl Doer<'_> {
                 continue;
             }
             if request.exists() {
-                let error = Some("withdrawn before it began".to_owned());
+                let error = Some("withdrawn before it started".to_owned());
                 end(&request, &Done { run: None, error })?;
             } else {
                 remove(&path)?;

@@ -170,7 +170,7 @@ pub(crate) fn run() -> ExitCode {
 /// Reads and validates a scenario's file.
 pub(crate) fn read(path: &Path) -> Result<Scenario> {
     let text = fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
-    let told = || format!("{} is refused", path.display());
+    let told = || format!("{} is rejected", path.display());
     Scenario::read(&text).with_context(told)
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn failure(path: &Path, seed: u64, is_swarm: bool, outcome: &Outcome)
     }
     let swarm = if is_swarm { " --swarm" } else { "" };
     text.push_str(&format!(
-        "seed {seed}, commit {COMMIT}; again: sim run {} --seed {seed}{swarm}\n",
+        "seed {seed}, commit {COMMIT}; repeat with: sim run {} --seed {seed}{swarm}\n",
         path.display()
     ));
     text

@@ -20,7 +20,7 @@ impl Use {
         match self {
             Self::Calibration => "calibration",
             Self::HeldOut => "held out",
-            Self::Bar => "own bar",
+            Self::Bar => "own target",
         }
     }
 }

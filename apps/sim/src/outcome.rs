@@ -64,7 +64,7 @@ impl Outcome {
             text.push_str(&columns(&rows));
         }
         for told in &self.told {
-            let _ = writeln!(text, "told at {told}");
+            let _ = writeln!(text, "reported at {told}");
         }
         let Self { events, virtual_s, facts, trace, .. } = self;
         let _ = writeln!(text, "{virtual_s} s, {events} events, {facts} facts, trace {trace}");

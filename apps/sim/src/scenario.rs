@@ -49,7 +49,7 @@ pub(crate) enum Refused {
     Text(#[from] toml::de::Error),
     /// The kind of the scenario is unknown.
     #[error(
-        "kind: there is no \"{0}\"; there are \"storage\", \"network\", \"fleet\" and \"host\""
+        "kind: there is no \"{0}\"; valid are \"storage\", \"network\", \"fleet\" and \"host\""
     )]
     Kind(String),
     /// Some values are invalid.
@@ -146,7 +146,7 @@ impl Wrongs {
     /// Reports a number outside of the range from `low` to `high`.
     pub(crate) fn within(&mut self, key: impl Into<String>, of: u64, low: u64, high: u64) {
         if of < low || of > high {
-            self.add(key, format!("{of} is not from {low} to {high}"));
+            self.add(key, format!("{of} is outside of {low} to {high}"));
         }
     }
 

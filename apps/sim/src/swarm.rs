@@ -92,8 +92,8 @@ impl Flags {
             print(&format!("{value:#}\n"))?;
         } else {
             print(&format!(
-                "{runs} runs of {seconds} s in all, {events} events, {judged} promises judged: {count} \
-                 failed\n"
+                "{runs} runs of {seconds} s in total, {events} events, {judged} promises checked: \
+                 {count} violated\n"
             ))?;
         }
         Ok(failed.is_empty())

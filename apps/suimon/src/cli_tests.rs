@@ -73,7 +73,7 @@ fn what_does_not_fit_is_refused_before_anything_is_asked() {
     assert!(wrong(&["nic", "set", "web", "--mac", "ff:ff:ff:ff:ff:ff"]).contains("not a group"));
     assert!(wrong(&["nic", "set", "web", "--backend", "tapp"]).contains("'tap'"));
     assert!(wrong(&["nic", "set", "web", "--unset", "switch"]).contains("switch"));
-    assert!(wrong(&["nic", "show", "../etc"]).contains("not a name"));
+    assert!(wrong(&["nic", "show", "../etc"]).contains("not a valid name"));
     assert!(wrong(&["queue", "move", "web", "--to", "1"]).contains("web/rx/0"));
     assert!(wrong(&["top", "--interval", "5"]).contains("100"));
     assert!(wrong(&["apply"]).contains("--file"));
@@ -90,7 +90,7 @@ fn what_does_not_fit_is_refused_before_anything_is_asked() {
     assert!(message.contains("a number of bytes or like \"10 GiB\""), "{message}");
     assert!(wrong(&["disk", "resize", "web", "big"]).contains("`big` is not a size"));
     let message = wrong(&["disk", "convert", "web", "../x", "--format", "vhd"]);
-    assert!(message.contains("not a file in a store"), "{message}");
+    assert!(message.contains("not a valid file name in a store"), "{message}");
     wrong(&["disk", "convert", "web", "x", "--format", "pass-through"]);
     wrong(&["qos", "flows", "--interval", "1000"]);
     // Flags without a meaning for the command do not exist.

@@ -62,10 +62,8 @@ fn confinement(status: &ConfinementStatus) -> String {
         text += &format!("  missing: {lacking}\n");
     }
     if status.refused_calls > 0 {
-        text += &format!(
-            "  refused system calls: {} (see `suimon event list`)\n",
-            status.refused_calls
-        );
+        text +=
+            &format!("  denied system calls: {} (see `suimon event list`)\n", status.refused_calls);
     }
     text
 }

@@ -64,7 +64,7 @@ fn what_is_wrong_is_named_with_the_choices() {
     );
     let message = wrong(&["port:lan", "segmentation=off"]);
     assert!(message.contains("use nic:NAME, uplink:NAME or switch:NAME"), "{message}");
-    assert!(wrong(&["../etc", "segmentation=off"]).contains("not a name"));
+    assert!(wrong(&["../etc", "segmentation=off"]).contains("not a valid name"));
     assert!(wrong(&["wan"]).contains("KEY=on|off|default"));
 }
 

@@ -124,12 +124,12 @@ fn errors() -> String {
 fn events() -> String {
     let mut text = format!("{GENERATED}# Events\n\n");
     text.push_str(
-        "Numbers and names keep their meaning: 1xxx host, other nodes and cluster, 2xxx switch, 3xxx NIC, 4xxx uplink and \
-         team, 5xxx processor and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power, 9xxx SR-IOV.\n\n\
-         What guests, clients and neighbours cause as often as they like (connections, protocol violations, link \
-         changes, failed requests) is joined: of more than 10 events of one subject and one kind, or of the kinds that \
-         tell one state (a link is up, it is down), within 10 s the last one is told at their end, with the time at \
-         which it happened and their number in the field `events`.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
+        "Numbers and names never change their meaning: 1xxx host, other nodes and cluster, 2xxx switch, 3xxx NIC, 4xxx \
+         uplink and team, 5xxx worker and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power, 9xxx SR-IOV.\n\n\
+         Events that guests, clients and network peers can cause at will (connections, protocol violations, link changes, \
+         failed requests) are limited per subject: of more than 10 events of one kind within 10 s, the last one is \
+         reported at the end of that time. It has the time of its occurrence, and the number of these events in the \
+         field `events`. Kinds that report opposite states, such as link up and link down, are limited together.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
     );
     for kind in EventKind::ALL {
         text.push_str(&format!(

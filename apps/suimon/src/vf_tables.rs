@@ -184,7 +184,7 @@ mod tests {
                     {
                         "index": 0, "address": "0000:01:10.0", "driver": "igbvf",
                         "iommu_group": 20, "device": "eth3", "netns": "blue",
-                        "used_by": "network namespace blue has its device eth3",
+                        "used_by": "its device eth3 is in network namespace blue",
                         "mac": "52:54:00:00:00:01", "vlan": 20, "spoof_check": true,
                         "trust": false, "bandwidth_max_bps": 100_000_000_u64,
                         "link_state": "auto",

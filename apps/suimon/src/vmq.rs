@@ -249,7 +249,8 @@ fn explanation(queue: &VmqQueueStatus) -> String {
     let VmqQueueStatus { queue: name, processor, load_ppm, age_s, why, stays, .. } = queue;
     let (load, age) = (units::percent(*load_ppm), units::age(*age_s));
     format!(
-        "{name} takes {load} of processor {processor}, assigned {age} ago: {why}. It stays: {stays}.\n"
+        "{name} takes {load} of worker {processor} and has been there for {age}: {why}. It is not \
+         moved: {stays}.\n"
     )
 }
 

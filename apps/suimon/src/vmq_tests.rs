@@ -68,8 +68,8 @@ fn queue(name: &str, processor: u16, load_ppm: u32) -> VmqQueueStatus {
         processor,
         load_ppm,
         age_s: 75,
-        why: "it started there".to_owned(),
-        stays: "the default queue does not move".to_owned(),
+        why: "first assigned there".to_owned(),
+        stays: "the default queue is not moved".to_owned(),
     }
 }
 
@@ -110,5 +110,7 @@ fn queues_are_shown_with_their_processors_and_nics() {
 #[test]
 fn an_explanation_is_a_sentence_for_each_queue() {
     let queue = &vmqs()[0].queues[0];
-    insta::assert_snapshot!(explanation(queue), @"light/rx/0 takes 0.6 % of processor 1, assigned 1 min 15 s ago: it started there. It stays: the default queue does not move.");
+    insta::assert_snapshot!(explanation(queue), @"light/rx/0 takes 0.6 % of worker 1 and has been \
+                                                  there for 1 min 15 s: first assigned there. It \
+                                                  is not moved: the default queue is not moved.");
 }

@@ -55,7 +55,7 @@ pub async fn watch(confinement: Confinement, node: Arc<Node>) {
         Ok(Some(pipe)) => pipe,
         Ok(None) => return,
         Err(error) => {
-            tracing::warn!(%error, "refused system calls are counted but not told");
+            tracing::warn!(%error, "denied system calls are counted but not reported");
             return;
         }
     };

@@ -92,7 +92,7 @@ impl Console {
     /// The system cannot provide random bytes.
     pub fn new_login(&self) -> Result<ConsoleLogin, ApiError> {
         let code = self.logins().new_code(Instant::now()).map_err(|error| {
-            let text = format!("the system has no random bytes: {error}; try again");
+            let text = format!("the system returned no random bytes: {error}; retry");
             ApiError::new(ErrorCode::HostError, text).about("console")
         })?;
         let url = format!("http://{}/#/login?code={code}", self.address);

@@ -153,7 +153,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let socket = ApiSocket::bind(&arguments.socket)?;
     // Read before confinement restricts file access.
     let cpu_places = cpu_places(&ProcessorThreads.cpus());
-    let wanted = stored_host(&store).context("desired state cannot be restored")?;
+    let wanted = stored_host(&store).context("cannot read the stored configuration")?;
     let is_first_start = wanted.is_none();
     if let (None, Some(config)) = (&wanted, &from_file) {
         probe_listeners(config)?;
@@ -207,7 +207,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         retry_first: RETRY_FIRST,
         reconnect_max: RECONNECT_MAX,
     });
-    let node = Arc::new(node.context("desired state cannot be restored")?);
+    let node = Arc::new(node.context("cannot apply the stored configuration")?);
     let heartbeat =
         watchdog::start(plane.clone()).context("cannot start the threads of the watchdog")?;
     let served = Served {
@@ -284,7 +284,7 @@ fn confine(arguments: &Arguments, sysfs_files: &[PathBuf]) -> Result<Confinement
         tracing::warn!("--no-confine: the daemon keeps all privileges");
         return Ok(Confinement::off());
     }
-    let hint = "the daemon cannot be confined (--no-confine starts it all the same)";
+    let hint = "the daemon cannot be confined; --no-confine starts it without confinement";
     let confinement = Confinement::new().context(hint)?;
     confinement.confine_process(sysfs_files).context(hint)?;
     Ok(confinement)
@@ -402,7 +402,7 @@ impl Signals {
                 _ = self.interrupt.recv() => return Ok(()),
                 _ = self.hang_up.recv() => reload(arguments, &node).await,
                 () = news.wait_end() => {
-                    let text = "the control thread has died of a defect; start the daemon again";
+                    let text = "the control thread panicked; restart the daemon";
                     return Err(Stopped::Host(anyhow::anyhow!(text)));
                 }
             }
@@ -418,7 +418,9 @@ async fn reload(arguments: &Arguments, node: &Arc<Node>) {
     let applied =
         tokio::task::spawn_blocking(move || host_file::reload(&node, file.as_deref())).await;
     match applied {
-        Ok(Ok(())) => tracing::info!("SIGHUP: the host file and what it names were read again"),
+        Ok(Ok(())) => {
+            tracing::info!("SIGHUP: the host file and the files that it names were read again")
+        }
         Ok(Err(errors)) => {
             for error in errors {
                 tracing::error!("SIGHUP: {error}");

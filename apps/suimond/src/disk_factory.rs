@@ -49,7 +49,7 @@ pub fn host_disks(
     let folder = redo_folder(socket);
     let records = FileRecords::open(&folder)?;
     if let Err(error) = records.sweep() {
-        tracing::warn!(folder = %folder.display(), %error, "records of images stay behind");
+        tracing::warn!(folder = %folder.display(), %error, "cannot remove redo records of images");
     }
     Ok(DiskParts {
         plane: Arc::new(plane),
@@ -139,7 +139,7 @@ impl DiskDevices for HostDisks {
 
 /// Returns the error for a connection made by another component.
 fn of_connection(error: &std::io::Error) -> DeviceError {
-    let detail = format!("the connection by which the disk is copied: {error}");
+    let detail = format!("the connection that copies the disk to another node: {error}");
     DeviceError { kind: DeviceErrorKind::Host, field: "connection", detail }
 }
 

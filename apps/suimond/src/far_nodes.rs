@@ -53,7 +53,7 @@ impl Lines {
         runtime
             .as_ref()
             .map(|runtime| runtime.handle().clone())
-            .ok_or_else(|| io::Error::other("there is no runtime"))
+            .ok_or_else(|| io::Error::other("the daemon has no runtime for connections"))
     }
 }
 
@@ -86,7 +86,7 @@ impl FarNodes for HostFarNodes {
             refused(ErrorCode::DeviceMissing, field, error.to_string())
         })?;
         let runtime = self.lines.handle().map_err(|error| {
-            let text = format!("no thread can be started to reach it: {error}");
+            let text = format!("cannot start a thread for the connection: {error}");
             refused(ErrorCode::HostError, "address", text)
         })?;
         let client = client.with_answer_time(ANSWER_TIME);
@@ -109,7 +109,7 @@ impl HostFarNode {
         match error {
             ClientError::Refused { status: 401, .. } => {
                 let text = format!(
-                    "{} at {} does not take the token in {}; put that of its `[api] token_file` \
+                    "{} at {} rejected the token in {}; put the token of its `[api] token_file` \
                      there",
                     self.config.name,
                     self.config.address,
@@ -163,7 +163,7 @@ impl FarNode for HostFarNode {
         };
         let far = self.ask(self.client.arrival_line(id, wanted))?;
         let no_socket = |error: io::Error| {
-            FarError::Unreachable(format!("no socket can be made for it here: {error}"))
+            FarError::Unreachable(format!("cannot create a socket for the connection: {error}"))
         };
         let (ours, theirs) = UnixStream::pair().map_err(no_socket)?;
         for end in [&ours, &theirs] {
@@ -176,7 +176,7 @@ impl FarNode for HostFarNode {
         let node = self.config.name.clone();
         self.runtime.spawn(async move {
             if let Err(error) = carry(far, ours).await {
-                tracing::debug!(%node, %error, "a line ended early");
+                tracing::debug!(%node, %error, "a connection of a migration ended early");
             }
         });
         Ok(theirs.into())

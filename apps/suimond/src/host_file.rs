@@ -54,7 +54,7 @@ fn apply_text(
     options: ChangeOptions,
 ) -> Result<(), Vec<ApiError>> {
     let Some(operation) = node.submit_file(text, shown, options)? else {
-        tracing::info!(file = shown, "the host file is as it was applied last");
+        tracing::info!(file = shown, "the host file is unchanged since it was last applied");
         return Ok(());
     };
     ended(node, operation.id)
@@ -69,7 +69,7 @@ fn ended(node: &Node, operation: u64) -> Result<(), Vec<ApiError>> {
         (OperationState::Succeeded, _) => Ok(()),
         (_, Some(error)) => Err(vec![error]),
         (state, None) => {
-            let text = format!("applying it is still {state:?} after {APPLY_TIMEOUT:?}");
+            let text = format!("the host file is still {state:?} after {APPLY_TIMEOUT:?}");
             Err(vec![ApiError::new(ErrorCode::Internal, text)])
         }
     }

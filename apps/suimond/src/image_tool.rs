@@ -137,14 +137,14 @@ impl Found {
         match FileRecords::find_left(&folder, &id.to_string()) {
             Ok(None) => Ok(()),
             Ok(Some(record)) => bail!(
-                "/{}: a killed daemon has acknowledged writes that are not in the image ({}): \
-                 start suimond with the disk, or use --store",
+                "/{}: completed writes of a killed daemon are not in the image yet ({}); start \
+                 suimond with the disk, or use --store",
                 self.name,
                 record.display()
             ),
             Err(error) => bail!(
-                "/{}: whether a killed daemon has acknowledged writes that are not in the image \
-                 cannot be read ({}: {error}): run as the daemon's user, or use --store",
+                "/{}: cannot check whether completed writes of a killed daemon are missing in the \
+                 image ({}: {error}); run as the daemon's user, or use --store",
                 self.name,
                 folder.display()
             ),

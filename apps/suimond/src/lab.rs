@@ -31,8 +31,8 @@ const SMALL_BYTES_MAX: u64 = 1 << 20;
 const PLANS_MAX: usize = 256;
 
 /// Remedy if no worker is running.
-const NOBODY: &str = "nobody runs experiments here: start `systemctl start suimon-lab`, or run \
-                      `suimon lab work` as root";
+const NOBODY: &str = "no lab worker is running; start it with `systemctl start suimon-lab`, or \
+                      run `suimon lab work` as root";
 
 /// Lab with its folder of results.
 pub struct Lab {
@@ -103,7 +103,7 @@ impl Lab {
 
     fn run_folder(&self, id: &str) -> Result<Folder, ApiError> {
         let lacking = || {
-            let text = format!("there is no such run in {}", self.results.display());
+            let text = format!("there is no run of this id in {}", self.results.display());
             ApiError::new(ErrorCode::NotFound, text).about(format!("lab/{}", shown_id(id)))
         };
         if !is_id(id) {
@@ -120,8 +120,8 @@ impl Lab {
         }
         let results = self.results.display();
         format!(
-            "{NOBODY} with `--results {results}` (the unit needs `Environment=SUIMON_LAB_RESULTS={results}` \
-             in a drop-in)"
+            "{NOBODY} with `--results {results}` (the unit needs \
+             `Environment=SUIMON_LAB_RESULTS={results}` in a drop-in)"
         )
     }
 }
@@ -147,7 +147,7 @@ fn read<T: DeserializeOwned>(
 ) -> Result<Option<T>, ApiError> {
     let Some(bytes) = folder.file(name, bytes_max)? else { return Ok(None) };
     serde_json::from_slice(&bytes).map(Some).map_err(|error| {
-        let text = format!("is damaged, or of another version of suimon-lab: {error}");
+        let text = format!("is damaged, or was written by another version of suimon-lab: {error}");
         unread(&folder.path(name), text)
     })
 }

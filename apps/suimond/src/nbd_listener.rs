@@ -152,7 +152,7 @@ impl NbdExports for Exports {
     fn attach(&self, name: &str, queue: NbdQueue) -> Result<(), String> {
         match &self.disks {
             Some(disks) => disks.attach(name, Box::new(queue)),
-            None => Err("nothing is offered".to_owned()),
+            None => Err("no export is configured".to_owned()),
         }
     }
 

@@ -15,6 +15,6 @@ pub fn notify(state: &str) {
     let sent = address
         .and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
     if let Err(error) = sent {
-        tracing::warn!(%error, state, "systemd could not be told");
+        tracing::warn!(%error, state, "cannot notify systemd");
     }
 }

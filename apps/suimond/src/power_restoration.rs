@@ -18,7 +18,7 @@ use crate::vm_factory::boot_id;
 pub(crate) fn restore(arguments: &Arguments) -> Result<()> {
     let state_dir = &arguments.state_dir;
     if !state_dir.exists() {
-        println!("there is no {}, so nothing was changed", state_dir.display());
+        println!("{} does not exist, so no CPU setting was changed", state_dir.display());
         return Ok(());
     }
     let store = FileStore::open(state_dir)
@@ -29,7 +29,7 @@ pub(crate) fn restore(arguments: &Arguments) -> Result<()> {
     let done = restore_power(&store, &host, &boot_id())?;
     println!("CPU settings restored: {}", done.restored);
     for left in &done.left {
-        println!("left alone: {left}");
+        println!("left unchanged: {left}");
     }
     if !done.failed.is_empty() {
         bail!(

@@ -64,11 +64,11 @@ impl RecordingFile {
             let result = of.write_all(&receiver, &mut out);
             of.is_over.store(true, Relaxed);
             if let Err(error) = result.and_then(|()| out.into.flush()) {
-                tracing::error!(path = %path.display(), %error, "nothing more is recorded");
+                tracing::error!(path = %path.display(), %error, "the recording has ended");
             }
         };
         let thread = Builder::new().name("suimon-record".to_owned()).spawn(write);
-        tracing::info!(path = %self.path.display(), "what policies decide is recorded");
+        tracing::info!(path = %self.path.display(), "recording decisions of policies");
         Ok(Recorder { inlet, thread: thread.context("--record")? })
     }
 }
@@ -89,7 +89,7 @@ impl Recorder {
     pub(crate) fn end(self) {
         self.inlet.send(Sent::End);
         if self.thread.join().is_err() {
-            tracing::error!("the recording's thread has died of a defect");
+            tracing::error!("the thread of the recording panicked");
         }
     }
 }
@@ -137,7 +137,7 @@ impl Inlet {
                     if !out.has_room(&block) {
                         if full.is_empty() {
                             let max = out.bytes_max;
-                            tracing::warn!(max, "the recording is as long as it may be");
+                            tracing::warn!(max, "the recording reached its size limit");
                         }
                         full.insert(stream);
                         out.write(&encode_block(&encode_lost(stream, Loss::Full)))?;
@@ -157,10 +157,7 @@ impl Inlet {
         let behind =
             std::mem::take(&mut *self.behind.lock().unwrap_or_else(PoisonError::into_inner));
         for stream in behind {
-            tracing::warn!(
-                stream = stream.0,
-                "what a policy decides is not recorded any more: the file is written too slowly"
-            );
+            tracing::warn!(stream = stream.0, "the recording ended: the disk is too slow for it");
             out.write(&encode_block(&encode_lost(stream, Loss::Behind)))?;
         }
         Ok(())

@@ -6,7 +6,10 @@ use std::io::{Error, ErrorKind};
 pub(crate) fn for_path(error: &Error, option: &str) -> String {
     match error.kind() {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            format!("run suimond as root, or choose a path that this user may write with {option}")
+            format!(
+                "run suimond as root, or choose a path that is writable for this user with \
+                 {option}"
+            )
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             format!("delete files on that file system, or choose a path on another with {option}")
@@ -19,7 +22,8 @@ pub(crate) fn for_path(error: &Error, option: &str) -> String {
 pub(crate) fn for_listener(error: &Error, section: &str) -> String {
     match error.kind() {
         ErrorKind::AddrInUse => format!(
-            "stop the process that listens there (`ss -ltnp` lists it), or change listen in [{section}]"
+            "stop the process that listens there (`ss -ltnp` lists it), or change listen in \
+             [{section}]"
         ),
         ErrorKind::AddrNotAvailable => {
             format!("add the address to a device of this host, or change listen in [{section}]")

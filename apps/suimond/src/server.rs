@@ -129,13 +129,13 @@ pub async fn serve<L: Listener>(listener: L, router: Router, mut news: News) {
             let served = async {
                 match listener.prepare(accepted).await {
                     Ok(connection) => serve_connection(connection, &place, router, news).await,
-                    Err(error) => tracing::debug!(%error, "a connection came to nothing"),
+                    Err(error) => tracing::debug!(%error, "a connection failed"),
                 }
             };
             tokio::select! {
                 () = served => {}
                 () = place.turned_away() => {
-                    tracing::debug!("an idle connection was closed, for others have come");
+                    tracing::debug!("an idle connection was closed in favour of new ones");
                 }
             }
         });

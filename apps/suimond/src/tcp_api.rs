@@ -64,7 +64,8 @@ impl TcpApi {
         let load = |file: &PathBuf| Token::load(file, "api", "metrics_token_file");
         let metrics = metrics.map(load).transpose()?;
         if metrics.as_ref().is_some_and(|metrics| all.is(&metrics.0)) {
-            let text = "it has the token of token_file, which permits everything; write another";
+            let text = "has the same token as token_file, which permits everything; write another \
+                        token into it";
             return Err(refused(ErrorCode::InvalidValue, "metrics_token_file", text.to_owned()));
         }
         Ok(Self { address, tls, tokens: Tokens { all, metrics } })
@@ -155,8 +156,8 @@ async fn check_token(State(tokens): State<Tokens>, request: Request, next: Next)
 
 fn needed<'c>(value: Option<&'c PathBuf>, field: &str) -> Result<&'c PathBuf, ApiError> {
     value.ok_or_else(|| {
-        let text = "a TCP listener needs tls_certificate, tls_key and token_file; without them \
-                    there is only the Unix socket";
+        let text = "a TCP listener requires tls_certificate, tls_key and token_file; without them \
+                    the API is available on the Unix socket only";
         refused(ErrorCode::MissingKey, field, text.to_owned())
     })
 }
@@ -170,7 +171,7 @@ fn tls(certificate: &Path, key: &Path) -> Result<ServerConfig, ApiError> {
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| bad("tls_certificate", certificate, &error))?;
     if chain.is_empty() {
-        return Err(bad("tls_certificate", certificate, &"it holds no certificate"));
+        return Err(bad("tls_certificate", certificate, &"the file has no certificate"));
     }
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| bad("tls_key", key, &error))?;
     ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

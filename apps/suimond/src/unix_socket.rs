@@ -77,14 +77,14 @@ fn remove_stale(path: &Path) -> Result<()> {
     let metadata = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(refused("look at", path, &error)),
+        Err(error) => return Err(refused("check", path, &error)),
     };
     if !metadata.file_type().is_socket() {
         bail!("--socket: {shown} exists and is not a socket; remove it or choose another path");
     }
     match listening(path) {
         Ok(Listening::Somebody) => bail!(
-            "--socket: a daemon answers on {shown} already; stop it first or choose another path"
+            "--socket: a daemon already listens on {shown}; stop it first or choose another path"
         ),
         Ok(Listening::Nobody) => {
             std::fs::remove_file(path).map_err(|error| refused("replace the stale", path, &error))
@@ -105,7 +105,7 @@ mod tests {
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, SOCKET_MODE);
         let error = ApiSocket::bind(&path).err().unwrap().to_string();
-        assert!(error.contains("answers"), "{error}");
+        assert!(error.contains("already listens"), "{error}");
         drop(socket);
         assert!(!path.exists());
 

@@ -49,7 +49,7 @@ impl FoundLauncher {
         command.arg("--vm-launcher").arg(socket).arg("--vm-folder").arg(folder);
         command.arg("--vm-launcher-ends");
         let is_new = start_launcher(socket, command)?;
-        tracing::info!(socket = %socket.display(), is_new, "the launcher of VMs is there");
+        tracing::info!(socket = %socket.display(), is_new, "the VM launcher is running");
         Ok(())
     }
 
@@ -64,7 +64,7 @@ impl FoundLauncher {
         let host: Arc<dyn VmHost> = match connected {
             Ok(host) => Arc::new(host),
             Err(reason) => {
-                tracing::warn!(reason, "no VM can be started");
+                tracing::warn!(reason, "VMs cannot be started");
                 Arc::new(NoVms { reason })
             }
         };
@@ -106,8 +106,8 @@ struct NoVms {
 impl NoVms {
     fn error<T>(&self) -> Result<T, VmError> {
         let text = format!(
-            "no VM can be started, because the launcher of VMs is not there ({}); mend that and \
-             start the daemon again",
+            "VMs cannot be started, because the VM launcher does not run ({}); remove the cause \
+             and restart the daemon",
             self.reason
         );
         Err(VmError::new(VmErrorKind::Host, text))

@@ -61,7 +61,7 @@ fn watch(plane: DataPlane, heartbeat: Heartbeat) -> io::Result<()> {
             thread::sleep(CHECK_EVERY);
             let (round, device) = plane.check_workers();
             if round >= STALLED_AFTER && round < STALLED_AFTER + 2 * CHECK_EVERY {
-                tracing::error!(?device, ?round, "a worker does not proceed");
+                tracing::error!(?device, ?round, "a worker is stalled");
             }
             let now = heartbeat.0.load(Ordering::Relaxed);
             if now != beats {
@@ -104,7 +104,7 @@ fn end_by_deadline() -> io::Result<()> {
             Ok::<_, io::Error>(())
         });
         if let Err(error) = requested {
-            tracing::error!(%error, "the end of the daemon has no deadline");
+            tracing::error!(%error, "the daemon's exit has no deadline");
             return;
         }
         thread::sleep(END_MAX);

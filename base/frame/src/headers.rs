@@ -46,7 +46,10 @@ pub struct Headers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HeaderError {
     /// The frame ends within a header.
-    #[error("the frame ends inside its {layer} header: it has {len} bytes, the header is at {at}")]
+    #[error(
+        "the frame ends inside its {layer} header: it has {len} bytes, and the header begins at \
+         offset {at}"
+    )]
     Truncated {
         /// Name of the header's protocol.
         layer: &'static str,
@@ -56,7 +59,7 @@ pub enum HeaderError {
         len: usize,
     },
     /// The type field and the IP version disagree.
-    #[error("the type field announces IP version {expected}, the header says {found}")]
+    #[error("the type field says IP version {expected}, the IP header says {found}")]
     Version {
         /// IP version according to the type field.
         expected: u8,
@@ -64,7 +67,7 @@ pub enum HeaderError {
         found: u8,
     },
     /// A header states a length below its minimum.
-    #[error("the {layer} header says it has {bytes} bytes, fewer than the smallest has")]
+    #[error("the {layer} header has a length of {bytes} bytes, below the minimum")]
     HeaderLength {
         /// Name of the header's protocol.
         layer: &'static str,
@@ -72,7 +75,7 @@ pub enum HeaderError {
         bytes: usize,
     },
     /// The number of IPv6 extension headers exceeds the limit.
-    #[error("more than {walked} IPv6 extension headers")]
+    #[error("the frame has more than {walked} IPv6 extension headers")]
     TooManyExtensions {
         /// Number of extension headers parsed.
         walked: usize,

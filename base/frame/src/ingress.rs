@@ -27,7 +27,7 @@ const CHECKSUM_START_MAX: u16 = u16::MAX - VLAN_TAG_BYTES as u16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MalformedFrame {
     /// Shorter than an Ethernet header, including the tag.
-    #[error("the frame has {len} bytes, fewer than its Ethernet header")]
+    #[error("the frame has {len} bytes, less than an Ethernet header")]
     TooShort {
         /// Length of the frame in bytes.
         len: usize,
@@ -42,7 +42,7 @@ pub enum MalformedFrame {
     #[error("{0}")]
     Headers(#[from] HeaderError),
     /// The sender requests an offload that was not negotiated.
-    #[error("{field} {value:#x} asks for an offload that was not negotiated")]
+    #[error("{field} {value:#x} requests an offload that was not negotiated")]
     NotAllowed {
         /// Field of the virtio-net header.
         field: &'static str,
@@ -50,7 +50,7 @@ pub enum MalformedFrame {
         value: u8,
     },
     /// The value of `gso_type` is undefined.
-    #[error("gso_type {value:#x} is none that virtio defines")]
+    #[error("gso_type {value:#x} is not defined by virtio")]
     GsoType {
         /// Value of `gso_type`.
         value: u8,
@@ -62,7 +62,7 @@ pub enum MalformedFrame {
         gso_type: u8,
     },
     /// `gso_size` is zero or results in more than [`GSO_SEGMENTS_MAX`] segments.
-    #[error("gso_size {gso_size} for {payload_bytes} bytes of payload")]
+    #[error("gso_size {gso_size} is invalid for {payload_bytes} bytes of payload")]
     GsoSize {
         /// Value of `gso_size`.
         gso_size: u16,
@@ -70,7 +70,7 @@ pub enum MalformedFrame {
         payload_bytes: usize,
     },
     /// The headers do not match `gso_type`, or the packet is a fragment.
-    #[error("gso_type {gso_type:#x} on a frame whose headers are others: {headers:?}")]
+    #[error("gso_type {gso_type:#x} does not match the headers of the frame: {headers:?}")]
     GsoHeaders {
         /// Value of `gso_type`.
         gso_type: u8,
@@ -79,7 +79,7 @@ pub enum MalformedFrame {
     },
     /// The headers of a large frame exceed [`GSO_HEADER_BYTES_MAX`], or the packet exceeds the
     /// length limit of IP.
-    #[error("a large frame of {len} bytes with {header_bytes} bytes of headers")]
+    #[error("a large frame has {len} bytes, of which {header_bytes} bytes are headers")]
     GsoLength {
         /// Length of the frame in bytes.
         len: usize,
@@ -87,7 +87,7 @@ pub enum MalformedFrame {
         header_bytes: usize,
     },
     /// The checksum field or the start of the sum lies outside the frame.
-    #[error("csum_start {csum_start} and csum_offset {csum_offset} in a frame of {len} bytes")]
+    #[error("csum_start {csum_start} and csum_offset {csum_offset} exceed a frame of {len} bytes")]
     ChecksumOutside {
         /// Value of `csum_start` from the sender.
         csum_start: u16,
@@ -98,8 +98,8 @@ pub enum MalformedFrame {
     },
     /// The checksum requested is not that of the transport header.
     #[error(
-        "csum_start {csum_start} and csum_offset {csum_offset} do not name the checksum of the \
-         transport header at {transport_at}"
+        "csum_start {csum_start} and csum_offset {csum_offset} are not those of the transport \
+         checksum (header at {transport_at})"
     )]
     ChecksumPlace {
         /// Value of `csum_start` from the sender.

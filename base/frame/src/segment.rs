@@ -30,10 +30,10 @@ use crate::{Frame, GSO_HEADER_BYTES_MAX};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SegmentError {
     /// The frame is not a large frame.
-    #[error("the frame has no segment size: it is not a large frame")]
+    #[error("the frame has no segment size, so it is not a large frame")]
     NotLarge,
     /// The metadata do not match the headers, or the headers exceed [`GSO_HEADER_BYTES_MAX`].
-    #[error("the frame is not what its metadata call it: {headers:?}")]
+    #[error("the headers of the frame do not match its metadata: {headers:?}")]
     Headers {
         /// Headers found in the frame.
         headers: Headers,

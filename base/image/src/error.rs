@@ -6,19 +6,19 @@ use crate::FileError;
 #[derive(Debug, thiserror::Error)]
 pub enum ImageFault {
     /// Magic number not found: the file is not an image of this format.
-    #[error("it is no image of this format: expected {expected}")]
+    #[error("not an image of this format, expected {expected}")]
     Magic {
         /// Magic number that was expected.
         expected: &'static str,
     },
     /// A structure extends beyond the end of the file.
-    #[error("it ends behind the file's end at {file_len}: the file was cut off, restore it")]
+    #[error("extends beyond the end of the file at {file_len}; the file was truncated, restore it")]
     Short {
         /// Length of the file in bytes.
         file_len: u64,
     },
     /// The stored and the computed checksum differ.
-    #[error("its checksum is wrong: it says {said:#010x}, the bytes give {computed:#010x}")]
+    #[error("wrong checksum: stored {said:#010x}, computed {computed:#010x}")]
     Checksum {
         /// Checksum stored in the structure.
         said: u32,
@@ -26,7 +26,7 @@ pub enum ImageFault {
         computed: u32,
     },
     /// A field has a value that the specification does not permit.
-    #[error("it is {value}, allowed is {allowed}")]
+    #[error("value {value}, expected {allowed}")]
     Value {
         /// Value found in the field.
         value: u64,
@@ -34,34 +34,34 @@ pub enum ImageFault {
         allowed: &'static str,
     },
     /// Two structures of the file overlap.
-    #[error("it overlaps {other}")]
+    #[error("overlaps with {other}")]
     Overlap {
         /// Name of the other structure.
         other: &'static str,
     },
     /// A required feature is not supported.
-    #[error("it is required and not known here: {what}")]
+    #[error("required feature not supported: {what}")]
     Unsupported {
         /// Description of the unsupported feature.
         what: String,
     },
     /// The image was modified since the metadata changes to redo were recorded.
-    #[error("the image has been changed since: {what}")]
+    #[error("the image was changed by another program since: {what}")]
     Changed {
         /// Description of the detected difference.
         what: &'static str,
     },
     /// A required structure is missing.
-    #[error("it is missing")]
+    #[error("missing")]
     Missing,
     /// The image would exceed a limit of its format.
-    #[error("no more than {limit} is possible")]
+    #[error("exceeds the limit of {limit}")]
     Full {
         /// Limit of the format, in its unit.
         limit: u64,
     },
     /// Write to an image opened for reading.
-    #[error("the image is open for reading only")]
+    #[error("the image is open read-only")]
     ReadOnly,
     /// Reading or writing the file failed.
     #[error(transparent)]

@@ -4,7 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// A read extends beyond the end of the file.
-    #[error("the file ends at {len}, {wanted} is behind it")]
+    #[error("offset {wanted} is beyond the end of the file at {len}")]
     End {
         /// Length of the file in bytes.
         len: u64,

@@ -27,7 +27,7 @@ impl Shape {
         let (value, allowed) = if !range.is_aligned(u64::from(self.logical_sector.max(1))) {
             (range.offset(), "whole sectors")
         } else if !range.is_within(self.size) {
-            (range.end(), "at most the disk's size")
+            (range.end(), "an end within the disk's size")
         } else {
             return Ok(());
         };

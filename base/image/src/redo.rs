@@ -106,7 +106,7 @@ impl Redo {
         let mut states: BTreeMap<u64, Vec<[u8; 8]>> = BTreeMap::new();
         for change in &self.changes {
             let Some(range) = change.range() else {
-                let what = "a change of it is behind the end of every file";
+                let what = "a recorded change is beyond the end of every file";
                 return Err(ImageError::new("redo", change.offset, ImageFault::Changed { what }));
             };
             if let Changed::Entry { before, after } = change.content {
@@ -156,7 +156,7 @@ impl Redo {
         match self.changes.iter().find(is_misplaced) {
             None => Ok(()),
             Some(change) => {
-                let what = "a change is not of its block allocation";
+                let what = "a recorded change is outside of the block allocation";
                 Err(ImageError::new("redo", change.offset, ImageFault::Changed { what }))
             }
         }
@@ -175,7 +175,7 @@ impl Redo {
             let found = entry_at(pages, page_len, change.offset, change.len as usize);
             let states = states.get(&change.offset).map(Vec::as_slice).unwrap_or_default();
             if !found.is_some_and(|found| states.contains(&normalize(found))) {
-                let what = "another program has written to it";
+                let what = "the recorded contents differ";
                 let fault = ImageFault::Changed { what };
                 return Err(ImageError::new("block allocation", change.offset, fault));
             }
@@ -211,7 +211,7 @@ impl MetadataChange {
 fn shorter(error: ImageError) -> ImageError {
     match error.fault {
         ImageFault::Short { .. } | ImageFault::File(FileError::End { .. }) => {
-            let fault = ImageFault::Changed { what: "it is shorter" };
+            let fault = ImageFault::Changed { what: "the file is shorter than recorded" };
             ImageError { fault, ..error }
         }
         _ => error,

@@ -52,7 +52,7 @@ test("nobody gets in without a login, and it is accessible", async () => {
   await picture(page, "login");
   await page.getByLabel(/Code or token/).fill("not it");
   await page.getByRole("button", { name: "Log in" }).click();
-  await page.getByText("Not let in").waitFor();
+  await page.getByText("Login failed").waitFor();
   await logIn(page);
 });
 
@@ -153,9 +153,9 @@ test("what came out of an experiment is read here, and compared with another run
   await picture(page, "lab-report");
 
   await visit(page, "lab");
-  for (const id of [last.id, first.id]) await page.getByRole("checkbox", { name: `Compare ${id}` }).check();
+  for (const id of [last.id, first.id]) await page.getByRole("checkbox", { name: `Select ${id} for comparison` }).check();
   await page.getByRole("button", { name: "Compare two" }).click();
-  await page.getByRole("grid", { name: "Two runs compared" }).waitFor();
+  await page.getByRole("grid", { name: "Comparison of two runs" }).waitFor();
   await page.getByText(`suimon lab compare ${first.id} ${last.id} --all`).first().waitFor();
   assert.deepEqual(await violations(), []);
   await picture(page, "lab-compared");
@@ -167,12 +167,12 @@ test("an experiment that is under way is stopped here, after a question", { skip
   await page.getByRole("dialog").getByRole("button", { name: "Run", exact: true }).click();
   await until("it is under way", 120, async () => (await runs()).some((one) => one.state === "under-way"));
   await page.getByRole("button", { name: `Stop ${PLAN}` }).click();
-  await page.getByText("The part that is being measured is lost").waitFor();
+  await page.getByText("The measurement in progress is lost").waitFor();
   await picture(page, "lab-stop");
   await page.getByRole("dialog").getByRole("button", { name: "Stop", exact: true }).click();
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await until("it has ended", 120, async () => (await runs())[0]?.state === "interrupted");
-  await page.getByText("did not come to its end").waitFor();
+  await page.getByText("did not complete").waitFor();
 });
 
 /** Waits until a factor is the first limit of a disk, in the table of all disks and on the disk's page. */
@@ -194,7 +194,7 @@ test("a disk's maximum that is set here is what it gets, and the command says so
     await page.getByLabel("Maximum (IOPS)").fill(maximum);
     await page.getByText(`suimon qos set ${disk} max_iops=${maximum || "default"}`).first().waitFor();
     await page.getByRole("button", { name: "Preview" }).click();
-    await page.getByText("What the daemon would do").waitFor();
+    await page.getByText("Steps of the change").waitFor();
     assert.deepEqual(await violations(), []);
     await picture(page, "change-limits");
     await page.getByRole("button", { name: "Set limits" }).click();
@@ -228,7 +228,7 @@ test("what the daemon refuses is told with what to do, and the form stays", asyn
   await page.getByRole("button", { name: "Change limits" }).click();
   await page.getByLabel("Minimum (IOPS)").fill("900000000");
   await page.getByRole("button", { name: "Set limits" }).click();
-  await page.getByText("Promise it all the same").waitFor();
+  await page.getByText("Set the minimums anyway").waitFor();
   await picture(page, "refused");
   assert.deepEqual(await violations(), []);
   assert.equal(await page.getByLabel("Minimum (IOPS)").inputValue(), "900000000");
@@ -253,7 +253,7 @@ test("a guest is typed to in its serial console, which is one client's at a time
   const other = await page.context().newPage();
   await visit(other, `vms/${vm}`);
   await other.getByRole("button", { name: "Open the console" }).click();
-  await other.getByText("The console ended").waitFor();
+  await other.getByText("The console was closed").waitFor();
   await picture(other, "serial-taken");
   await other.close();
   // Keys go to the page in front.
@@ -263,8 +263,8 @@ test("a guest is typed to in its serial console, which is one client's at a time
   await page.keyboard.press("Control+]");
   assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Close the console");
   // What it said last stays when it ends.
-  await page.getByRole("button", { name: "Turn off" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Turn off" }).click();
+  await page.getByRole("button", { name: "Kill" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Kill" }).click();
   await page.locator(".serial-screen[data-state=ended]").waitFor();
   await screen.getByText(process.env["SUIMON_CONSOLE_VM_ANSWERS"] ?? "").first().waitFor();
   await picture(page, "serial-ended");
@@ -304,10 +304,10 @@ test("the language and the theme are switched in the page", async () => {
 test("a line that is lost is said, with since when, and comes back by itself", async () => {
   await visit(page, "disks");
   cable.cut();
-  await page.getByText(/Stale since/).waitFor({ timeout: 120_000 });
+  await page.getByText(/No update since/).waitFor({ timeout: 120_000 });
   await picture(page, "stale");
   cable.mend();
-  await page.getByText(/Stale since/).waitFor({ state: "detached", timeout: 120_000 });
+  await page.getByText(/No update since/).waitFor({ state: "detached", timeout: 120_000 });
 });
 
 test("a session that ends leads to the login and back to where one was", async () => {

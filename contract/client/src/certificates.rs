@@ -26,7 +26,7 @@ pub(crate) fn trusting(authority: &Path) -> Result<ClientConfig, String> {
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| format!("{shown} cannot be used: {error}"))?;
     if certificates.is_empty() {
-        return Err(format!("{shown} cannot be used: it holds no certificate"));
+        return Err(format!("{shown} cannot be used: the file has no certificate"));
     }
     let mut roots = RootCertStore::empty();
     for certificate in &certificates {

@@ -98,6 +98,6 @@ fn unreachable_hint(source: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => {
             "permission to open it is missing; run as root, or join the group that owns the socket"
         }
-        _ => "is suimond running?",
+        _ => "check that suimond runs",
     }
 }

@@ -132,6 +132,6 @@ pub(crate) fn item<R: Resource>(name: &Name) -> String {
 /// Serialises a request body. Fails only for a path that is not UTF-8.
 pub(crate) fn body<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, ClientError> {
     serde_json::to_vec(value).map_err(|error| {
-        ClientError::Broken(format!("the request cannot be written as JSON: {error}"))
+        ClientError::Broken(format!("the request cannot be converted to JSON: {error}"))
     })
 }

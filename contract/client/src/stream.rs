@@ -43,7 +43,7 @@ impl<T: DeserializeOwned> Follow<T> {
                 }
             }
             if self.pending.len() > LINE_BYTES_MAX {
-                return Err(self.not_understood("a line is too long"));
+                return Err(self.not_understood("a received line exceeds the length limit"));
             }
             match self.body.frame().await {
                 None => {

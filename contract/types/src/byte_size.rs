@@ -34,7 +34,8 @@ pub enum ByteSizeText {
 /// Error for a text that is not a valid size.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{text}` is not a size; write a whole number of bytes or one like \"10 GiB\" (B, KiB, MiB, GiB, TiB)"
+    "`{text}` is not a size; write a number of bytes, or a number with a unit like \"10 GiB\" (B, \
+     KiB, MiB, GiB, TiB)"
 )]
 pub struct ByteSizeError {
     text: String,

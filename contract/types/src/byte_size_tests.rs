@@ -38,8 +38,8 @@ fn sizes_are_read_as_people_write_them() {
     }
     assert_eq!(
         "1 GB".parse::<ByteSize>().unwrap_err().to_string(),
-        "`1 GB` is not a size; write a whole number of bytes or one like \"10 GiB\" (B, KiB, MiB, \
-         GiB, TiB)"
+        "`1 GB` is not a size; write a number of bytes, or a number with a unit like \"10 GiB\" \
+         (B, KiB, MiB, GiB, TiB)"
     );
 }
 

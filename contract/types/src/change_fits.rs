@@ -27,9 +27,8 @@ pub fn validate_change(from: &HostConfig, to: &HostConfig) -> Result<(), Vec<Api
                 ErrorCode::InvalidValue,
                 "size_bytes",
                 format!(
-                    "{size} is less than the {size_before} that the disk has; a disk never \
-                     shrinks, because what is at its end would be lost: give {size_before} or \
-                     more"
+                    "{size} is less than the present size {size_before}, and disks cannot shrink; \
+                     set {size_before} or more"
                 ),
             );
             errors.push(finding.into_error(Some(disk.name.as_str())));

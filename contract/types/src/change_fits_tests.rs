@@ -27,8 +27,8 @@ fn disks_grow_and_never_shrink() {
         assert_eq!(errors.len(), 1);
         assert_eq!(
             errors[0].to_string(),
-            "disk/d: size_bytes: 1536 MiB is less than the 2 GiB that the disk has; a disk never \
-             shrinks, because what is at its end would be lost: give 2 GiB or more"
+            "disk/d: size_bytes: 1536 MiB is less than the present size 2 GiB, and disks cannot \
+             shrink; set 2 GiB or more"
         );
         assert_eq!(errors[0].code, ErrorCode::InvalidValue);
     }

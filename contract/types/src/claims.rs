@@ -170,12 +170,12 @@ impl fmt::Display for Claim {
             }
             Self::Adapter(device) => write!(f, "adapter `{device}`"),
             Self::Socket(path) => write!(f, "socket `{}`", path.display()),
-            Self::Listener(address) => write!(f, "address {address}"),
+            Self::Listener(address) => write!(f, "listen address {address}"),
             Self::Store(path) => write!(f, "path `{}`", path.display()),
             Self::BlockDevice(store) => write!(f, "the block device of store `{store}`"),
             Self::File(path) => write!(f, "file `{}`", path.display()),
-            Self::Node(address) => write!(f, "node at {address}"),
-            Self::Address { switch, mac } => write!(f, "address `{mac}` on switch `{switch}`"),
+            Self::Node(address) => write!(f, "node address {address}"),
+            Self::Address { switch, mac } => write!(f, "MAC address `{mac}` on switch `{switch}`"),
         }
     }
 }

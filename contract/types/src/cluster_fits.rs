@@ -11,34 +11,34 @@ pub(crate) fn cluster_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     let is_https = |url: &String| url.starts_with("https://");
     let secure = cluster.endpoints.iter().filter(|url| is_https(url)).count();
     if secure > 0 && secure < cluster.endpoints.len() {
-        let text = "some are http and some https; etcd's members are reached in one way";
+        let text = "the list mixes http and https; use one of them for all members of etcd";
         wrong(ErrorCode::InvalidValue, "endpoints", text);
     }
     match &cluster.tls {
         None if secure > 0 => {
-            let text = "missing; `https` needs `tls.authority`, the certificates that have signed \
-                        those of etcd's members";
+            let text = "missing; `https` requires `tls.authority`, the CA certificates of etcd's \
+                        members";
             wrong(ErrorCode::MissingKey, "tls", text);
         }
         Some(_) if secure == 0 => {
-            let text = "only `https` has it; give https:// endpoints or remove it";
+            let text = "applies only to https; use https:// endpoints or remove this key";
             wrong(ErrorCode::KeyNotApplicable, "tls", text);
         }
         Some(tls) if tls.certificate.is_some() != tls.key.is_some() => {
-            let text = "`certificate` and `key` belong together; give both or none";
+            let text = "`certificate` and `key` are required together; set both or none";
             wrong(ErrorCode::InvalidValue, "tls", text);
         }
         _ => {}
     }
     if cluster.user.is_some() != cluster.password_file.is_some() {
-        let text = "`user` and `password_file` belong together; give both or none";
+        let text = "`user` and `password_file` are required together; set both or none";
         wrong(ErrorCode::InvalidValue, "user", text);
     }
     for (index, store) in config.stores.iter().enumerate() {
         if store.shared && store.capability_iops.is_none() {
             let place = Place::new(Kind::Store, index);
-            let text = "missing; nodes of a cluster share a store by what it can do: a number, the \
-                        same on all nodes, or `measure`";
+            let text = "missing; a shared store of a cluster needs a capacity: a number, the same \
+                        on all nodes, or `measure`";
             findings.push(place.finding(ErrorCode::MissingKey, "capability_iops", text));
         }
     }
@@ -74,10 +74,15 @@ mod tests {
         let store = "[[store]]\nname = \"san\"\npath = \"/srv/san\"\nshared = true\n";
         for (from, to, field, part) in [
             ("https://192.0.2.10:2379", "192.0.2.10:2379", "endpoints", "http://"),
-            ("https://192.0.2.10:2379", "http://192.0.2.10:2379", "endpoints", "in one way"),
+            (
+                "https://192.0.2.10:2379",
+                "http://192.0.2.10:2379",
+                "endpoints",
+                "mixes http and https",
+            ),
             ("https://192.0.2.10:2379", "https://192.0.2.10", "endpoints", "http://"),
-            ("key = \"/etc/suimon/n1.key\"\n", "", "tls", "belong together"),
-            ("user = \"suimon\"\n", "", "user", "belong together"),
+            ("key = \"/etc/suimon/n1.key\"\n", "", "tls", "are required together"),
+            ("user = \"suimon\"\n", "", "user", "are required together"),
             ("node = \"n1\"\n", "", "node", "missing"),
             ("\"/etc/suimon/etcd.pem\"", "\"etcd.pem\"", "authority", "an absolute path"),
         ] {
@@ -90,7 +95,7 @@ mod tests {
         }
         let plain = GOOD.replace("https://", "http://");
         let errors = parse_toml(&plain, None).unwrap_err();
-        assert!(errors[0].message.contains("only `https`"), "{errors:?}");
+        assert!(errors[0].message.contains("applies only to https"), "{errors:?}");
         let errors = parse_toml(&format!("{GOOD}{store}"), None).unwrap_err();
         assert_eq!(errors[0].resource.as_deref(), Some("store/san"));
         assert!(errors[0].message.contains("same on all nodes"), "{errors:?}");

@@ -276,11 +276,11 @@ impl Phases {
         }
         let mut step = step(action, id, changes);
         if !waits.is_empty() {
-            let of_whom = if id.0 == Kind::Vm { "the VM starts" } else { "VMs start" };
-            step.note = Some(format!("{} when {of_whom} next", waits.join(", ")));
+            let of_whom = if id.0 == Kind::Vm { "the VM" } else { "VMs" };
+            step.note = Some(format!("{} at the next start of {of_whom}", waits.join(", ")));
         }
         if let Some(store) = with_store {
-            step.note = Some(format!("with store/{store}"));
+            step.note = Some(format!("together with store/{store}"));
         }
         phase.push(step);
     }
@@ -313,7 +313,7 @@ fn step(action: PlanAction, (kind, name): &Id, changes: Vec<FieldChange>) -> Pla
     let resource =
         if name.is_empty() { kind.word().to_owned() } else { format!("{}/{name}", kind.word()) };
     let note = matches!(kind, Kind::Api | Kind::Console | Kind::Lab)
-        .then(|| "takes effect when the daemon starts next".to_owned());
+        .then(|| "takes effect at the next start of the daemon".to_owned());
     PlanStep { action, resource, changes, note }
 }
 

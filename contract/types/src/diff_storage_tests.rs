@@ -100,8 +100,8 @@ fn disks_are_made_anew_with_their_store() {
         ]),
         [
             "± store/fast replace: path /srv/fast → /srv/other",
-            "± disk/db replace: qos.min_iops 500 → 600 (with store/fast)",
-            "± disk/web replace (with store/fast)",
+            "± disk/db replace: qos.min_iops 500 → 600 (together with store/fast)",
+            "± disk/web replace (together with store/fast)",
         ]
     );
     // A change that replaces the disk by itself needs no further reason.
@@ -113,7 +113,7 @@ fn disks_are_made_anew_with_their_store() {
         [
             "± store/fast replace: normalization_bytes 8 KiB → 4 KiB",
             "± disk/db replace: read_only false → true",
-            "± disk/web replace (with store/fast)",
+            "± disk/web replace (together with store/fast)",
         ]
     );
 }

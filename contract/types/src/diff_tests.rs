@@ -273,12 +273,12 @@ fn the_listener_waits_for_the_next_start() {
                token_file = \"/t\"\n";
     let with_api = format!("{api}{BEFORE}");
     let steps = Plan::between(&host(BEFORE), &host(&with_api)).steps;
-    assert_eq!(steps[0].to_string(), "+ api create (takes effect when the daemon starts next)");
+    assert_eq!(steps[0].to_string(), "+ api create (takes effect at the next start of the daemon)");
     let moved = with_api.replace("[::]:1", "[::]:2");
     let steps = Plan::between(&host(&with_api), &host(&moved)).steps;
     assert_eq!(
         steps[0].to_string(),
-        "~ api change live: listen [::]:1 → [::]:2 (takes effect when the daemon starts next)"
+        "~ api change live: listen [::]:1 → [::]:2 (takes effect at the next start of the daemon)"
     );
 }
 

@@ -22,11 +22,11 @@ pub(crate) fn store_fits(place: Place, store: &StoreConfig, findings: &mut Vec<F
         findings.push(place.finding(
             ErrorCode::InvalidValue,
             "normalization_bytes",
-            format!("{bytes} is not a power of two from 512 B to 1 MiB; give one that is"),
+            format!("{bytes} is not a power of two from 512 B to 1 MiB; set one that is"),
         ));
     }
     if store.fallback_iops.is_some() && !store.shared {
-        let message = "nobody divides a store that is not shared; set `shared`, or remove it";
+        let message = "applies only to shared stores; set `shared`, or remove this key";
         let code = ErrorCode::KeyNotApplicable;
         findings.push(place.finding(code, "fallback_iops", message.to_owned()));
     }
@@ -51,7 +51,10 @@ pub(crate) fn limits_of_disk_fit(place: Place, disk: &DiskConfig, findings: &mut
         findings.push(place.finding(
             ErrorCode::KeyNotApplicable,
             "qos",
-            format!("the disk has the limits of qos_policy `{policy}`; remove one of the two"),
+            format!(
+                "the disk already gets its limits from qos_policy `{policy}`; remove one of the \
+                 two keys"
+            ),
         ));
     }
     limits_fit(place, "qos.", &disk.qos, findings);
@@ -72,8 +75,8 @@ fn keys_apply(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
         findings.push(place.finding(
             ErrorCode::KeyNotApplicable,
             key,
-            "a pass-through disk is all of its store's block device and has no file; remove it \
-             or set another format",
+            "a pass-through disk is its store's whole block device and has no file; remove this \
+             key or set another format",
         ));
     }
 }
@@ -81,11 +84,11 @@ fn keys_apply(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
 fn kind_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let remedy = match (disk.format, disk.effective_kind()) {
         (DiskFormat::Raw, DiskKind::Differencing) => {
-            "a raw file has no parent; set it to \"fixed\" or \"dynamic\" (a sparse file), or set \
-             format = \"vhdx\""
+            "a raw file has no parent; set kind to \"fixed\" or \"dynamic\" (a sparse file), or \
+             set format = \"vhdx\""
         }
         (DiskFormat::PassThrough, DiskKind::Dynamic | DiskKind::Differencing) => {
-            "a pass-through disk is all there; remove it or set it to \"fixed\""
+            "all space of a pass-through disk is allocated; remove this key or set it to \"fixed\""
         }
         _ => return,
     };
@@ -99,14 +102,15 @@ fn parent_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
             findings.push(place.finding(
                 ErrorCode::KeyNotApplicable,
                 "parent",
-                "only a differencing disk has it; remove it, or remove kind and set format = \"vhdx\"",
+                "applies only to differencing disks; remove this key, or remove kind and set \
+                 format = \"vhdx\"",
             ));
         }
         (Some(parent), _) if disk.effective_file().as_ref() == Some(parent) => {
             findings.push(place.finding(
                 ErrorCode::InvalidValue,
                 "parent",
-                format!("`{parent}` is the disk's own file; name another one as its parent"),
+                format!("`{parent}` is the disk's own file; name another file as its parent"),
             ));
         }
         _ => {}
@@ -119,14 +123,14 @@ fn sectors_fit(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
         findings.push(place.finding(
             ErrorCode::InvalidValue,
             "physical_sector",
-            format!("{physical} is below logical_sector {logical}; give {logical}"),
+            format!("{physical} is below logical_sector {logical}; set {logical} or more"),
         ));
     }
     if disk.format == DiskFormat::Vhd && logical != 512 {
         findings.push(place.finding(
             ErrorCode::InvalidValue,
             "logical_sector",
-            "a VHD has sectors of 512 bytes; remove it or set format = \"vhdx\"",
+            "a VHD has sectors of 512 bytes; remove this key or set format = \"vhdx\"",
         ));
     }
 }
@@ -142,8 +146,8 @@ fn size_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
         ));
     }
     let (most, format, remedy) = match disk.format {
-        DiskFormat::Vhd => (2040 * GIB, "VHD", "give less or set format = \"vhdx\""),
-        DiskFormat::Vhdx => (64 * KIB * GIB, "VHDX", "give less or set format = \"raw\""),
+        DiskFormat::Vhd => (2040 * GIB, "VHD", "set a smaller size, or format = \"vhdx\""),
+        DiskFormat::Vhdx => (64 * KIB * GIB, "VHDX", "set a smaller size, or format = \"raw\""),
         DiskFormat::Raw | DiskFormat::PassThrough => return,
     };
     if size.bytes() > most {
@@ -151,7 +155,7 @@ fn size_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
         findings.push(place.finding(
             ErrorCode::InvalidValue,
             "size_bytes",
-            format!("{size} is more than the {most} that a {format} can have; {remedy}"),
+            format!("{size} exceeds {most}, the maximum of a {format}; {remedy}"),
         ));
     }
 }
@@ -164,8 +168,8 @@ fn block_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
             findings.push(place.finding(
                 ErrorCode::KeyNotApplicable,
                 "block_bytes",
-                "a raw file and a fixed VHD have no blocks; remove it or set kind = \"dynamic\" \
-                 and format = \"vhd\" or \"vhdx\"",
+                "a raw file and a fixed VHD have no blocks; remove this key or set kind = \
+                 \"dynamic\" and format = \"vhd\" or \"vhdx\"",
             ));
             return;
         }
@@ -178,7 +182,7 @@ fn block_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>) {
         findings.push(place.finding(
             ErrorCode::InvalidValue,
             "block_bytes",
-            format!("{block} is not a power of two from {least} to {most}; give one that is"),
+            format!("{block} is not a power of two from {least} to {most}; set one that is"),
         ));
     }
 }
@@ -190,14 +194,13 @@ fn controller_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Finding>)
         return;
     }
     let of_virtio = [
-        ("vhost_user", disk.vhost_user.is_some(), "is attached otherwise"),
-        ("read_only", disk.read_only, "can be written in QEMU"),
-        ("logical_sector", disk.logical_sector != 512, "has sectors of 512 bytes in QEMU"),
+        ("vhost_user", disk.vhost_user.is_some(), "has no vhost-user socket"),
+        ("read_only", disk.read_only, "cannot be read-only in QEMU"),
+        ("logical_sector", disk.logical_sector != 512, "has only sectors of 512 bytes in QEMU"),
     ];
     for (key, _, what) in of_virtio.iter().filter(|(_, present, _)| *present) {
         let text = format!(
-            "a disk on {controller} {what}; remove it or set controller = \
-             \"virtio\""
+            "a disk on {controller} {what}; remove this key or set controller = \"virtio\""
         );
         findings.push(place.finding(ErrorCode::KeyNotApplicable, key, text));
     }
@@ -217,8 +220,8 @@ pub(crate) fn pass_through_disks_stand_alone(config: &HostConfig, findings: &mut
             ErrorCode::Conflict,
             "store",
             format!(
-                "store `{}` is a block device, and disk/{} is all of it; name a store that is a \
-                 directory",
+                "store `{}` is a block device and disk/{} already uses all of it; name a store \
+                 that is a directory",
                 disk.store, holder.name
             ),
         ));
@@ -239,7 +242,7 @@ pub(crate) fn stores_have_room(config: &HostConfig, findings: &mut Vec<Finding>)
                 ErrorCode::Conflict,
                 "store",
                 format!(
-                    "store `{}` has {STORE_DISKS_MAX} disks, and can have no more; name another \
+                    "store `{}` has {STORE_DISKS_MAX} disks, the most it can have; name another \
                      store, or delete a disk",
                     disk.store
                 ),
@@ -268,8 +271,8 @@ pub(crate) fn parents_are_not_written(config: &HostConfig, findings: &mut Vec<Fi
             ErrorCode::Conflict,
             "parent",
             format!(
-                "disk/{} writes to `{parent}`, and what is not in the differencing disk would \
-                 change with it; set read_only = true there, or name another parent",
+                "disk/{} writes to `{parent}`, which would damage this differencing disk; set \
+                 read_only = true of that disk, or name another parent",
                 writer.name
             ),
         ));

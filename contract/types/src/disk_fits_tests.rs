@@ -94,14 +94,14 @@ fn what_is_written_is_taken() {
     assert_eq!(config.disks[0].effective_serial(), "x".repeat(20));
 }
 
-const PASS_THROUGH_HAS_NONE: &str = "a pass-through disk is all of its store's block device and \
-                                     has no file; remove it or set another format";
-const ONLY_DIFFERENCING: &str =
-    "only a differencing disk has it; remove it, or remove kind and set format = \"vhdx\"";
-const NO_BLOCKS: &str = "a raw file and a fixed VHD have no blocks; remove it or set kind = \
+const PASS_THROUGH_HAS_NONE: &str = "a pass-through disk is its store's whole block device and \
+                                     has no file; remove this key or set another format";
+const ONLY_DIFFERENCING: &str = "applies only to differencing disks; remove this key, or remove kind and set format = \
+     \"vhdx\"";
+const NO_BLOCKS: &str = "a raw file and a fixed VHD have no blocks; remove this key or set kind = \
                          \"dynamic\" and format = \"vhd\" or \"vhdx\"";
-const STORE_FILE: &str =
-    "must be a path below the store's, like vms/web.vhdx, without `/` at its start, `.` and `..`";
+const STORE_FILE: &str = "must be a path relative to the store's directory, like vms/web.vhdx, without `/` at its \
+     start, `.` and `..`";
 
 #[test]
 fn keys_that_do_not_go_together_are_refused() {
@@ -112,30 +112,45 @@ fn keys_that_do_not_go_together_are_refused() {
         ("format = \"pass-through\"\nsize_bytes = 512", format!("size_bytes: {PASS_THROUGH_HAS_NONE}")),
         ("format = \"pass-through\"\nparent = \"a\"", format!("parent: {PASS_THROUGH_HAS_NONE}")),
         ("format = \"pass-through\"\nblock_bytes = 1048576", format!("block_bytes: {PASS_THROUGH_HAS_NONE}")),
-        ("format = \"pass-through\"\nkind = \"dynamic\"", "kind: a pass-through disk is all there; remove it or set it to \"fixed\"".to_owned()),
-        ("format = \"raw\"\nkind = \"differencing\"", "kind: a raw file has no parent; set it to \"fixed\" or \"dynamic\" (a sparse file), or set format = \"vhdx\"".to_owned()),
+        ("format = \"pass-through\"\nkind = \"dynamic\"", "kind: all space of a pass-through disk \
+                                                           is allocated; remove this key or set \
+                                                           it to \"fixed\"".to_owned()),
+        ("format = \"raw\"\nkind = \"differencing\"", "kind: a raw file has no parent; set kind \
+                                                       to \"fixed\" or \"dynamic\" (a sparse \
+                                                       file), or set format = \"vhdx\"".to_owned()),
         ("format = \"raw\"\nparent = \"a\"", format!("parent: {ONLY_DIFFERENCING}")),
         ("format = \"vhdx\"\nkind = \"dynamic\"\nparent = \"a\"", format!("parent: {ONLY_DIFFERENCING}")),
-        ("format = \"vhd\"\nkind = \"differencing\"\nparent = \"web.vhd\"", "parent: `web.vhd` is the disk's own file; name another one as its parent".to_owned()),
+        ("format = \"vhd\"\nkind = \"differencing\"\nparent = \"web.vhd\"", "parent: `web.vhd` is the disk's own file; name another file as its parent".to_owned()),
         ("format = \"raw\"\nfile = \"../a\"", format!("file: {STORE_FILE}, not \"../a\"")),
         ("format = \"raw\"\nfile = \"/a\"", format!("file: {STORE_FILE}, not \"/a\"")),
-        ("format = \"vhd\"\nlogical_sector = 4096", "logical_sector: a VHD has sectors of 512 bytes; remove it or set format = \"vhdx\"".to_owned()),
-        ("format = \"raw\"\nlogical_sector = 4096\nphysical_sector = 512", "physical_sector: 512 is below logical_sector 4096; give 4096".to_owned()),
+        ("format = \"vhd\"\nlogical_sector = 4096", "logical_sector: a VHD has sectors of 512 \
+                                                     bytes; remove this key or set format = \
+                                                     \"vhdx\"".to_owned()),
+        ("format = \"raw\"\nlogical_sector = 4096\nphysical_sector = 512", "physical_sector: 512 is below logical_sector 4096; set 4096 or more".to_owned()),
         ("format = \"raw\"\nlogical_sector = 1024", "logical_sector: must be one of 512, 4096, not 1024".to_owned()),
         ("format = \"raw\"\nsize_bytes = \"513 B\"", "size_bytes: must be a size from 512 B to 1024 TiB, a multiple of 512 B, as a number of bytes or like \"10 GiB\" (B, KiB, MiB, GiB, TiB), not \"513 B\"".to_owned()),
         ("format = \"raw\"\nlogical_sector = 4096\nsize_bytes = 4608", "size_bytes: 4608 B is not a multiple of logical_sector 4096; round it up".to_owned()),
-        ("format = \"vhd\"\nsize_bytes = \"2041 GiB\"", "size_bytes: 2041 GiB is more than the 2040 GiB that a VHD can have; give less or set format = \"vhdx\"".to_owned()),
-        ("format = \"vhdx\"\nsize_bytes = \"65 TiB\"", "size_bytes: 65 TiB is more than the 64 TiB that a VHDX can have; give less or set format = \"raw\"".to_owned()),
+        ("format = \"vhd\"\nsize_bytes = \"2041 GiB\"", "size_bytes: 2041 GiB exceeds 2040 GiB, \
+                                                         the maximum of a VHD; set a smaller \
+                                                         size, or format = \"vhdx\"".to_owned()),
+        ("format = \"vhdx\"\nsize_bytes = \"65 TiB\"", "size_bytes: 65 TiB exceeds 64 TiB, the \
+                                                        maximum of a VHDX; set a smaller size, or \
+                                                        format = \"raw\"".to_owned()),
         ("format = \"raw\"\nblock_bytes = \"1 MiB\"", format!("block_bytes: {NO_BLOCKS}")),
         ("format = \"vhd\"\nkind = \"fixed\"\nblock_bytes = \"1 MiB\"", format!("block_bytes: {NO_BLOCKS}")),
-        ("format = \"vhd\"\nblock_bytes = \"4 MiB\"", "block_bytes: 4 MiB is not a power of two from 512 KiB to 2 MiB; give one that is".to_owned()),
-        ("format = \"vhdx\"\nblock_bytes = \"3 MiB\"", "block_bytes: 3 MiB is not a power of two from 1 MiB to 256 MiB; give one that is".to_owned()),
+        ("format = \"vhd\"\nblock_bytes = \"4 MiB\"", "block_bytes: 4 MiB is not a power of two \
+                                                       from 512 KiB to 2 MiB; set one that is".to_owned()),
+        ("format = \"vhdx\"\nblock_bytes = \"3 MiB\"", "block_bytes: 3 MiB is not a power of two \
+                                                        from 1 MiB to 256 MiB; set one that is".to_owned()),
         ("format = \"raw\"\nserial = \"\"", "serial: must be 1 to 20 printable ASCII characters without spaces at the ends, not \"\"".to_owned()),
-        ("format = \"raw\"\nqos_policy = \"gold\"", "qos_policy: there is no qos_policy `gold`; add a [[qos_policy]] of that name".to_owned()),
+        ("format = \"raw\"\nqos_policy = \"gold\"", "qos_policy: there is no qos_policy `gold`; \
+                                                     add a [[qos_policy]] of that name, or \
+                                                     correct the name".to_owned()),
         ("format = \"raw\"\nvhost_user = {}", "vhost_user.socket: missing; set it to an absolute path of at most 107 bytes, or remove the table".to_owned()),
         ("format = \"raw\"\nnbd.socket = \"run\"", "nbd.socket: must be an absolute path of at most 107 bytes, not \"run\"".to_owned()),
         ("format = \"raw\"\nvhost_user = { socket = \"/v\", queues = 65 }", "vhost_user.queues: must be a whole number from 1 to 64, not 65".to_owned()),
-        ("format = \"raw\"\nqos.min_ops = 1", "qos.min_ops: there is no such key; did you mean `min_iops`?".to_owned()),
+        ("format = \"raw\"\nqos.min_ops = 1", "qos.min_ops: the key does not exist; did you mean \
+                                               `min_iops`?".to_owned()),
     ] {
         assert_eq!(wrong(&disk("web", keys)), [format!("disk/web: {message}")], "{keys}");
     }
@@ -163,7 +178,8 @@ fn stores_are_checked() {
         ),
         (
             "path = \"/s\"\nnormalization_bytes = 1536",
-            "normalization_bytes: 1536 B is not a power of two from 512 B to 1 MiB; give one that is",
+            "normalization_bytes: 1536 B is not a power of two from 512 B to 1 MiB; set one that \
+             is",
         ),
         (
             "path = \"/s\"\ndepth_max = 1025",
@@ -171,7 +187,7 @@ fn stores_are_checked() {
         ),
         (
             "path = \"/srv/fast/\"",
-            "path: path `/srv/fast/` belongs to store/fast already (its `path`); use another path",
+            "path: path `/srv/fast/` is already used by store/fast (its `path`); use another path",
         ),
     ] {
         let store = format!("[[store]]\nname = \"new\"\n{keys}\n");
@@ -180,9 +196,7 @@ fn stores_are_checked() {
     let again = "[[store]]\nname = \"fast\"\npath = \"/s\"\n";
     assert_eq!(
         wrong(again),
-        [
-            "store/fast: name: `fast` is also the name of the 1st store; give one of them another name"
-        ]
+        ["store/fast: name: `fast` is also the name of the 1st store; rename one of them"]
     );
 }
 
@@ -192,7 +206,8 @@ fn limits_come_from_one_place() {
     let both = disk("web", "format = \"raw\"\nqos_policy = \"gold\"\nqos.min_iops = 1");
     assert_eq!(
         wrong(&format!("{policy}{both}")),
-        ["disk/web: qos: the disk has the limits of qos_policy `gold`; remove one of the two"]
+        ["disk/web: qos: the disk already gets its limits from qos_policy `gold`; remove one of \
+          the two keys"]
     );
     // An explicit default is no contradiction.
     let empty = disk("web", "format = \"raw\"\nqos_policy = \"gold\"\nqos.weight = 100");
@@ -221,27 +236,27 @@ fn nothing_is_used_by_two_disks() {
     for (tables, message) in [
         (
             pair("format = \"raw\"\nfile = \"x\"", "format = \"vhdx\"\nfile = \"x\""),
-            "disk/b: file: file `/srv/fast/x` belongs to disk/a already (its `file`); use another \
+            "disk/b: file: file `/srv/fast/x` is already used by disk/a (its `file`); use another \
              file",
         ),
         (
             pair("format = \"raw\"", "format = \"raw\"\nfile = \"a.raw\""),
-            "disk/b: file: file `/srv/fast/a.raw` belongs to disk/a already (its `file`); use \
+            "disk/b: file: file `/srv/fast/a.raw` is already used by disk/a (its `file`); use \
              another file",
         ),
         (
             pair(socket, socket),
-            "disk/b: vhost_user.socket: socket `/run/x` belongs to disk/a already (its \
+            "disk/b: vhost_user.socket: socket `/run/x` is already used by disk/a (its \
              `vhost_user.socket`); use another path",
         ),
         (
             pair(server, socket),
-            "disk/b: vhost_user.socket: socket `/run/x` belongs to disk/a already (its \
+            "disk/b: vhost_user.socket: socket `/run/x` is already used by disk/a (its \
              `nbd.socket`); use another path",
         ),
         (
             disk("a", &format!("{socket}\nnbd.socket = \"/run/x\"")),
-            "disk/a: nbd.socket: socket `/run/x` belongs to disk/a already (its \
+            "disk/a: nbd.socket: socket `/run/x` is already used by disk/a (its \
              `vhost_user.socket`); use another path",
         ),
         (
@@ -249,18 +264,18 @@ fn nothing_is_used_by_two_disks() {
              backend = \"vhost-user\"\nsocket = \"/run/x\"\n"
                 .to_owned()
                 + &disk("a", server),
-            "disk/a: nbd.socket: socket `/run/x` belongs to nic/n already (its `socket`); use \
+            "disk/a: nbd.socket: socket `/run/x` is already used by nic/n (its `socket`); use \
              another path",
         ),
         (
             pair("format = \"pass-through\"", "format = \"pass-through\""),
-            "disk/b: store: the block device of store `fast` belongs to disk/a already (its \
-             `store`); a pass-through disk has all of its store",
+            "disk/b: store: the block device of store `fast` is already used by disk/a (its \
+             `store`); a pass-through disk uses all of its store; use another store",
         ),
         (
             pair("format = \"raw\"", "format = \"pass-through\""),
-            "disk/a: store: store `fast` is a block device, and disk/b is all of it; name a store \
-             that is a directory",
+            "disk/a: store: store `fast` is a block device and disk/b already uses all of it; \
+             name a store that is a directory",
         ),
     ] {
         assert_eq!(wrong(&tables), [message], "{tables}");
@@ -275,10 +290,8 @@ fn nothing_is_used_by_two_disks() {
         + &disk("b", "format = \"raw\"\nfile = \"x\"").replace("fast", "in");
     assert_eq!(
         wrong(&tables),
-        [
-            "disk/b: file: file `/srv/fast/in/x` belongs to disk/a already (its `file`); use another \
-          file"
-        ]
+        ["disk/b: file: file `/srv/fast/in/x` is already used by disk/a (its `file`); use \
+             another file"]
     );
 }
 
@@ -288,8 +301,8 @@ fn nobody_writes_to_a_parent() {
     let base = "format = \"vhdx\"\nfile = \"base.vhdx\"";
     assert_eq!(
         wrong(&pair(child, base)),
-        ["disk/a: parent: disk/b writes to `base.vhdx`, and what is not in the differencing disk \
-          would change with it; set read_only = true there, or name another parent"]
+        ["disk/a: parent: disk/b writes to `base.vhdx`, which would damage this differencing \
+          disk; set read_only = true of that disk, or name another parent"]
     );
     assert_eq!(wrong(&pair(child, &format!("{base}\nread_only = true"))), [""; 0]);
     assert_eq!(wrong(&pair(child, child)), [""; 0], "children share a parent");
@@ -308,10 +321,8 @@ fn a_store_has_room_for_so_many_disks() {
     let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
         texts,
-        [
-            "disk/last: store: store `fast` has 4096 disks, and can have no more; name another store, \
-          or delete a disk"
-        ]
+        ["disk/last: store: store `fast` has 4096 disks, the most it can have; name another \
+             store, or delete a disk"]
     );
     config.disks.last_mut().unwrap().store = "slow".parse().unwrap();
     validate(&config).unwrap();
@@ -330,11 +341,11 @@ fn what_is_found_in_a_file_is_found_in_a_value() {
     assert_eq!(
         found,
         [
-            "disk/web: kind: a raw file has no parent; set it to \"fixed\" or \"dynamic\" (a sparse \
-             file), or set format = \"vhdx\"",
+            "disk/web: kind: a raw file has no parent; set kind to \"fixed\" or \"dynamic\" (a \
+             sparse file), or set format = \"vhdx\"",
             "disk/web: logical_sector: must be one of 512, 4096, not 1024",
-            "disk/web: qos.burst_iops: missing; say what may be done for `burst_s` seconds, or \
-             remove that",
+            "disk/web: qos.burst_iops: missing; `burst_s` needs a rate: set this key, or remove \
+             `burst_s`",
             "store/fast: depth_max: must be a whole number from 1 to 1024, not 0",
         ]
     );

@@ -61,7 +61,7 @@ pub struct DrainedVm {
 impl core::fmt::Display for DrainedVm {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match (&self.to, &self.reason) {
-            (Some(to), _) => write!(f, "{} goes to {to}", self.vm),
+            (Some(to), _) => write!(f, "{} migrates to {to}", self.vm),
             (None, Some(reason)) => write!(f, "{} stays: {reason}", self.vm),
             (None, None) => write!(f, "{} stays", self.vm),
         }

@@ -49,13 +49,13 @@ catalogue! {
     1001 DaemonStarted "daemon_started" Info
         "The daemon has started and serves its API.";
     1002 DaemonStopping "daemon_stopping" Info
-        "The daemon was asked to stop and takes its ports down.";
+        "The daemon received a request to stop and closes its ports and disks.";
     1003 DesiredStateChanged "desired_state_changed" Info
-        "Desired state has changed and is stored.";
+        "The configuration was changed and saved to the state directory.";
     1004 ChangeRolledBack "change_rolled_back" Error
-        "A change failed; everything is as it was before.";
+        "A change of the configuration failed and was rolled back: the former configuration is in effect. The text contains the error.";
     1005 StoreOpened "store_opened" Info
-        "Desired state was read from the state directory, after a crash too.";
+        "The daemon read its configuration from the state directory at its start, after a crash as well.";
     1006 StateNotWritable "state_not_writable" Error
         "The state directory cannot be written: it is full, read-only, or permission is missing. The host works as configured; changes of the configuration are refused and VMs are not started until it can be written.";
     1007 StateWritable "state_writable" Info
@@ -63,339 +63,339 @@ catalogue! {
     1008 HostFileNotApplied "host_file_not_applied" Error
         "The host file differs from the stored configuration and was not applied at the start because the state directory cannot be written. The stored configuration is in effect.";
     1010 ConfinementInEffect "confinement_in_effect" Info
-        "The daemon and its processors have given up what they do not need; the fields say what is in effect.";
+        "The daemon and its workers dropped the capabilities, system calls and file access that they do not need; the fields list what is in effect.";
     1011 ConfinementIncomplete "confinement_incomplete" Warning
-        "The daemon is not confined, or not fully: it was started so, or the kernel lacks something.";
+        "The daemon is not confined, or only in part: it was started with confinement off, or the kernel lacks seccomp or Landlock; the fields list what is missing.";
     1012 SystemCallRefused "system_call_refused" Error
-        "A thread of the daemon tried a system call that it never needs: it has a defect or is in somebody else's hand. At most one in 10 s.";
+        "A thread of the daemon called a system call outside of its allow list, which the kernel denied. The daemon has a defect or was compromised: report it. At most one event in 10 s.";
     1101 NodeCreated "node_created" Info
-        "Another node was made known, to which VMs can go.";
+        "A node was added to the configuration; VMs can migrate to it.";
     1102 NodeChanged "node_changed" Info
-        "It was changed how another node is reached.";
+        "The address, certificate or token of a node was changed.";
     1103 NodeDeleted "node_deleted" Info
-        "Another node is known no more.";
+        "A node was removed from the configuration.";
     1110 NodeDrained "node_drained" Info
-        "The host is drained: no VM comes to it, and those that run on it go to other nodes.";
+        "Draining of the host began: it accepts no VM, and its running VMs migrate to other nodes.";
     1111 NodeEmptied "node_emptied" Info
-        "A host that is drained has no VM left that runs.";
+        "Draining is complete: no VM runs on the host.";
     1112 NodeNotEmptied "node_not_emptied" Warning
-        "VMs run still on a host that is drained; the event says which, and why.";
+        "Draining is incomplete: VMs still run on the host. The text lists each VM and the reason.";
     1113 NodeUndrained "node_undrained" Info
-        "The host is not drained any more: VMs can come to it.";
+        "Draining ended: the host accepts VMs again.";
     1201 ClusterJoined "cluster_joined" Info
-        "The host is a node of the cluster: its name there is its own, and etcd has its record.";
+        "The host joined the cluster: etcd stores its node record under its name.";
     1202 ClusterLeft "cluster_left" Info
-        "The host is not a node of the cluster any more; the fields say whether what was reserved for it was given back.";
+        "The host left the cluster; the fields say whether its reservations on shared stores were released.";
     1203 ClusterUnreachable "cluster_unreachable" Warning
-        "The cluster's etcd does not answer. The host keeps to what is reserved for it once its leases have ended.";
+        "The etcd of the cluster does not respond. After its leases expire, the host uses only its reservations on shared stores. Check etcd and the network.";
     1204 ClusterReachable "cluster_reachable" Info
-        "The cluster's etcd answers again.";
+        "The etcd of the cluster responds again.";
     1205 ClusterRefused "cluster_refused" Error
-        "The host cannot be the node that it is to be: another host has that name, or etcd refuses it; it is tried again.";
+        "The host cannot join the cluster: another host has the same node name, or etcd rejects the host's credentials. The daemon retries.";
     1210 ClusterLeads "cluster_leads" Info
-        "This node was elected to divide a shared store among nodes.";
+        "This node was elected leader of a shared store: it divides the IOPS of the store among the nodes.";
     1211 ClusterLeadLost "cluster_lead_lost" Info
-        "This node does not divide a shared store among nodes any more.";
+        "This node is not the leader of a shared store any more.";
     1212 NodeSilent "node_silent" Warning
-        "A node with disks on a shared store says nothing any more. What is reserved for it stays its own.";
+        "A node with disks on a shared store sends no reports any more. Its reservation is kept. If it is gone for good, run `suimon cluster remove NODE`.";
     1213 NodeOfOtherVersion "node_of_other_version" Warning
-        "A node speaks another version of the cluster's language, or counts operations otherwise. It is given nothing, and keeps what is reserved for it.";
+        "A node has another cluster protocol version, or another `normalization_bytes`. It gets no leases and keeps its reservation. Run the same version with the same setting on all nodes.";
     1214 NodeUnaccounted "node_unaccounted" Warning
-        "A node has reserved what nobody knows to have given it. It is counted from now on.";
+        "A node holds a reservation that the cluster has no record of granting. The leader counts it from now on.";
     2001 SwitchCreated "switch_created" Info
-        "A switch was made.";
+        "A switch was created.";
     2002 SwitchChanged "switch_changed" Info
-        "A switch was changed while its traffic went on.";
+        "A switch was changed; the text says whether its traffic was interrupted.";
     2003 SwitchDeleted "switch_deleted" Info
         "A switch was deleted.";
     2004 StormLimitReached "storm_limit_reached" Warning
-        "A port floods more frames than `storm_limit_fps` allows; the rest is dropped. At most one per port in 10 s.";
+        "A port exceeds `storm_limit_fps`: frames to flood beyond the limit are dropped. Look for a loop or a faulty guest, or raise the limit. At most one event per port in 10 s.";
     3001 NicCreated "nic_created" Info
-        "A NIC was made.";
+        "A NIC was created.";
     3002 NicChanged "nic_changed" Info
-        "A NIC was changed while its traffic went on.";
+        "A NIC was changed; the text says whether its traffic was interrupted.";
     3003 NicDeleted "nic_deleted" Info
         "A NIC was deleted.";
     3004 NicConnected "nic_connected" Info
-        "A VM connected to a NIC's socket.";
+        "A VM connected to the socket of a NIC.";
     3005 NicDisconnected "nic_disconnected" Warning
-        "The VM is gone from a NIC's socket.";
+        "The VM disconnected from the socket of a NIC.";
     3006 NicDriverReady "nic_driver_ready" Info
-        "The guest's driver has agreed on features and its queues run.";
+        "The guest's driver negotiated features; the queues of the NIC are in use.";
     3007 NicProtocolViolation "nic_protocol_violation" Error
-        "The guest or VMM broke the protocol; its own queue or connection is stopped.";
+        "The guest or VMM violated the virtio or vhost-user protocol; only its own queue or connection was closed.";
     3008 NicFailed "nic_failed" Error
-        "A NIC is not as desired; the daemon tries again.";
+        "A NIC failed; the text contains the reason. The daemon retries.";
     3009 NicRecovered "nic_recovered" Info
-        "A NIC that had failed is as desired again.";
+        "A NIC that had failed is in service again.";
     3010 NicAddressRefused "nic_address_refused" Warning
-        "A port sent from an address that is not its own, or that belongs to another NIC; the frames are dropped. The subject is the port that sent them. At most one per port in 10 s.";
+        "A port sent frames from a source address that port security does not allow or that belongs to another NIC; the frames are dropped. The subject is the sending port. At most one event per port in 10 s.";
     3011 CaptureStarted "capture_started" Info
-        "A capture of a port's frames began.";
+        "A capture of a port's frames started.";
     3012 CaptureStopped "capture_stopped" Info
-        "A capture ended.";
+        "A capture of a port's frames ended.";
     3013 NicAddressMoved "nic_address_moved" Warning
-        "A learned address was seen on another port than before. The subject is the new port, `from` the port before. At most one per port in 10 s.";
+        "A learned address was seen on another port than before. The subject is the new port, the field `from` the former one. Set `mac` of NICs whose address must not move. At most one event per port in 10 s.";
     3014 NicAddressBound "nic_address_bound" Info
-        "The first source address of a guest was bound to its NIC, which has no `mac`: other NICs may not send from it.";
+        "The first source address of a guest was bound to its NIC, which has no `mac`: other NICs may not send from this address.";
     4001 UplinkCreated "uplink_created" Info
-        "An uplink was made.";
+        "An uplink was created.";
     4002 UplinkChanged "uplink_changed" Info
-        "An uplink was changed while its traffic went on.";
+        "An uplink was changed; the text says whether its traffic was interrupted.";
     4003 UplinkDeleted "uplink_deleted" Info
         "An uplink was deleted.";
     4004 UplinkLinkUp "uplink_link_up" Info
-        "An uplink's device has carrier.";
+        "The device of an uplink has carrier.";
     4005 UplinkLinkDown "uplink_link_down" Warning
-        "An uplink's device lost its carrier.";
+        "The device of an uplink lost carrier. Check the cable and the switch port.";
     4006 UplinkFailed "uplink_failed" Error
-        "An uplink is not as desired; the daemon tries again.";
+        "An uplink failed; the text contains the reason. The daemon retries.";
     4007 UplinkRecovered "uplink_recovered" Info
-        "An uplink that had failed is as desired again.";
+        "An uplink that had failed is in service again.";
     4101 TeamCreated "team_created" Info
-        "A team was made.";
+        "A team was created.";
     4102 TeamChanged "team_changed" Info
-        "A team was changed while its traffic went on.";
+        "A team was changed; the text says whether its traffic was interrupted.";
     4103 TeamDeleted "team_deleted" Info
         "A team was deleted.";
     4104 TeamUp "team_up" Info
-        "As many members of a team can be used as `min_links` asks for.";
+        "A team has at least `min_links` usable members and forwards frames.";
     4105 TeamDown "team_down" Error
-        "Fewer members of a team can be used than `min_links` asks for; it carries nothing.";
+        "A team has fewer usable members than `min_links` and forwards no frame. Check the links of its members, or lower `min_links`.";
     4106 TeamMemberUsable "team_member_usable" Info
-        "A member of a team can be used, for the first time or again.";
+        "A member of a team became usable.";
     4107 TeamMemberFailed "team_member_failed" Warning
-        "A member of a team can no longer be used; the others carry its traffic.";
+        "A member of a team failed; its traffic moved to the other members.";
     4108 TeamStandbyTookOver "team_standby_took_over" Warning
-        "The standby of a team is used in place of a member that cannot be.";
+        "The standby member of a team replaced a failed member.";
     4109 TeamStandbyReleased "team_standby_released" Info
-        "The standby of a team is not used any more.";
+        "The standby member of a team is idle again: the failed member recovered.";
     4110 TeamPrimaryChanged "team_primary_changed" Info
-        "Another member of a team receives where one does.";
+        "The primary (receiving) member of a team changed.";
     4111 TeamPrimaryRestored "team_primary_restored" Info
-        "The configured primary of a team receives again.";
+        "The configured primary of a team is its receiving member again.";
     4112 LacpOutOfSync "lacp_out_of_sync" Warning
-        "One end of a team's link has not come in sync by LACP for 60 s; the fields say which.";
+        "LACP of a team's member has been out of sync for 60 s; the field `side` is `actor` for this host and `partner` for the switch. Check the LACP configuration of that side.";
     4113 LacpInSync "lacp_in_sync" Info
-        "An end of a team's link that was out of sync is in sync again.";
+        "LACP of a team's member is in sync again.";
     4114 LacpLooped "lacp_looped" Warning
-        "The link of a team's member leads back to this host; the member is not used.";
+        "The link of a team's member is looped back to this host; the member is not used. Check the cables.";
     4115 LacpLoopEnded "lacp_loop_ended" Info
-        "The link of a team's member leads back to this host no more.";
+        "The link of a team's member is not looped back to this host any more.";
     4116 LacpPartnerChanged "lacp_partner_changed" Warning
-        "The LACP partner on the link of a team's member changed: another system (cables were changed, or LACPDUs are forged), or another key, port or priority of the same system (its configuration was changed). At most one per member in 10 s.";
+        "The LACP partner on the link of a team's member changed: another system (cables were changed, or LACPDUs are forged), or another key, port or priority of the same system (its configuration was changed). At most one event per member in 10 s.";
     5001 QueueMoved "queue_moved" Info
-        "A queue was handed over to another processor.";
+        "A queue was moved to another worker.";
     5002 ProcessorStarted "processor_started" Info
-        "A processor runs on its CPU.";
+        "A worker started on its CPU.";
     5003 ProcessorStopped "processor_stopped" Info
-        "A processor has given its queues away and stopped.";
+        "A worker handed over its queues and stopped.";
     5004 QueueMoveMeasured "queue_move_measured" Info
-        "What a move that VMQ decided did to the loads of both processors; the fields have what was expected, too.";
+        "Measured loads of both workers after VMQ moved a queue; the fields also contain the predicted loads.";
     5005 QueueMoveFailed "queue_move_failed" Warning
-        "A queue could not be moved to where VMQ wanted it; it stays.";
+        "VMQ could not move a queue to another worker; the queue stays where it is.";
     5006 WorkerStalled "worker_stalled" Error
-        "A worker has not finished a round for 5 s: the queues that it owns are not served. The event names the device that it serves, if that is known.";
+        "A worker has not finished a round for 5 s: the queues that it owns are not served. The text names the device that it serves, if that is known.";
     5007 WorkerResumed "worker_resumed" Info
         "A worker that was stalled serves its queues again.";
     6001 StoreCreated "store_created" Info
-        "A store was made known.";
+        "A store was added.";
     6002 StoreChanged "store_changed" Info
-        "A store was changed while its disks were in use.";
+        "A store was changed; its disks stay in use.";
     6003 StoreDeleted "store_deleted" Info
-        "A store is known no more; its files stay.";
+        "A store was removed from the configuration; its files were kept.";
     6004 StoreFailed "store_failed" Error
-        "A store is not as desired; the daemon tries again.";
+        "A store failed; the text contains the reason. The daemon retries.";
     6005 StoreRecovered "store_recovered" Info
-        "A store that had failed is as desired again.";
+        "A store that had failed is in service again.";
     6006 StoreMeasured "store_measured" Info
-        "It was measured what a store can do; the fields have the figures, and whether what is promised fits.";
+        "The capacity of a store was measured; the fields contain the IOPS, and whether the minimums of its disks fit.";
     6101 DiskCreated "disk_created" Info
-        "A disk was made known and opened.";
+        "A disk was added and opened.";
     6102 DiskChanged "disk_changed" Info
-        "A disk was changed while it was in use.";
+        "A disk was changed; the text says whether its I/O was interrupted.";
     6103 DiskDeleted "disk_deleted" Info
-        "A disk was deleted; the fields say whether its file was, too.";
+        "A disk was removed; the fields say whether its file was deleted too.";
     6104 DiskConnected "disk_connected" Info
-        "A VM connected to a disk's socket.";
+        "A VM connected to the socket of a disk.";
     6105 DiskDisconnected "disk_disconnected" Warning
-        "The VM is gone from a disk's socket.";
+        "The VM disconnected from the socket of a disk.";
     6106 DiskDriverReady "disk_driver_ready" Info
-        "The guest's driver has agreed on features and the disk's queues run.";
+        "The guest's driver negotiated features; the queues of the disk are in use.";
     6107 DiskProtocolViolation "disk_protocol_violation" Error
-        "The guest, VMM or NBD client broke the protocol; its own queue or connection is stopped.";
+        "The guest, VMM or NBD client of a disk violated the protocol; only its own queue or connection was closed.";
     6108 DiskFailed "disk_failed" Error
-        "A disk is not as desired; the daemon tries again.";
+        "A disk failed; the text contains the reason. The daemon retries.";
     6109 DiskRecovered "disk_recovered" Info
-        "A disk that had failed is as desired again.";
+        "A disk that had failed is in service again.";
     6110 DiskIoFailed "disk_io_failed" Error
-        "The store failed a request of a disk, and the guest was told so; the fields say what and where. At most one per disk in 10 s.";
+        "The store failed a request of a disk, which was completed with an I/O error; the fields contain the error and the offset. Check the device of the store. At most one event per disk in 10 s.";
     6111 DiskFileMade "disk_file_made" Info
-        "A disk's file was not there and was made.";
+        "The image file of a disk did not exist and was created.";
     6112 DiskResized "disk_resized" Info
-        "A disk has grown; its guest was told.";
+        "A disk was grown, and its guest was notified of the new size.";
     6113 DiskChecked "disk_checked" Info
-        "A disk's file was checked; the fields say what was found.";
+        "The image file of a disk was checked; the fields contain the result.";
     6114 NbdClientRefused "nbd_client_refused" Warning
-        "An NBD client was not let in; the fields say who and why.";
+        "An NBD client was rejected; the fields contain its address and the reason.";
     6115 DiskNotOffered "disk_not_offered" Error
-        "A disk cannot be offered to NBD clients; it works otherwise.";
+        "The NBD export of a disk failed, for example because its address is in use; its VM is not affected.";
     6116 DiskStalled "disk_stalled" Error
-        "The store has not answered a disk's requests for 5 s; they wait, and nothing else does.";
+        "The store has not completed requests of a disk for 5 s; they stay pending. Other disks are not affected. Check the device of the store.";
     6117 DiskAnswered "disk_answered" Info
-        "The store answers the requests of a disk that stalled.";
+        "The store completes the requests of a disk again that was stalled.";
     6118 DiskOpeningStalled "disk_opening_stalled" Error
-        "The store did not answer while a disk was being opened; the disk is opened when it does, and nothing else waits for it.";
+        "The store did not respond while a disk was being opened; the disk opens as soon as it responds. Other disks are not affected. Check the device of the store.";
     6119 DiskQueueFailed "disk_queue_failed" Error
-        "The host cannot serve a queue of a VM's disk or the connection of an NBD client: descriptors or memory are short. It was given up; others go on.";
+        "The host has too few file descriptors or too little memory to serve a queue of a VM's disk or a connection of an NBD client. That queue or connection was closed; others are not affected.";
     6120 DiskWorkResumed "disk_work_resumed" Info
-        "Work on a disk goes on in which a daemon before this one has ended.";
+        "A job on a disk that the exit of the previous daemon interrupted was resumed.";
     6121 DiskWorkGivenUp "disk_work_given_up" Warning
-        "Work on a disk in which a daemon before this one has ended does not go on; what it had made is gone, the disk is as before.";
+        "A job on a disk that the exit of the previous daemon interrupted was abandoned; its partial results were removed, and the disk is unchanged.";
     6122 DiskHasManyLayers "disk_has_many_layers" Warning
-        "A disk has 48 files or more, its own and its parents'; it may have 64, after which there is no snapshot of it.";
+        "A disk has 48 or more layers (image files, its own and its parents'). Snapshots are refused from 64 layers on: merge layers (`suimon disk merge`).";
     6140 ImageRepaired "image_repaired" Info
-        "The metadata of an image file was repaired; the former metadata is in a file beside it.";
+        "The metadata of an image file was repaired; the former metadata was saved to a file beside it.";
     6141 ImageRelinked "image_relinked" Info
-        "The recorded place of an image's parent was changed; the former metadata is in a file beside it.";
+        "The recorded path of an image's parent was changed; the former metadata was saved to a file beside it.";
     6150 DiskFull "disk_full" Error
-        "The store has no space for requests of a disk. They are queued, or fail, as `on_full` says; requests to allocated blocks go on.";
+        "The store has no free space for requests of a disk. They are queued or fail, as `on_full` says; requests to allocated blocks are served. Free space, or move disks to another store.";
     6151 DiskHasSpace "disk_has_space" Info
-        "A disk's requests do not find the store full any more: one that had found no space has succeeded, or none has found the store full for 10 s, as the text says.";
+        "Requests of a disk find free space on the store again: one of them has succeeded, or none has found the store full for 10 s.";
     6152 StoreNearlyFull "store_nearly_full" Warning
-        "More of a store is used than its `full_warning_percent`.";
+        "The used space of a store exceeds `full_warning_percent`. Free space, or move disks to another store.";
     6153 StoreHasSpace "store_has_space" Info
-        "Less of a store is used than its `full_warning_percent` again.";
+        "The used space of a store is below `full_warning_percent` again.";
     6154 VmPausedForSpace "vm_paused_for_space" Error
-        "A VM is paused because the store of one of its IDE or SATA disks is full; it goes on when there is space.";
+        "A VM is paused because the store of one of its IDE or SATA disks is full; it resumes when there is space. Free space, or move its disks to another store.";
     6155 VmContinuedWithSpace "vm_continued_with_space" Info
-        "A VM that was paused because a store was full has run again for 10 s.";
+        "A VM that was paused because a store was full resumed and has run for 10 s.";
     6201 QosPolicyCreated "qos_policy_created" Info
-        "A QoS policy was made.";
+        "A QoS policy was created.";
     6202 QosPolicyChanged "qos_policy_changed" Info
         "A QoS policy was changed; its disks have the new limits.";
     6203 QosPolicyDeleted "qos_policy_deleted" Info
         "A QoS policy was deleted.";
     6204 MinimumUnmet "minimum_unmet" Warning
-        "A disk or policy that had enough to do has got less than its minimum for 60 s; the fields name the cause.";
+        "A disk or policy has had less than its minimum for 60 s although it had enough demand; the fields name the limiting factor.";
     6205 MinimumMet "minimum_met" Info
-        "A disk or policy whose minimum was not met gets it again.";
+        "A disk or policy gets its minimum again.";
     6206 PromiseForced "promise_forced" Warning
-        "More was promised than a store can keep, because the change was forced; the fields have the arithmetic.";
+        "A forced change made the minimums on a store exceed its capacity; not all of them can be met at once. The text contains the sums.";
     6207 CapabilityLow "capability_low" Warning
-        "For 60 s a store did less by more than 5 %, while requests waited for it, than what is promised needs; not all minimums can be kept at once.";
+        "For 60 s a store delivered over 5 % less than the sum of its minimums requires, with requests queued; not all minimums can be met at once. Reduce the external load, or lower minimums.";
     6208 CapabilityEnough "capability_enough" Info
-        "A store that did too little for what is promised does enough again, or less is promised.";
+        "A store delivers enough for the sum of its minimums again, or that sum was lowered.";
     6211 SharedMinimumUnmet "shared_minimum_unmet" Warning
-        "A disk on a shared store has not got what its minimum entitles it to for a minute; the fields name who gets more than it is entitled to, on which node, and why.";
+        "A disk on a shared store has had less than its guaranteed IOPS for 60 s; the fields name the cause and the disks and nodes that exceed their own guarantee most.";
     6212 SharedMinimumMet "shared_minimum_met" Info
-        "A minimum on a shared store that was not met is met again, or not asked for.";
+        "A disk on a shared store gets its minimum again, or has less demand than that.";
     6213 SharedForeignLoad "shared_foreign_load" Warning
-        "A shared store does less than it can: something loads it that the cluster does not know, or it has become slower. What is spare shrinks, what is reserved does not.";
+        "A shared store delivers less than its capacity: programs outside of the cluster load it, or it has become slower. Only the spare IOPS shrink; reservations stay. Find the external load.";
     6214 SharedForeignLoadGone "shared_foreign_load_gone" Info
-        "A shared store that did less than it can does it again.";
+        "A shared store delivers its capacity again.";
     6215 SharedPromiseRefused "shared_promise_refused" Warning
-        "A node asks for more minimums on a shared store than all nodes together may be promised; it keeps what it had.";
+        "The minimums that a node requests on a shared store exceed the capacity left by other nodes; the node keeps its former reservation. Lower minimums, or move disks.";
     6216 SharedLeaseHeld "shared_lease_held" Info
-        "This host has a share of what is spare on a shared store again, after none came in time.";
+        "This host holds a lease of spare IOPS on a shared store again.";
     6217 SharedLeaseLapsed "shared_lease_lapsed" Warning
-        "This host's disks want more of a shared store than is reserved for them, and what was lent has ended without another grant: they keep to what is reserved.";
+        "The lease of spare IOPS on a shared store expired and was not renewed, while this host's disks have more demand than their reservation: they are limited to the reservation. Check the leader and etcd (`suimon cluster status`).";
     6218 SharedClockSlow "shared_clock_slow" Warning
-        "This host's clock is slower than that of a shared store's leader by more than may be; it uses no share of what is spare until both agree.";
+        "This host's clock is over 1 % slower than that of a shared store's leader; the host uses no lease until both agree. Check for suspended execution and the clock source.";
     6219 SharedStoreWrong "shared_store_wrong" Error
-        "A shared store is not the one that the cluster has by this name, or another cluster has it: this host takes no part in it and keeps to what was reserved for it.";
+        "A shared store has another identity than the cluster has recorded for this name, or belongs to another cluster: this host gets no leases on it and keeps its reservation. Check the path of the store.";
     6220 SharedStoreRight "shared_store_right" Info
-        "A shared store that was not the cluster's is it again.";
+        "A shared store has the identity again that the cluster has recorded for it.";
     6221 SharedPolicyInUse "shared_policy_in_use" Warning
-        "A policy of the cluster was deleted while disks of a node have it: it stays in force until they have another.";
+        "A policy of the cluster was deleted while disks of a node use it. It stays in force until these disks get another policy.";
     6222 SharedPolicyUnknown "shared_policy_unknown" Warning
-        "Disks have a policy that the cluster does not have, or has no more: those of an aggregated one may do nothing on shared stores.";
+        "Disks use a policy that the cluster does not have. Disks of an aggregated policy may be limited to 0 IOPS on shared stores: create the policy, or set another one.";
     7001 VmCreated "vm_created" Info
-        "A VM was made; it does not run yet.";
+        "A VM was created; it is not running.";
     7002 VmChanged "vm_changed" Info
-        "A VM's configuration was changed; what does not change while it runs holds from its next start on.";
+        "A VM was changed; changes that do not apply to a running VM take effect at its next start.";
     7003 VmDeleted "vm_deleted" Info
-        "A VM was deleted; it did not run.";
+        "A VM was deleted; it was not running.";
     7010 VmStarted "vm_started" Info
         "A VM was started.";
     7011 VmEnded "vm_ended" Info
-        "A VM has ended: its guest turned itself off, or it was stopped or killed on request.";
+        "A VM ended: its guest shut down, or the VM was stopped or killed on request.";
     7012 VmFailed "vm_failed" Error
-        "A VM could not be started, or its process has ended by itself; the fields say how.";
+        "A VM could not be started, or its QEMU process ended unexpectedly; the text contains the reason.";
     7013 VmPaused "vm_paused" Info
-        "A VM's CPUs stand still.";
+        "The CPUs of a VM were paused.";
     7014 VmResumed "vm_resumed" Info
-        "A VM's CPUs run again.";
+        "The CPUs of a VM were resumed.";
     7015 VmReset "vm_reset" Info
-        "A VM was started anew, by its guest or on request. At most one in 10 s.";
+        "A VM was reset, by its guest or on request. At most one event in 10 s.";
     7016 VmFound "vm_found" Info
-        "A daemon that started has found a VM again that went on meanwhile.";
+        "The daemon adopted a VM that continued to run while the daemon was restarted.";
     7017 VmLost "vm_lost" Error
-        "A VM's process is there and does not answer the daemon; it is asked again.";
+        "The QEMU process of a VM exists but does not respond to the daemon, which retries.";
     7018 VmDevicePlugged "vm_device_plugged" Info
-        "A NIC, disk or CPU was plugged into a VM that runs.";
+        "A NIC, disk or CPU was hot-plugged into a running VM.";
     7019 VmDeviceUnplugged "vm_device_unplugged" Info
-        "A VM that runs has let go of a NIC or disk.";
+        "The guest of a running VM released a NIC or disk, which was hot-unplugged.";
     7020 VmDeviceRefused "vm_device_refused" Warning
-        "A NIC, disk or CPU could not be plugged into a VM that runs, or taken away; it is so from its next start on.";
+        "Hot-plug or hot-unplug of a NIC, disk or CPU failed; the change takes effect at the next start of the VM.";
     7021 VmPanicked "vm_panicked" Error
-        "A VM's guest has told of its panic and stands still.";
+        "The guest of a VM reported a kernel panic; its CPUs are stopped. Reset or kill the VM.";
     7022 VmFrozen "vm_frozen" Info
-        "The agent of a VM's guest holds writes to the guest's file systems.";
+        "The guest agent of a VM froze the guest's file systems.";
     7023 VmThawed "vm_thawed" Info
-        "A VM's guest writes to its file systems again; the fields say whether that was asked for.";
+        "The file systems of a VM's guest were thawed; the fields say whether on request or after the time limit.";
     7024 VmNotThawed "vm_not_thawed" Error
-        "A VM's guest holds writes to its file systems and could not be told to go on; it is tried again.";
+        "The file systems of a VM's guest may be frozen and could not be thawed; the daemon retries. `suimon vm reset` restarts the guest.";
     7030 VmLeaves "vm_leaves" Info
-        "A VM is being moved to another node, where it can come.";
+        "Migration of a VM to another node began; the VM runs here meanwhile.";
     7031 VmLeft "vm_left" Info
-        "A VM has moved to another node and is not this host's any more.";
+        "A VM migrated to another node and was removed from this host.";
     7032 VmStays "vm_stays" Warning
-        "A VM that was to move to another node goes on here; the fields say why.";
+        "Migration of a VM to another node failed, and the VM continues to run here; the text contains the reason.";
     7033 VmHandedOver "vm_handed_over" Warning
-        "A VM stands still, and another node that was told to run it does not answer; it is asked again.";
+        "A VM was handed over to another node, which does not respond; the VM runs nowhere until it does. The daemon retries. If that node is gone for good, run `suimon node delete`: the VM then resumes here.";
     7034 VmArrives "vm_arrives" Info
-        "A VM is coming from another node; what it needs is made.";
+        "Migration of a VM from another node began; its NICs and disks were created here.";
     7035 VmArrived "vm_arrived" Info
-        "A VM that came from another node runs here.";
+        "A VM migrated from another node and runs here.";
     7036 VmDidNotArrive "vm_did_not_arrive" Warning
-        "A VM that was to come from another node does not; what was made for it is removed.";
+        "Migration of a VM from another node failed; the NICs and disks created for it were removed.";
     7037 VmWaitsForDisks "vm_waits_for_disks" Warning
-        "A VM that starts with the host waits until a disk of its is in service; the fields say which and why it is not.";
+        "A VM with `autostart` is not started until its disks are in service; the text names the disk and the reason.";
     8001 PowerPlanInEffect "power_plan_in_effect" Info
-        "The power plan that is wanted is in effect on all CPUs.";
+        "The settings of the selected power plan are in effect on all CPUs.";
     8002 PowerPlanIncomplete "power_plan_incomplete" Warning
-        "Some of what the power plan asks for cannot be had; the fields say what and why. The data plane's share is in effect.";
+        "Some settings of the selected power plan are not available on this host; the fields list each with the reason. The part of the plan that concerns workers is in effect.";
     8003 PowerRestored "power_restored" Info
-        "Settings of CPUs that the daemon had changed are as they were before.";
+        "CPU settings that the daemon had changed were restored to their former values.";
     8004 PowerSettingLeft "power_setting_left" Warning
-        "Somebody else has changed a setting of CPUs since the daemon did; it is left as it is.";
+        "Another program changed CPU settings after the daemon did; the daemon does not restore them. `suimon power set` takes them over.";
     8005 PowerRestoreFailed "power_restore_failed" Error
-        "A setting of CPUs that the daemon had changed could not be put back; it is tried again when CPUs come online or the daemon starts.";
+        "CPU settings that the daemon had changed could not be restored; it retries when CPUs come online or the daemon starts.";
     8006 PowerCpusChanged "power_cpus_changed" Info
-        "CPUs came online or went offline; the power plan is applied to those that came.";
+        "CPUs came online or went offline; the power plan is applied to new ones.";
     9001 PfCreated "pf_created" Info
-        "It was made known how an adapter with SR-IOV is to be.";
+        "An SR-IOV adapter was added to the configuration.";
     9002 PfChanged "pf_changed" Info
-        "What is desired of an adapter with SR-IOV was changed.";
+        "The configuration of an SR-IOV adapter was changed.";
     9003 PfDeleted "pf_deleted" Info
-        "Nothing is desired of an adapter with SR-IOV any more; its VFs stay as they are.";
+        "An SR-IOV adapter was removed from the configuration; its VFs stay as they are.";
     9004 PfFailed "pf_failed" Error
-        "An adapter with SR-IOV is not as desired; the daemon tries again.";
+        "The configuration of an SR-IOV adapter could not be applied; the text contains the reason. The daemon retries.";
     9005 PfRecovered "pf_recovered" Info
-        "An adapter with SR-IOV that was not as desired is so again.";
+        "The configuration of an SR-IOV adapter that had failed is in effect again.";
     9006 VfsEnabled "vfs_enabled" Info
-        "An adapter has another number of VFs; the fields have both.";
+        "The number of VFs of an adapter was changed; the fields contain both numbers.";
     9007 VfSet "vf_set" Info
-        "A VF was set up; the fields have what was read back.";
+        "A VF was configured; the fields contain the settings read back from the adapter.";
     9008 NicOnVf "nic_on_vf" Info
-        "A VM has the VF that one of its NICs was given; the NIC's frames take it.";
+        "A VF was attached to the VM of a NIC; the NIC's traffic uses it.";
     9009 NicOnSynthetic "nic_on_synthetic" Info
-        "A NIC's frames take the switch again, because that was asked for; its VF is free.";
+        "The traffic of a NIC returned from its VF to the switch, on request; the VF is free.";
     9010 NicLostVf "nic_lost_vf" Warning
-        "A NIC could not keep or use its VF; its frames take the switch, and it is given one again after a while.";
+        "The VF of a NIC failed or was removed; the NIC's traffic uses the switch. A VF is reassigned 10 s after one becomes available.";
     9011 NicWithoutVf "nic_without_vf" Warning
-        "A NIC that is to have a VF stays on the switch: none is free. It gets one as soon as one is.";
+        "No VF is free for a NIC with `iov_weight`; its traffic uses the switch until one becomes free.";
 }
 
 #[cfg(test)]

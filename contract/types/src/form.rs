@@ -28,8 +28,8 @@ const ACCOUNT_BYTES_MAX: usize = 255;
 const DNS_NAME_BYTES_MAX: usize = 253;
 const DEVICE: &str = "a device name of 1 to 15 bytes without `/`, `:`, `%` and spaces, like eth0, \
                       and not `all` or `default`";
-const HOST_NAME: &str = "a host name of 1 to 63 letters, digits and `-` that starts and ends with a \
-                         letter or a digit";
+const HOST_NAME: &str = "a host name of 1 to 63 letters, digits and `-` that starts and ends with \
+                         a letter or a digit";
 const HOST_AND_PORT: &str = "a host name or IP address and a port, like node2.example.net:8443, \
                              192.0.2.2:8443 or [2001:db8::2]:8443";
 const FILE_NAME_BYTES_MAX: usize = 255;
@@ -179,13 +179,13 @@ impl Form {
             }
             Self::Networks { most } => describe_networks(most),
             Self::StationAddress => {
-                "a MAC address of one station, six pairs of hex digits like 52:54:00:12:34:56, \
-                 not a group address and not all zero"
+                "a unicast MAC address of six pairs of hex digits like 52:54:00:12:34:56, not a \
+                 group address and not all zero"
                     .into()
             }
             Self::Vlan => "a number from 1 to 4094".into(),
             Self::Vlans => {
-                "a list of VLANs (1 to 4094) and ranges, like [10, \"20-29\"], not empty".into()
+                "a non-empty list of VLANs (1 to 4094) and ranges, like [10, \"20-29\"]".into()
             }
             Self::Cpus => {
                 format!("a list of 1 to {PROCESSORS_MAX} different CPU numbers, like [2, 3]")
@@ -199,9 +199,11 @@ impl Form {
                 let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
                 format!("one of {}", numbers.join(", "))
             }
-            Self::StoreFile => "a path below the store's, like vms/web.vhdx, without `/` at its \
-                                start, `.` and `..`"
-                .into(),
+            Self::StoreFile => {
+                "a path relative to the store's directory, like vms/web.vhdx, without `/` at its \
+                 start, `.` and `..`"
+                    .into()
+            }
             Self::Serial { most } => {
                 format!("1 to {most} printable ASCII characters without spaces at the ends")
             }
@@ -428,8 +430,8 @@ fn is_absolute_path(text: &str) -> bool {
 
 fn describe_stations(most: usize) -> String {
     format!(
-        "a list of 1 to {most} different IP addresses, each of one station, like \
-         [\"192.0.2.7\", \"2001:db8::7\"]"
+        "a list of 1 to {most} different unicast IP addresses, like [\"192.0.2.7\", \
+         \"2001:db8::7\"]"
     )
 }
 

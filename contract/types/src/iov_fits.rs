@@ -21,8 +21,8 @@ pub(crate) fn iov_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
 
 fn switch_cannot(config: &HostConfig, switch: &SwitchConfig) -> Option<(ErrorCode, String)> {
     let Some(name) = &switch.uplink else {
-        let text = "only an external switch has an adapter behind its uplink; set kind = \
-                    \"external\" and `uplink`, or remove it";
+        let text = "applies only to external switches, which have an adapter as uplink; set kind \
+                    = \"external\" and `uplink`, or remove this key";
         return Some((ErrorCode::KeyNotApplicable, text.to_owned()));
     };
     let Some(uplink) = config.uplinks.iter().find(|uplink| uplink.name == *name) else {
@@ -30,14 +30,14 @@ fn switch_cannot(config: &HostConfig, switch: &SwitchConfig) -> Option<(ErrorCod
         // Another check reports references to missing resources.
         return is_team.then(|| {
             let text = format!(
-                "a VF leaves by its own adapter, whatever team/{name} decides; give the switch an \
-                 uplink that is one adapter, or remove it"
+                "a VF uses its own adapter only and cannot follow the load balancing of \
+                 team/{name}; set a single adapter as the switch's uplink, or remove this key"
             );
             (ErrorCode::Conflict, text)
         });
     };
     if uplink.driver == UplinkDriver::Tap {
-        let text = format!("uplink/{name} is a TAP device, which is no adapter; remove it");
+        let text = format!("uplink/{name} is a TAP device, not an SR-IOV adapter; remove this key");
         return Some((ErrorCode::Conflict, text));
     }
     // A [[pf]] may name a PCI address instead of a device; only the host can match the two.
@@ -46,8 +46,8 @@ fn switch_cannot(config: &HostConfig, switch: &SwitchConfig) -> Option<(ErrorCod
     }
     let device = &uplink.device;
     let text = format!(
-        "no [[pf]] describes {device}, the device of uplink/{name}; `suimon vf enable {device} \
-         --count N` makes one, if `suimon vf list` shows it"
+        "no [[pf]] describes {device}, the device of uplink/{name}; add one with `suimon vf \
+         enable {device} --count N` if `suimon vf list` lists the device"
     );
     Some((ErrorCode::Conflict, text))
 }
@@ -64,14 +64,14 @@ fn nic_cannot(nic: &NicConfig) -> Vec<(ErrorCode, &'static str, &'static str)> {
         nic.backend != NicBackend::VhostUser,
         not_here,
         "iov_weight",
-        "only a vhost-user NIC can be the standby of a VF; set backend = \"vhost-user\" or \
-         remove it",
+        "only a vhost-user NIC can be the standby of a VF; set backend = \"vhost-user\" or remove \
+         this key",
     );
     add(
         nic.mac.is_none(),
         ErrorCode::MissingKey,
         "mac",
-        "missing; a NIC and its VF have one address, so set `mac`, or iov_weight = 0",
+        "missing; a NIC and its VF need the same MAC address: set `mac`, or iov_weight = 0",
     );
     let by_switch_only = [
         (nic.trunk.is_some(), "trunk"),
@@ -83,8 +83,8 @@ fn nic_cannot(nic: &NicConfig) -> Vec<(ErrorCode, &'static str, &'static str)> {
             is,
             ErrorCode::Conflict,
             key,
-            "an adapter cannot do that for a VF, whose frames do not come by the switch; remove \
-             it, or set iov_weight = 0",
+            "an adapter cannot enforce this for a VF, whose frames bypass the switch; remove this \
+             key, or set iov_weight = 0",
         );
     }
     found
@@ -181,7 +181,7 @@ mod tests {
         );
         let errors = parse_toml(&team, None).unwrap_err();
         assert!(
-            errors.iter().any(|error| error.message.contains("whatever team/both")),
+            errors.iter().any(|error| error.message.contains("load balancing of team/both")),
             "{errors:?}"
         );
     }

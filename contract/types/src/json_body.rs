@@ -111,7 +111,8 @@ pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<
     }
     let Ok(Value::Object(mut table)) = serde_json::to_value(resource) else {
         return Err(vec![
-            ApiError::new(ErrorCode::InvalidValue, "has a path that is not UTF-8").about(place),
+            ApiError::new(ErrorCode::InvalidValue, "contains a path that is not UTF-8")
+                .about(place),
         ]);
     };
     merge(&mut table, patch, PATCH_DEPTH_MAX);
@@ -253,10 +254,10 @@ pub fn parse_apply(body: &[u8]) -> Result<HostConfig, Vec<ApiError>> {
 fn wrong_in_apply(key: &str, value: &Value) -> Option<ApiError> {
     let error = match key {
         "toml" | "file" if value.is_string() => return None,
-        "toml" | "file" => malformed("it must be a text"),
+        "toml" | "file" => malformed("must be a string"),
         _ => ApiError::new(
             ErrorCode::UnknownKey,
-            "there is no such key; the keys here are `toml`, `file`, `config`",
+            "the key does not exist; the keys here are `toml`, `file`, `config`",
         ),
     };
     Some(error.field(shape::quote(key)))
@@ -284,14 +285,14 @@ fn malformed(message: &str) -> ApiError {
 fn object(body: &[u8]) -> Result<Map<String, Value>, Vec<ApiError>> {
     match tree(body) {
         Ok(JsonTree(Value::Object(table))) => Ok(table),
-        Ok(JsonTree(_)) => Err(vec![malformed("it must be a JSON object")]),
+        Ok(JsonTree(_)) => Err(vec![malformed("must be a JSON object")]),
         Err(error) => Err(vec![error]),
     }
 }
 
 fn tree(body: &[u8]) -> Result<JsonTree, ApiError> {
     if body.len() > JSON_BYTES_MAX {
-        let message = format!("it has {} bytes; at most {JSON_BYTES_MAX} are read", body.len());
+        let message = format!("the body has {} bytes, the limit is {JSON_BYTES_MAX}", body.len());
         return Err(malformed(&message));
     }
     serde_json::from_slice(body).map_err(|error| malformed(&error.to_string()))

@@ -46,7 +46,7 @@ fn a_team_is_read_and_patched_like_any_resource() {
         [
             "team/both: members: must be a list of 1 to 32 names, like [\"left\", \"right\"], \
              not [\"a\",\"b/c\"]",
-            "team/both: modus: there is no such key; did you mean `mode`?",
+            "team/both: modus: the key does not exist; did you mean `mode`?",
             "team/both: vmq.mode: must be one of `static`, `dynamic`, not \"x\"",
         ]
     );
@@ -62,7 +62,7 @@ fn a_patch_that_is_wrong_names_the_key() {
     assert_eq!(
         shown(patch_resource(&nic(), br#"{"vlan":0,"quues":2}"#)),
         [
-            "nic/web: quues: there is no such key; did you mean `queues`?",
+            "nic/web: quues: the key does not exist; did you mean `queues`?",
             "nic/web: vlan: must be a number from 1 to 4094, not 0",
         ]
     );
@@ -98,11 +98,11 @@ fn a_patch_that_removes_a_key_that_does_not_exist_is_refused() {
 fn a_key_given_twice_is_refused_as_in_a_file() {
     let twice =
         shown(parse_resource::<SwitchConfig>(br#"{"name":"a","kind":"private","name":"b"}"#));
-    assert!(twice[0].contains("the key `name` is given twice"), "{twice:?}");
+    assert!(twice[0].contains("the key `name` is present twice"), "{twice:?}");
     let inner = br#"{"offload":{"tx_checksum":true,"tx_checksum":false}}"#;
-    assert!(shown(patch_resource(&nic(), inner))[0].contains("`tx_checksum` is given twice"));
+    assert!(shown(patch_resource(&nic(), inner))[0].contains("`tx_checksum` is present twice"));
     let apply = br#"{"config":{"switch":[{"name":"a","kind":"private","kind":"internal"}]}}"#;
-    assert!(shown(parse_apply(apply))[0].contains("`kind` is given twice"));
+    assert!(shown(parse_apply(apply))[0].contains("`kind` is present twice"));
 }
 
 #[test]
@@ -136,7 +136,8 @@ fn apply_takes_toml_or_json_but_not_both() {
     );
     assert_eq!(
         shown(parse_apply(br#"{"config":{"nic":[{"name":"a","switch":"lan","backend":"tap"}]}}"#)),
-        ["nic/a: switch: there is no switch `lan`; add a [[switch]] of that name"]
+        ["nic/a: switch: there is no switch `lan`; add a [[switch]] of that name, or correct the \
+          name"]
     );
 }
 

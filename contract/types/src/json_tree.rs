@@ -75,7 +75,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
         let mut table = Map::new();
         while let Some((key, JsonTree(value))) = entries.next_entry::<String, _>()? {
             if table.contains_key(&key) {
-                let text = format!("the key `{}` is given twice", quote(&key));
+                let text = format!("the key `{}` is present twice", quote(&key));
                 return Err(A::Error::custom(text));
             }
             table.insert(key, value);

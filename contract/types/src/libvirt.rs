@@ -65,7 +65,7 @@ pub fn libvirt_elements(config: &HostConfig, vm: &VmConfig) -> String {
         line(&mut xml, 4, &format!("<driver queues='{}'/>", nic.queues));
         if nic.mtu != default_mtu() {
             // libvirt applies an `mtu` element to an Open vSwitch port, which fails here.
-            let words = format!("<!-- have the guest set its MTU to {} -->", nic.mtu);
+            let words = format!("<!-- set the MTU in the guest to {} -->", nic.mtu);
             line(&mut xml, 4, &words);
         }
         xml.push_str("  </interface>\n");

@@ -17,8 +17,8 @@ pub struct Name(String);
 /// Error for a text that is not a valid name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{text}` is not a name; use 1 to 63 letters, digits, `-`, `_` and `.`, \
-     starting with a letter or a digit"
+    "`{text}` is not a valid name; use 1 to 63 letters, digits, `-`, `_` and `.`, starting with a \
+     letter or a digit"
 )]
 pub struct NameError {
     text: String,

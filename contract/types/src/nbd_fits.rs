@@ -26,8 +26,8 @@ pub(crate) fn nbd_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Findi
         find(
             ErrorCode::MissingKey,
             "socket",
-            "missing; set it to an absolute path of at most 107 bytes, or `listen` to an address \
-             and port, or remove the table"
+            "missing; set it to an absolute path of at most 107 bytes, or set `listen` to an \
+             address and port, or remove the table"
                 .to_owned(),
         );
         return;
@@ -37,8 +37,10 @@ pub(crate) fn nbd_fits(place: Place, disk: &DiskConfig, findings: &mut Vec<Findi
         (nbd.listen.is_some(), "listen", &OF_LISTEN[..]),
     ] {
         for key in keys.iter().filter(|key| !has_place && is_written(nbd, key)) {
-            let text =
-                format!("says who is let in at `{of}`, which is missing; set it or remove this");
+            let text = format!(
+                "restricts the clients of `{of}`, which is missing; set `{of}` or remove this \
+                 key"
+            );
             find(ErrorCode::KeyNotApplicable, key, text);
         }
     }
@@ -52,21 +54,22 @@ fn tls_fits(nbd: &DiskNbd, find: &mut impl FnMut(ErrorCode, &str, String)) {
     let halves =
         [("tls_certificate", nbd.tls_certificate.is_some()), ("tls_key", nbd.tls_key.is_some())];
     for (key, _) in halves.iter().filter(|(_, is_there)| nbd.has_tls() && !is_there) {
-        let text = "missing; TLS needs a certificate and its key: set it to a PEM file";
+        let text = "missing; TLS needs both a certificate and its key; set this key to a PEM file";
         find(ErrorCode::MissingKey, key, text.to_owned());
     }
     if nbd.tls_client_ca.is_some() && !nbd.has_tls() {
-        let text = "clients show certificates over TLS only; set `tls_certificate` and `tls_key`, \
-                    or remove it";
+        let text = "client certificates require TLS; set `tls_certificate` and `tls_key`, or \
+                    remove this key";
         find(ErrorCode::KeyNotApplicable, "tls_client_ca", text.to_owned());
     }
     if nbd.tls_clients.is_some() && nbd.tls_client_ca.is_none() {
-        let text = "anybody can write names into a certificate of his own; set `tls_client_ca`, \
-                    or remove it";
+        let text = "names in client certificates are only trustworthy with a CA certificate; set \
+                    `tls_client_ca`, or remove this key";
         find(ErrorCode::KeyNotApplicable, "tls_clients", text.to_owned());
     }
     if nbd.plaintext && nbd.has_tls() {
-        let text = "with a certificate nothing is answered before TLS; remove one of the two";
+        let text = "excludes `tls_certificate`, with which only TLS is accepted; remove one of \
+                    the two keys";
         find(ErrorCode::KeyNotApplicable, "plaintext", text.to_owned());
     }
 }
@@ -74,7 +77,7 @@ fn tls_fits(nbd: &DiskNbd, find: &mut impl FnMut(ErrorCode, &str, String)) {
 /// Reports addresses that clients on other hosts can reach without an explicit permission.
 fn reach_fits(nbd: &DiskNbd, address: SocketAddr, find: &mut impl FnMut(ErrorCode, &str, String)) {
     if address.port() == 0 {
-        let text = "clients have to know the port; give one from 1 to 65535, like 10809";
+        let text = "clients need a fixed port; set one from 1 to 65535, like 10809";
         find(ErrorCode::InvalidValue, "listen", text.to_owned());
     }
     if address.ip().to_canonical().is_loopback() {
@@ -82,14 +85,14 @@ fn reach_fits(nbd: &DiskNbd, address: SocketAddr, find: &mut impl FnMut(ErrorCod
     }
     if !nbd.has_tls() && !nbd.plaintext {
         let text = format!(
-            "others reach {address}; set `tls_certificate` and `tls_key`, listen on 127.0.0.1, or \
-             set plaintext = true and `addresses`"
+            "other hosts can reach {address}; set `tls_certificate` and `tls_key`, listen on \
+             127.0.0.1, or set plaintext = true and `addresses`"
         );
         find(ErrorCode::InvalidValue, "listen", text);
     } else if nbd.addresses.is_none() && nbd.tls_client_ca.is_none() {
         let text = format!(
-            "missing; whoever reaches {address} could read and write the disk: name those who may, \
-             or set `tls_client_ca` with TLS"
+            "missing; any host that reaches {address} could read and write the disk: list the \
+             permitted addresses, or set `tls_client_ca` with TLS"
         );
         find(ErrorCode::MissingKey, "addresses", text);
     }
@@ -137,8 +140,8 @@ fn agrees(
         let (own, others) = (value_of(nbd, key), value_of(other, key));
         if own != others {
             let text = format!(
-                "disk/{} shares {at} and has {} there, not {}; give both the same, or another \
-                 place",
+                "disk/{} uses {at} too, with {} instead of {}; set the same values for both \
+                 disks, or another path or address",
                 first.name,
                 written(others),
                 written(own)

@@ -84,7 +84,10 @@ fn disks_that_share_a_server_let_the_same_clients_in() {
     let told = shared(socket, &format!("{socket}\nusers = [\"qemu\"]"));
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].0, "nbd.users");
-    assert!(told[0].1.starts_with("disk/a shares socket `/run/n` and has none there"), "{told:?}");
+    assert!(
+        told[0].1.starts_with("disk/a uses socket `/run/n` too, with none instead of"),
+        "{told:?}"
+    );
 
     let listen = "listen = \"127.0.0.1:10809\"";
     let told = shared(listen, &format!("{listen}\n{TLS}"));
@@ -101,7 +104,7 @@ fn an_address_of_the_api_is_taken() {
                token_file = \"/t\"\n";
     let told = wrong(&format!("{}{api}", disk("a", "listen = \"127.0.0.1:10809\"")));
     assert_eq!(told[0].0, "nbd.listen");
-    assert!(told[0].1.contains("belongs to api already (its `listen`)"), "{told:?}");
+    assert!(told[0].1.contains("is already used by api (its `listen`)"), "{told:?}");
 }
 
 #[test]

@@ -6,7 +6,8 @@ use crate::{ErrorCode, NodeConfig};
 /// Reports invalid combinations of one node's keys.
 pub(crate) fn node_fits(place: Place, node: &NodeConfig, findings: &mut Vec<Finding>) {
     if node.authority == node.token_file {
-        let text = "is the file of certificates, which is no secret; name another for the token";
+        let text = "is also the file of CA certificates, which is not secret; name another file \
+                    for the token";
         findings.push(place.finding(ErrorCode::InvalidValue, "token_file", text));
     }
 }
@@ -85,7 +86,7 @@ mod tests {
             (address, ":8443", "address", "and a port"),
             ("/etc/suimon/left.pem", "left.pem", "authority", "an absolute path"),
             ("/etc/suimon/left.token", "~/token", "token_file", "an absolute path"),
-            ("left.token", "left.pem", "token_file", "no secret"),
+            ("left.token", "left.pem", "token_file", "not secret"),
             ("left.example.net", "left_.example", "server_name", "a DNS name"),
             ("server_name", "sever_name", "sever_name", "did you mean `server_name`"),
         ] {

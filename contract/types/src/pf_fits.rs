@@ -16,19 +16,19 @@ pub(crate) fn pf_fits(place: Place, pf: &PfConfig, findings: &mut Vec<Finding>) 
             findings.push(place.finding(ErrorCode::InvalidValue, &field, text));
         };
         if !indexes.insert(vf.index) {
-            find("index", format!("VF {} is described twice; keep one of them", vf.index));
+            find("index", format!("VF {} is described twice; remove one of the tables", vf.index));
         }
         if vf.index >= pf.vfs {
             let text = match pf.vfs.checked_sub(1) {
-                None => "there are no VFs; set `vfs` or remove this table".to_owned(),
+                None => "the adapter has no VFs; set `vfs` or remove this table".to_owned(),
                 Some(last) => {
-                    format!("VFs are numbered from 0 to {last}; raise `vfs` or remove this table")
+                    format!("the highest VF is number {last}; raise `vfs` or remove this table")
                 }
             };
             find("index", text);
         }
         if let Some(other) = vf.mac.and_then(|mac| macs.insert(mac, vf.index)) {
-            find("mac", format!("VF {other} has this address; give one of them another"));
+            find("mac", format!("VF {other} has the same address; set another for one of them"));
         }
         for (key, text) in rates_fit(vf) {
             find(key, text);
@@ -42,13 +42,18 @@ fn rates_fit(vf: &VfConfig) -> Vec<(&'static str, String)> {
         [("bandwidth_min_bps", vf.bandwidth_min_bps), ("bandwidth_max_bps", vf.bandwidth_max_bps)];
     for (key, rate) in keys {
         if rate.is_some_and(|rate| rate.checked_rem(VF_RATE_STEP_BPS) != Some(0)) {
-            let text = format!("must be a multiple of {VF_RATE_STEP_BPS}: adapters count megabits");
+            let text = format!(
+                "must be a multiple of {VF_RATE_STEP_BPS} bit/s, because adapters count in \
+                 Mbit/s"
+            );
             found.push((key, text));
         }
     }
     if let (Some(least), Some(most)) = (vf.bandwidth_min_bps, vf.bandwidth_max_bps) {
         if least > most {
-            let text = format!("is more than bandwidth_max_bps, which is {most}; lower it");
+            let text = format!(
+                "exceeds bandwidth_max_bps {most}; lower this key or raise bandwidth_max_bps"
+            );
             found.push(("bandwidth_min_bps", text));
         }
     }
@@ -93,9 +98,9 @@ mod tests {
         for (from, to, field, part) in [
             ("index = 3", "index = 4", "vf[1].index", "numbered from 0 to 3"),
             ("index = 3", "index = 0", "vf[1].index", "described twice"),
-            ("vfs = 4", "vfs = 0", "vf[0].index", "there are no VFs"),
+            ("vfs = 4", "vfs = 0", "vf[0].index", "the adapter has no VFs"),
             ("50000000", "50000001", "vf[1].bandwidth_max_bps", "multiple of 1000000"),
-            ("50000000", "9000000", "vf[1].bandwidth_min_bps", "more than bandwidth_max_bps"),
+            ("50000000", "9000000", "vf[1].bandwidth_min_bps", "exceeds bandwidth_max_bps"),
             ("\"enable\"", "\"up\"", "vf[1].link_state", "`disable`"),
             ("index = 3", "index = 3\nmac = \"52:54:00:00:00:01\"", "vf[1].mac", "VF 0"),
             ("trust = false", "trsut = false", "vf[1].trsut", "did you mean `trust`"),

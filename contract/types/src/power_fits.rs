@@ -15,7 +15,7 @@ pub(crate) fn power_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
             findings.push(place.finding(
                 ErrorCode::InvalidValue,
                 "performance_percent_max",
-                format!("{max} is below performance_percent_min {min}; give {min} or more"),
+                format!("{max} is below performance_percent_min {min}; set {min} or more"),
             ));
         }
     }
@@ -26,8 +26,8 @@ pub(crate) fn power_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
                 ErrorCode::InvalidValue,
                 "vmq_low_percent",
                 format!(
-                    "{low} is too near to vmq_high_percent {high}: what is packed would be above \
-                     it at once; give {low_max} or less"
+                    "{low} is too close to vmq_high_percent {high}: a worker that takes over \
+                     queues would exceed that at once; set {low_max} or less"
                 ),
             ));
         }

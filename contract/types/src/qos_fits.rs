@@ -11,8 +11,8 @@ pub(crate) fn policy_fits(place: Place, policy: &QosPolicyConfig, findings: &mut
         ("burst_iops", policy.burst_iops.is_some()),
     ];
     for (key, _) in keys.into_iter().filter(|(_, is_set)| *is_set && policy.spans_nodes()) {
-        let message = "nodes do not share it: an aggregated policy that is shared has operations a \
-                       second only; remove it, or `shared`";
+        let message = "a shared aggregated policy has limits in operations per second only; \
+                       remove this key, or `shared`";
         findings.push(place.finding(ErrorCode::KeyNotApplicable, key, message.to_owned()));
     }
 }
@@ -29,30 +29,32 @@ pub(crate) fn limits_fit(
     };
     if let (Some(min), Some(max)) = (limits.min_iops, limits.max_iops) {
         if min > max {
-            let message =
-                format!("{min} is above max_iops {max}; lower the one or raise the other");
+            let message = format!("{min} exceeds max_iops {max}; lower min_iops or raise max_iops");
             wrong(ErrorCode::InvalidValue, "min_iops", message);
         }
     }
     match (limits.burst_iops, limits.burst_s) {
         (None, None) => return,
         (Some(_), None) => {
-            let message = "missing; say for how many seconds `burst_iops` may last, or remove that";
+            let message = "missing; `burst_iops` needs a duration in seconds: set this key, or \
+                           remove `burst_iops`";
             wrong(ErrorCode::MissingKey, "burst_s", message.to_owned());
         }
         (None, Some(_)) => {
-            let message = "missing; say what may be done for `burst_s` seconds, or remove that";
+            let message = "missing; `burst_s` needs a rate: set this key, or remove `burst_s`";
             wrong(ErrorCode::MissingKey, "burst_iops", message.to_owned());
         }
         (Some(_), Some(_)) => {}
     }
     match (limits.burst_iops, limits.max_iops) {
         (Some(_), None) => {
-            let message = "a burst is what may be done above max_iops; set max_iops or remove it";
+            let message = "a burst is a rate above max_iops, which is missing; set max_iops or \
+                           remove this key";
             wrong(ErrorCode::KeyNotApplicable, "burst_iops", message.to_owned());
         }
         (Some(burst), Some(max)) if burst <= max => {
-            let message = format!("{burst} is not above max_iops {max}; give more or remove it");
+            let message =
+                format!("{burst} does not exceed max_iops {max}; raise it or remove this key");
             wrong(ErrorCode::InvalidValue, "burst_iops", message);
         }
         _ => {}

@@ -10,6 +10,9 @@ fn hosts(keys: &str) -> [(String, &'static str); 2] {
     [(policy, "qos_policy/gold: "), (disk, "disk/d: qos.")]
 }
 
+const NO_BURST_S: &str = "burst_s: missing; `burst_iops` needs a duration in seconds: set this \
+                          key, or remove `burst_iops`";
+
 #[test]
 fn limits_are_read_alike_for_policies_and_disks() {
     let keys = "min_iops = 100\nmax_iops = 1000\nmax_bytes_per_s = \"8 MiB\"\nweight = 7\n\
@@ -30,31 +33,29 @@ fn limits_that_contradict_themselves_are_refused() {
     let cases: &[(&str, &[&str])] = &[
         (
             "min_iops = 11\nmax_iops = 10",
-            &["min_iops: 11 is above max_iops 10; lower the one or raise the other"],
+            &["min_iops: 11 exceeds max_iops 10; lower min_iops or raise max_iops"],
         ),
         ("min_iops = 10\nmax_iops = 10", &[]),
-        (
-            "max_iops = 10\nburst_iops = 20",
-            &["burst_s: missing; say for how many seconds `burst_iops` may last, or remove that"],
-        ),
+        ("max_iops = 10\nburst_iops = 20", &[NO_BURST_S]),
         (
             "max_iops = 10\nburst_s = 20",
-            &["burst_iops: missing; say what may be done for `burst_s` seconds, or remove that"],
+            &["burst_iops: missing; `burst_s` needs a rate: set this key, or remove `burst_s`"],
         ),
         (
             "burst_iops = 20\nburst_s = 1",
-            &["burst_iops: a burst is what may be done above max_iops; set max_iops or remove it"],
+            &["burst_iops: a burst is a rate above max_iops, which is missing; set max_iops or \
+               remove this key"],
         ),
         (
             "max_iops = 20\nburst_iops = 20\nburst_s = 1",
-            &["burst_iops: 20 is not above max_iops 20; give more or remove it"],
+            &["burst_iops: 20 does not exceed max_iops 20; raise it or remove this key"],
         ),
         (
             "min_iops = 9\nmax_iops = 8\nburst_iops = 7",
             &[
-                "min_iops: 9 is above max_iops 8; lower the one or raise the other",
-                "burst_s: missing; say for how many seconds `burst_iops` may last, or remove that",
-                "burst_iops: 7 is not above max_iops 8; give more or remove it",
+                "min_iops: 9 exceeds max_iops 8; lower min_iops or raise max_iops",
+                NO_BURST_S,
+                "burst_iops: 7 does not exceed max_iops 8; raise it or remove this key",
             ],
         ),
         ("min_iops = 0", &["min_iops: must be a whole number from 1 to 1000000000, not 0"]),

@@ -188,13 +188,16 @@ impl QosLimitingFactor {
                 "Requests were queued while minimums of other disks were served."
             }
             Self::DeviceSaturated => {
-                "Requests were queued for the device, or took longer in it than at the lowest depth."
+                "Requests were queued for the device, or took longer in it than at the lowest \
+                 depth."
             }
             Self::DeviceSlow => {
                 "Requests took more than twice the device's own latency at the same depth."
             }
             Self::Flushes => "Flushes, and durable writes that wait for one.",
-            Self::Metadata => "Waiting for a read or a commit of the image's metadata.",
+            Self::Metadata => {
+                "Requests were queued for a read or a commit of the image's metadata."
+            }
             Self::Discards => "Discards and writes of zeros.",
             Self::Unmeasured => "Queued in the engine behind other requests of the disk.",
             Self::Worker => "The worker was runnable, but other threads had its CPU.",
@@ -203,7 +206,8 @@ impl QosLimitingFactor {
             }
             Self::ClientIdle => "The client had no outstanding request.",
             Self::Device => {
-                "Service in the device while requests were queued for another factor. Not a limit; always last."
+                "Service in the device while requests were queued for another factor. Not a \
+                 limit; always last."
             }
         }
     }

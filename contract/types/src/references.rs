@@ -42,7 +42,7 @@ fn unique<'a>(names: impl Iterator<Item = (Place, &'a Name)>, findings: &mut Vec
             ErrorCode::DuplicateName,
             "name",
             format!(
-                "`{name}` is also the name of the {} {}; give one of them another name",
+                "`{name}` is also the name of the {} {}; rename one of them",
                 ordinal(first.index),
                 first.kind.word()
             ),
@@ -84,7 +84,7 @@ pub(crate) fn references_exist(config: &HostConfig, findings: &mut Vec<Finding>)
                 findings.push(place.finding(
                     ErrorCode::UnknownReference,
                     "members",
-                    format!("`{member}` is a team; name uplinks, which are not in it"),
+                    format!("`{member}` is a team; name only uplinks as members"),
                 ));
             } else {
                 members.check(place, "members", member, findings);
@@ -162,7 +162,10 @@ impl<'a> NamesOf<'a> {
         let message = match similar {
             Some((_, known)) => format!("there is no {kinds} `{name}`; did you mean `{known}`?"),
             None => {
-                format!("there is no {kinds} `{name}`; add a {} of that name", words("[[", "]]"))
+                format!(
+                    "there is no {kinds} `{name}`; add a {} of that name, or correct the name",
+                    words("[[", "]]")
+                )
             }
         };
         findings.push(place.finding(ErrorCode::UnknownReference, field, message));

@@ -169,10 +169,10 @@ fn unknown_key(kind: Kind, name: &str) -> String {
         })
         .flatten();
     match similar {
-        Some((_, key)) => format!("there is no such key; did you mean `{key}`?"),
+        Some((_, key)) => format!("the key does not exist; did you mean `{key}`?"),
         None => {
             let keys: Vec<_> = kind.keys().iter().map(|key| format!("`{}`", key.name)).collect();
-            format!("there is no such key; the keys here are {}", keys.join(", "))
+            format!("the key does not exist; the keys here are {}", keys.join(", "))
         }
     }
 }

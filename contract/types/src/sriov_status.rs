@@ -55,24 +55,24 @@ impl SriovSupport {
         Some(match self {
             Self::Supported => return None,
             Self::MissingPfDriver => {
-                "bind the adapter to its maker's driver, one with SR-IOV (`lspci -k` shows which \
-                 it has)"
+                "bind the adapter to its vendor's driver with SR-IOV support (`lspci -k` lists \
+                 the modules)"
             }
             Self::NoVfBarSpace => {
-                "allow SR-IOV and addresses above 4 GiB in the machine's firmware, or boot with \
-                 pci=realloc; another slot may do"
+                "enable SR-IOV and addresses above 4 GiB in the machine's firmware, boot with \
+                 pci=realloc, or use another slot"
             }
             Self::NoBusResources => {
-                "boot with pci=assign-busses, allow SR-IOV or ARI in the machine's firmware, or \
-                 take another slot; fewer VFs may do"
+                "boot with pci=assign-busses, enable SR-IOV or ARI in the machine's firmware, use \
+                 another slot, or set fewer VFs"
             }
             Self::NoIoMmuSupport => {
-                "switch VT-d or AMD-Vi on in the machine's firmware, and on Intel boot with \
-                 intel_iommu=on; until then VFs serve network namespaces only"
+                "enable VT-d or AMD-Vi in the machine's firmware, and on Intel boot with \
+                 intel_iommu=on; until then only network namespaces can use VFs"
             }
             Self::MissingAcs => {
-                "take a slot below a port with ACS: now its VFs can be had only together with the \
-                 other devices of the IOMMU group"
+                "use a slot below a port with ACS; until then a VF can be assigned only together \
+                 with the other devices of its IOMMU group"
             }
         })
     }

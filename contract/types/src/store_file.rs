@@ -25,7 +25,8 @@ pub struct StoreFile(String);
 /// Error for a text that is not a valid path in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{text}` is not a file in a store; write a path like vms/web.vhdx, without `/` at its start, `.` and `..`"
+    "`{text}` is not a valid file name in a store; write a path like vms/web.vhdx, without `/` at \
+     its start, `.` and `..`"
 )]
 pub struct StoreFileError {
     text: String,
@@ -106,8 +107,8 @@ mod tests {
         }
         assert_eq!(
             "../a".parse::<StoreFile>().unwrap_err().to_string(),
-            "`../a` is not a file in a store; write a path like vms/web.vhdx, without `/` at its \
-             start, `.` and `..`"
+            "`../a` is not a valid file name in a store; write a path like vms/web.vhdx, without \
+             `/` at its start, `.` and `..`"
         );
     }
 

@@ -42,7 +42,7 @@ fn lacp_fits(place: Place, team: &TeamConfig, findings: &mut Vec<Finding>) {
         findings.push(place.finding(
             ErrorCode::KeyNotApplicable,
             key,
-            "only a team in LACP mode has it; remove it or set mode = \"lacp\"",
+            "applies only to teams in LACP mode; remove this key or set mode = \"lacp\"",
         ));
     }
 }
@@ -60,8 +60,8 @@ fn role_fits(
             ErrorCode::KeyNotApplicable,
             role,
             format!(
-                "in this mode the switch on the other side chooses among all members, so there is \
-                 no {role}; remove it or set mode = \"switch-independent\""
+                "in this mode the switch on the other side selects members, so {role} does not \
+                 apply; remove this key or set mode = \"switch-independent\""
             ),
         ));
     } else if !team.members.contains(member) {
@@ -69,7 +69,7 @@ fn role_fits(
         findings.push(place.finding(
             ErrorCode::UnknownReference,
             role,
-            format!("`{member}` is no member of the team; name one of {}", members.join(", ")),
+            format!("`{member}` is not a member of the team; set one of {}", members.join(", ")),
         ));
     }
 }
@@ -90,7 +90,7 @@ fn standby_fits(
             findings.push(place.finding(
                 ErrorCode::InvalidValue,
                 "standby",
-                format!("`{standby}` is the only member; add another or remove this key"),
+                format!("`{standby}` is the only member; add another member or remove this key"),
             ));
             return;
         }
@@ -98,7 +98,9 @@ fn standby_fits(
             findings.push(place.finding(
                 ErrorCode::InvalidValue,
                 "standby",
-                format!("`{standby}` is the primary; give one of the two another member"),
+                format!(
+                    "`{standby}` is also the primary; set another member for one of the two keys"
+                ),
             ));
         }
     }
@@ -108,10 +110,7 @@ fn standby_fits(
         findings.push(place.finding(
             ErrorCode::InvalidValue,
             "min_links",
-            format!(
-                "{} is more than can be in use; give at most {most}, the number of members{which}",
-                team.min_links
-            ),
+            format!("{} exceeds {most}, the number of members{which}; lower it", team.min_links),
         ));
     }
 }
@@ -131,8 +130,8 @@ pub(crate) fn members_have_one_mtu(config: &HostConfig, findings: &mut Vec<Findi
                 ErrorCode::InvalidValue,
                 "members",
                 format!(
-                    "the `mtu` of `{first}` is {mtu} and that of `{other}` is {other_mtu}; a frame \
-                     may leave by any member, so give all the same"
+                    "the `mtu` of `{first}` is {mtu} and that of `{other}` is {other_mtu}, but \
+                     any member may send a frame; set the same MTU for all members"
                 ),
             ));
         }
@@ -155,9 +154,8 @@ pub(crate) fn lacp_members_have_links(config: &HostConfig, findings: &mut Vec<Fi
             ErrorCode::InvalidValue,
             "members",
             format!(
-                "`{tap}` is a TAP, by which no LACPDU comes or goes; name uplinks whose driver is \
-                 \"af_packet\" or \"af_xdp\", or set mode = \"static\" or \
-                 \"switch-independent\""
+                "`{tap}` is a TAP device, which cannot carry LACPDUs; use uplinks with driver = \
+                 \"af_packet\" or \"af_xdp\", or set mode = \"static\" or \"switch-independent\""
             ),
         ));
     }

@@ -84,8 +84,8 @@ fn lacp_has_settings_in_its_mode_only() {
     assert_eq!(errors.len(), 3, "{errors:?}");
     assert_eq!(
         errors[0],
-        "15 team/both lacp_timer KeyNotApplicable: only a team in LACP mode has it; remove it or \
-         set mode = \"lacp\""
+        "15 team/both lacp_timer KeyNotApplicable: applies only to teams in LACP mode; remove \
+         this key or set mode = \"lacp\""
     );
 }
 
@@ -115,12 +115,12 @@ fn members_are_uplinks_that_are_there_each_once() {
         (
             "[\"left\", \"elsewhere\"]",
             "13 team/both members UnknownReference: there is no uplink `elsewhere`; add a \
-             [[uplink]] of that name",
+             [[uplink]] of that name, or correct the name",
         ),
         (
             "[\"left\", \"both\"]",
-            "13 team/both members UnknownReference: `both` is a team; name uplinks, which are not \
-             in it",
+            "13 team/both members UnknownReference: `both` is a team; name only uplinks as \
+             members",
         ),
         (
             "[\"left\", \"right\", \"left\", \"left\"]",
@@ -165,19 +165,19 @@ fn an_uplink_is_in_one_team_or_on_one_switch() {
                        mode = \"static\"\n[[switch]]";
     assert_eq!(
         wrong(&with(&[("[[switch]]", second_team)])),
-        ["17 team/more members Conflict: uplink `right` belongs to team/both already (its \
-             `members`); one uplink serves one switch or one team"]
+        ["17 team/more members Conflict: uplink `right` is already used by team/both (its \
+          `members`); an uplink can serve only one switch or team; use another uplink"]
     );
     let other_switch = "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = ";
     assert_eq!(
         wrong(&format!("{TEAMED}{other_switch}\"left\"")),
-        ["22 switch/wan uplink Conflict: uplink `left` belongs to team/both already (its \
-             `members`); name the team, or take the uplink out of it"]
+        ["22 switch/wan uplink Conflict: uplink `left` is already used by team/both (its \
+          `members`); use the team, or remove the uplink from it"]
     );
     assert_eq!(
         wrong(&format!("{TEAMED}{other_switch}\"both\"")),
-        ["22 switch/wan uplink Conflict: team `both` belongs to switch/lan already (its \
-             `uplink`); one team serves one switch"]
+        ["22 switch/wan uplink Conflict: team `both` is already used by switch/lan (its \
+          `uplink`); a team can serve only one switch; use another team"]
     );
     assert!(parse_toml(&format!("{TEAMED}{other_switch}\"third\""), None).is_ok());
 }
@@ -186,13 +186,13 @@ fn an_uplink_is_in_one_team_or_on_one_switch() {
 fn uplinks_and_teams_share_their_names() {
     assert_eq!(
         wrong(&with(&[("name = \"both\"", "name = \"third\""), ("\"both\"", "\"third\"")])),
-        ["12 team/third name DuplicateName: `third` is also the name of the 3rd uplink; give \
-             one of them another name"]
+        ["12 team/third name DuplicateName: `third` is also the name of the 3rd uplink; rename \
+          one of them"]
     );
     assert_eq!(
         wrong(&with(&[("uplink = \"both\"", "uplink = \"elsewhere\"")])),
         ["18 switch/lan uplink UnknownReference: there is no uplink or team `elsewhere`; add a \
-             [[uplink]] or [[team]] of that name"]
+          [[uplink]] or [[team]] of that name, or correct the name"]
     );
     assert_eq!(
         wrong(&with(&[("uplink = \"both\"", "uplink = \"bot\"")])),
@@ -207,18 +207,18 @@ fn roles_are_those_of_members_and_suit_the_mode() {
     let cases = [
         (
             "standby = \"third\"",
-            "15 team/both standby UnknownReference: `third` is no member of the team; name one of \
-             `left`, `right`",
+            "15 team/both standby UnknownReference: `third` is not a member of the team; set one \
+             of `left`, `right`",
         ),
         (
             "primary = \"third\"",
-            "15 team/both primary UnknownReference: `third` is no member of the team; name one of \
-             `left`, `right`",
+            "15 team/both primary UnknownReference: `third` is not a member of the team; set one \
+             of `left`, `right`",
         ),
         (
             "standby = \"left\"\nprimary = \"left\"",
-            "15 team/both standby InvalidValue: `left` is the primary; give one of the two another \
-             member",
+            "15 team/both standby InvalidValue: `left` is also the primary; set another member \
+             for one of the two keys",
         ),
         (
             "standby = \"left\"\nmin_links = 2",
@@ -243,8 +243,8 @@ fn roles_are_those_of_members_and_suit_the_mode() {
             ("[\"left\", \"right\"]", "[\"left\"]"),
             (mode, &format!("{mode}\nstandby = \"left\"")),
         ])),
-        ["15 team/both standby InvalidValue: `left` is the only member; add another or remove \
-             this key"]
+        ["15 team/both standby InvalidValue: `left` is the only member; add another member or \
+          remove this key"]
     );
     for other in ["static", "lacp"] {
         for role in ["standby", "primary"] {
@@ -253,7 +253,7 @@ fn roles_are_those_of_members_and_suit_the_mode() {
                 wrong(&with(&[(mode, &keys)])),
                 [format!(
                     "15 team/both {role} KeyNotApplicable: in this mode the switch on the other \
-                     side chooses among all members, so there is no {role}; remove it or set mode \
+                     side selects members, so {role} does not apply; remove this key or set mode \
                      = \"switch-independent\""
                 )]
             );
@@ -271,7 +271,7 @@ fn members_that_name_an_mtu_name_one() {
     assert_eq!(
         wrong(&mtus("\nmtu = 9000", "\nmtu = 1500")),
         ["15 team/both members InvalidValue: the `mtu` of `left` is 9000 and that of `right` is \
-             1500; a frame may leave by any member, so give all the same"]
+          1500, but any member may send a frame; set the same MTU for all members"]
     );
     assert!(parse_toml(&mtus("\nmtu = 9000", "\nmtu = 9000"), None).is_ok());
     // The other member's device may have that MTU already, which only the host can check.

@@ -29,7 +29,7 @@ pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiE
     };
     if text.len() > TOML_BYTES_MAX {
         let message = format!(
-            "the file has {} bytes; at most {TOML_BYTES_MAX} are read, split it or remove comments",
+            "the file has {} bytes, the limit is {TOML_BYTES_MAX}; split it or remove comments",
             text.len()
         );
         return Err(vec![located(ApiError::new(ErrorCode::Malformed, message), None)]);
@@ -42,7 +42,8 @@ pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiE
             .take(SYNTAX_ERRORS_MAX)
             .map(|error| {
                 let line = error.span().map(|span| lines.line_of(span.start));
-                let message = format!("this is not TOML: {}", error.message().replace('\n', "; "));
+                let message =
+                    format!("the file is not valid TOML: {}", error.message().replace('\n', "; "));
                 located(ApiError::new(ErrorCode::Malformed, message), line)
             })
             .collect());

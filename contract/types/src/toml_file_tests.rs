@@ -96,7 +96,7 @@ fn an_unknown_key_names_its_line_and_a_similar_key() {
     assert_eq!(wrong(&text), ["27 nic/web queue UnknownKey"]);
     assert_eq!(
         first_message(&text),
-        "line 27: nic/web: queue: there is no such key; did you mean `queues`?"
+        "line 27: nic/web: queue: the key does not exist; did you mean `queues`?"
     );
     assert_eq!(wrong("[[nik]]\nname = \"a\""), ["1 - nik UnknownKey"]);
     let text = with("segmentation = false", "segmentatoin = false");

@@ -12,8 +12,8 @@ pub(crate) fn uplink_fits(place: Place, uplink: &UplinkConfig, findings: &mut Ve
         findings.push(place.finding(
             ErrorCode::KeyNotApplicable,
             "host_addresses",
-            "only an uplink with driver = \"af_xdp\" has it, others leave the host its frames; \
-             remove it",
+            "applies only to driver = \"af_xdp\"; other drivers leave the host its frames. Remove \
+             this key",
         ));
     }
     vmq_fits(place, &uplink.vmq, findings);
@@ -35,9 +35,9 @@ pub(crate) fn host_addresses_fit_teams(config: &HostConfig, findings: &mut Vec<F
             ErrorCode::KeyNotApplicable,
             "host_addresses",
             format!(
-                "the uplink is a member of team `{}`, and the switch on its other side sends what \
-                 is for the host by any member; remove it and give the host a NIC on an internal \
-                 switch, or set mode = \"switch-independent\" there",
+                "the uplink is a member of team `{}`, and the switch on its other side may send \
+                 the host's frames on any member; remove this key and connect the host by an \
+                 internal switch, or set mode = \"switch-independent\" of the team",
                 team.name
             ),
         ));

@@ -35,8 +35,8 @@ fn the_host_has_addresses_on_an_af_xdp_device() {
 #[test]
 fn where_they_would_not_work_they_are_refused_with_what_to_do() {
     for (driver, addresses, mode, part) in [
-        ("af_packet", TWO, None, "others leave the host its frames; remove it"),
-        ("tap", TWO, None, "only an uplink with driver = \"af_xdp\""),
+        ("af_packet", TWO, None, "other drivers leave the host its frames. Remove this key"),
+        ("tap", TWO, None, "applies only to driver = \"af_xdp\""),
         ("af_xdp", TWO, Some("lacp"), "is a member of team `both`"),
         ("af_xdp", TWO, Some("static"), "set mode = \"switch-independent\""),
         ("af_xdp", "[]", None, "must be a list of 1 to 16 different IP addresses"),

@@ -156,7 +156,7 @@ fn shape_of<T: Serialize>(place: Place, table: &T) -> Vec<Finding> {
             place,
             field: None,
             code: ErrorCode::InvalidValue,
-            message: "has a path that is not UTF-8; use another path".to_owned(),
+            message: "contains a path that is not UTF-8; use another path".to_owned(),
         }],
     }
 }
@@ -189,7 +189,7 @@ fn host_fits(host: &HostSection, findings: &mut Vec<Finding>) {
         findings.push(Place::new(Kind::Host, 0).finding(
             ErrorCode::KeyNotApplicable,
             "floating_processors",
-            "only where `processors` names no CPUs; remove one of the two",
+            "applies only if `processors` names no CPUs; remove one of the two keys",
         ));
     }
 }
@@ -205,7 +205,7 @@ pub(crate) fn switch_fits(place: Place, switch: &SwitchConfig, findings: &mut Ve
         (SwitchKind::Private | SwitchKind::Internal, Some(_)) => findings.push(place.finding(
             ErrorCode::KeyNotApplicable,
             "uplink",
-            "only an external switch has an uplink; remove it or set kind = \"external\"",
+            "applies only to external switches; remove this key or set kind = \"external\"",
         )),
         _ => {}
     }
@@ -223,7 +223,8 @@ pub(crate) fn switch_fits(place: Place, switch: &SwitchConfig, findings: &mut Ve
         findings.push(place.finding(
             ErrorCode::KeyNotApplicable,
             key,
-            "only an internal switch has a host NIC; remove it or set kind = \"internal\"",
+            "applies only to internal switches, which have a host NIC; remove this key or set \
+             kind = \"internal\"",
         ));
     }
 }
@@ -247,7 +248,10 @@ pub(crate) fn nic_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding
             findings.push(place.finding(
                 ErrorCode::KeyNotApplicable,
                 key,
-                format!("only a {backend} NIC has it; remove it or set backend = \"{backend}\""),
+                format!(
+                    "applies only to NICs with backend = \"{backend}\"; remove this key or set \
+                     backend = \"{backend}\""
+                ),
             ));
         }
     };
@@ -277,8 +281,9 @@ pub(crate) fn nic_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding
                 ("offload", !nic.offload.is_default()),
             ];
             for (key, _) in not_here.iter().filter(|(_, present)| *present) {
-                let text = "a legacy NIC has one queue pair, no offloads, and we listen; remove it \
-                            or set backend = \"vhost-user\"";
+                let text = "does not apply to a legacy NIC, which has one queue pair, no \
+                            offloads, and a server socket; remove this key or set backend = \
+                            \"vhost-user\"";
                 findings.push(place.finding(ErrorCode::KeyNotApplicable, key, text));
             }
         }
@@ -296,7 +301,7 @@ pub(crate) fn nic_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding
         findings.push(place.finding(
             ErrorCode::KeyNotApplicable,
             "kernel_path",
-            "the kernel moves frames between network namespaces; set `netns` or remove it",
+            "a kernel path connects network namespaces; set `netns` or remove this key",
         ));
     }
     trunk_fits(place, nic, findings);
@@ -316,7 +321,7 @@ fn trunk_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
             findings.push(place.finding(
                 ErrorCode::OverlappingVlans,
                 "trunk",
-                format!("{} and {} overlap; name every VLAN once", text(before), text(range)),
+                format!("{} and {} overlap; list every VLAN once", text(before), text(range)),
             ));
         }
         if highest.is_none_or(|before| before.last() < range.last()) {
@@ -330,8 +335,8 @@ fn trunk_fits(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
                 ErrorCode::OverlappingVlans,
                 "trunk",
                 format!(
-                    "{} holds the native VLAN {} of `vlan`, which is untagged here; take it out \
-                     of one of them",
+                    "{} contains the native VLAN {} of `vlan`, which is untagged on this NIC; \
+                     remove it from one of the two keys",
                     text(*range),
                     native.first()
                 ),
@@ -364,22 +369,24 @@ fn nothing_is_claimed_twice(config: &HostConfig, findings: &mut Vec<Finding>) {
             ErrorCode::Conflict,
             field,
             format!(
-                "{claim} belongs to {holder_name} already (its `{holder_field}`); {}",
+                "{claim} is already used by {holder_name} (its `{holder_field}`); {}",
                 match (&claim, holder.kind) {
                     (Claim::Uplink(_), Kind::Team) if place.kind == Kind::Switch => {
-                        "name the team, or take the uplink out of it"
+                        "use the team, or remove the uplink from it"
                     }
-                    (Claim::Uplink(_), _) => "one uplink serves one switch or one team",
-                    (Claim::Team(_), _) => "one team serves one switch",
-                    (Claim::Nic(_) | Claim::Disk(_), _) => "no two VMs can have it",
-                    (Claim::Adapter(_), _) => "describe an adapter once",
+                    (Claim::Uplink(_), _) =>
+                        "an uplink can serve only one switch or team; use another uplink",
+                    (Claim::Team(_), _) => "a team can serve only one switch; use another team",
+                    (Claim::Nic(_) | Claim::Disk(_), _) => "remove it from one of the two VMs",
+                    (Claim::Adapter(_), _) => "remove one of the two descriptions of the adapter",
                     (Claim::Device { .. }, _) => "use another device",
                     (Claim::Socket(_) | Claim::Store(_), _) => "use another path",
                     (Claim::File(_), _) => "use another file",
-                    (Claim::BlockDevice(_), _) => "a pass-through disk has all of its store",
+                    (Claim::BlockDevice(_), _) =>
+                        "a pass-through disk uses all of its store; use another store",
                     (Claim::Listener(_), _) => "use another address or port",
-                    (Claim::Address { .. }, _) => "give one of them another address",
-                    (Claim::Node(_), _) => "they are one node; remove one of them",
+                    (Claim::Address { .. }, _) => "set another address for one of them",
+                    (Claim::Node(_), _) => "remove one of the two nodes",
                 }
             ),
         ));

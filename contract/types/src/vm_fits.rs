@@ -14,7 +14,7 @@ use crate::{
 pub(crate) fn vm_fits(place: Place, vm: &VmConfig, findings: &mut Vec<Finding>) {
     if vm.effective_cpus_max() < vm.cpus {
         let text = format!(
-            "{} is less than the {} that it starts with; give {} or more, or remove it",
+            "{} is less than cpus {}; set {} or more, or remove this key",
             vm.effective_cpus_max(),
             vm.cpus,
             vm.cpus
@@ -23,19 +23,20 @@ pub(crate) fn vm_fits(place: Place, vm: &VmConfig, findings: &mut Vec<Finding>) 
     }
     let of_kernels = [("initrd", vm.initrd.is_some()), ("command_line", vm.command_line.is_some())];
     for (key, _) in of_kernels.iter().filter(|(_, present)| *present && vm.kernel.is_none()) {
-        let text = "only a VM with a `kernel` has it; set one or remove it";
+        let text = "applies only to a VM with `kernel`; set `kernel` or remove this key";
         findings.push(place.finding(ErrorCode::KeyNotApplicable, key, text));
     }
     for (key, names) in [("nics", &vm.nics), ("disks", &vm.disks)] {
         let different: BTreeSet<&Name> = names.iter().collect();
         if different.len() < names.len() {
-            let text = "names something twice; name each once";
+            let text = "contains a name twice; list each name once";
             findings.push(place.finding(ErrorCode::InvalidValue, key, text));
         }
     }
     if vm.nics.len() + vm.disks.len() > VM_DEVICES_MAX {
         let text = format!(
-            "{} NICs and {} disks are more than the {VM_DEVICES_MAX} that a VM has slots for",
+            "{} NICs and {} disks exceed {VM_DEVICES_MAX}, the number of slots of a VM; remove \
+             some",
             vm.nics.len(),
             vm.disks.len()
         );
@@ -67,7 +68,7 @@ fn path_fits(place: Place, field: &str, socket: &Path, findings: &mut Vec<Findin
     let form = Form::UnixSocketPath;
     if !socket.to_str().is_some_and(|path| form.accepts(&path.into())) {
         let text = format!(
-            "missing; the path in its VM's folder, `{}`, is too long, so set it to {}",
+            "missing; the default path in the VM's folder, `{}`, is too long: set this key to {}",
             socket.display(),
             form.describe()
         );
@@ -79,12 +80,12 @@ fn nic_fits_vm(place: Place, nic: &NicConfig, findings: &mut Vec<Finding>) {
     let name = &nic.name;
     let text = match (nic.backend, nic.socket_mode()) {
         (NicBackend::Tap, _) => format!(
-            "`{name}` is a TAP device, which no VM can have; set its backend = \"vhost-user\" or \
-             \"legacy\""
+            "`{name}` is a TAP device, which a VM cannot use; set backend = \"vhost-user\" or \
+             \"legacy\" of the NIC"
         ),
         (NicBackend::VhostUser, Some(SocketMode::Client)) => format!(
-            "`{name}` connects to a VM that somebody else starts; set its mode = \"server\" or \
-             remove it there"
+            "`{name}` is in client mode, for a VM started by another program; set vhost_user.mode \
+             = \"server\" of the NIC or remove it there"
         ),
         (NicBackend::VhostUser | NicBackend::Legacy, _) => return,
     };
@@ -99,8 +100,8 @@ fn controllers_fit(place: Place, config: &HostConfig, vm: &VmConfig, findings: &
         let (count, most) = (config.disks.iter().filter(is_on).count(), controller.disks_max());
         if let Some(most) = most.filter(|most| count > *most) {
             let text = format!(
-                "{count} of them are on {controller}, which has room for {most}; \
-                 set controller = \"virtio\" of some"
+                "{count} disks are on {controller}, which supports {most}; set controller = \
+                 \"virtio\" of some"
             );
             findings.push(place.finding(ErrorCode::InvalidValue, "disks", text));
         }
@@ -114,8 +115,8 @@ fn disk_fits_vm(place: Place, config: &HostConfig, disk: &DiskConfig, findings: 
     let Some(vhost_user) = config.vhost_user_of_disk(disk) else { return };
     if vhost_user.mode == SocketMode::Client {
         let text = format!(
-            "`{}` connects to a VM that somebody else starts; set its vhost_user.mode = \
-             \"server\" or remove it there",
+            "`{}` is in client mode, for a VM started by another program; set vhost_user.mode = \
+             \"server\" of the disk or remove it there",
             disk.name
         );
         findings.push(place.finding(ErrorCode::Conflict, "disks", text));

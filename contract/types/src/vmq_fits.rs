@@ -14,7 +14,7 @@ pub(crate) fn vmq_fits(place: Place, vmq: &VmqConfig, findings: &mut Vec<Finding
         findings.push(place.finding(
             ErrorCode::InvalidValue,
             "vmq.max_processor_number",
-            format!("{highest} is below base_processor {base}; give {base} or more"),
+            format!("{highest} is below base_processor {base}; set {base} or more"),
         ));
     }
 }
@@ -35,8 +35,8 @@ pub(crate) fn vmq_fits_host(config: &HostConfig, findings: &mut Vec<Finding>) {
                 ErrorCode::KeyNotApplicable,
                 "vmq",
                 format!(
-                    "the uplink is a member of team `{team}`, whose `vmq` holds for it; remove it \
-                     here and set it there"
+                    "the uplink is a member of team `{team}`, whose `vmq` applies; remove this \
+                     table and set it for the team"
                 ),
             ));
         }
@@ -53,13 +53,13 @@ fn base_exists(place: Place, vmq: &VmqConfig, config: &HostConfig, findings: &mu
         return;
     }
     let accepted = match count.saturating_sub(1) {
-        0 => "there is one, so give 0".to_owned(),
-        highest => format!("give a number from 0 to {highest}"),
+        0 => "there is one worker, set 0".to_owned(),
+        highest => format!("set a number from 0 to {highest}"),
     };
     findings.push(place.finding(
         ErrorCode::InvalidValue,
         "vmq.base_processor",
-        format!("there is no processor {base}; {accepted}, or add CPUs to `processors` of [host]"),
+        format!("there is no worker {base}; {accepted}, or add CPUs to `processors` of [host]"),
     ));
 }
 

@@ -34,9 +34,9 @@ fn processors_that_float_are_counted_and_stand_alone() {
     let base = "base_processor = 3";
     assert!(parse_toml(&host("floating_processors = 4", base, ""), None).is_ok());
     let few = wrong(&host("floating_processors = 3", base, ""));
-    assert!(few[0].contains("there is no processor 3; give a number from 0 to 2"), "{few:?}");
+    assert!(few[0].contains("there is no worker 3; set a number from 0 to 2"), "{few:?}");
     let both = wrong(&host("processors = [1]\nfloating_processors = 4", "", ""));
-    assert!(both[0].contains("only where `processors` names no CPUs"), "{both:?}");
+    assert!(both[0].contains("applies only if `processors` names no CPUs"), "{both:?}");
     let none = wrong(&host("floating_processors = 0", "", ""));
     assert!(none[0].contains("must be a whole number from 1 to 64, not 0"), "{none:?}");
 }
@@ -45,13 +45,13 @@ fn processors_that_float_are_counted_and_stand_alone() {
 fn processors_contradict_neither_each_other_nor_the_host() {
     let four = "processors = [8, 9, 10, 11]";
     for (at, message) in [
-        ("base_processor = 4", "there is no processor 4; give a number from 0 to 3, or add CPUs"),
-        ("base_processor = 2\nmax_processor_number = 1", "1 is below base_processor 2; give 2"),
+        ("base_processor = 4", "there is no worker 4; set a number from 0 to 3, or add CPUs"),
+        ("base_processor = 2\nmax_processor_number = 1", "1 is below base_processor 2; set 2"),
         ("max_processors = 0", "must be a whole number from 1 to 64, not 0"),
         ("base_processor = 64", "must be a whole number from 0 to 63, not 64"),
         ("numa_node = 1024", "must be a whole number from 0 to 1023, not 1024"),
         ("mode = \"lacp\"", "must be one of `static`, `dynamic`, not \"lacp\""),
-        ("max_procesors = 1", "there is no such key; did you mean `max_processors`?"),
+        ("max_procesors = 1", "the key does not exist; did you mean `max_processors`?"),
     ] {
         let key = at.rsplit_once('\n').map_or(at, |(_, last)| last).split(' ').next().unwrap();
         for (text, resource) in
@@ -75,8 +75,8 @@ fn a_host_without_cpus_has_one_processor() {
     assert!(parse_toml(&host("", "base_processor = 0", ""), None).is_ok());
     assert_eq!(
         wrong(&host("", "base_processor = 1", "")),
-        ["line 7: uplink/alone: vmq.base_processor: there is no processor 1; there is one, so \
-             give 0, or add CPUs to `processors` of [host]"]
+        ["line 7: uplink/alone: vmq.base_processor: there is no worker 1; there is one worker, \
+          set 0, or add CPUs to `processors` of [host]"]
     );
 }
 
@@ -85,8 +85,8 @@ fn a_member_leaves_vmq_to_its_team() {
     let text = host("", "", "").replace("\"e1\"", "\"e1\"\nvmq.max_processors = 2");
     assert_eq!(
         wrong(&text),
-        ["line 11: uplink/of: vmq: the uplink is a member of team `t`, whose `vmq` holds for \
-             it; remove it here and set it there"]
+        ["line 11: uplink/of: vmq: the uplink is a member of team `t`, whose `vmq` applies; \
+          remove this table and set it for the team"]
     );
     // An explicit default is no contradiction.
     assert!(parse_toml(&text.replace("processors = 2", "processors = 4"), None).is_ok());

@@ -20,7 +20,7 @@ fn keys_are_as_published_and_read_as_they_are_written() {
             processor: 1,
             load_ppm: 240_000,
             age_s: 12,
-            why: "it started there".to_owned(),
+            why: "first assigned there".to_owned(),
             stays: "the processor is not above 80.0 %".to_owned(),
         }],
     };

@@ -87,8 +87,10 @@ impl WhatIfRequest {
     /// References to missing resources, or every fault of the result; never empty.
     pub fn applied_to(&self, config: &HostConfig) -> Result<HostConfig, Vec<ApiError>> {
         if !(1..=PROPOSALS_MAX).contains(&self.proposals.len()) {
-            let message =
-                format!("{} proposals are given; give 1 to {PROPOSALS_MAX}", self.proposals.len());
+            let message = format!(
+                "the request has {} proposals; the limit is {PROPOSALS_MAX}, and one is required",
+                self.proposals.len()
+            );
             let error = ApiError::new(ErrorCode::InvalidValue, message);
             return Err(vec![error.field("proposals")]);
         }
@@ -126,7 +128,7 @@ impl DiskProposal {
                 config.disks.push(new_disk(&self.name, store, qos_policy, qos));
             }
             (None, None) => {
-                let message = "there is no disk of this name; say in which store it would be";
+                let message = "there is no disk of this name; add the store in which it would be";
                 let error = ApiError::new(ErrorCode::MissingKey, message).field("store");
                 return Err(error.about(format!("disk/{}", self.name)));
             }
@@ -166,7 +168,7 @@ fn existing<'a, R: Resource>(all: &'a mut [R], name: &Name) -> Result<&'a mut R,
     let missing = || {
         let kind = R::KIND;
         let message = format!(
-            "there is no {} of this name; `suimon {} list` shows those there are",
+            "there is no {} of this name; `suimon {} list` lists the existing ones",
             kind.word(),
             kind.command()
         );

@@ -78,7 +78,7 @@ fn proposals_that_make_no_sense_are_refused() {
     for (proposal, message) in [
         (
             r#"{"disk": {"name": "new"}}"#,
-            "disk/new: store: there is no disk of this name; say in which store it would be",
+            "disk/new: store: there is no disk of this name; add the store in which it would be",
         ),
         (
             r#"{"disk": {"name": "web", "store": "fasst"}}"#,
@@ -86,15 +86,17 @@ fn proposals_that_make_no_sense_are_refused() {
         ),
         (
             r#"{"disk": {"name": "web", "qos_policy": "tin"}}"#,
-            "disk/web: qos_policy: there is no qos_policy `tin`; add a [[qos_policy]] of that name",
+            "disk/web: qos_policy: there is no qos_policy `tin`; add a [[qos_policy]] of that \
+             name, or correct the name",
         ),
         (
             r#"{"disk": {"name": "web", "qos_policy": "gold", "qos": {"min_iops": 1}}}"#,
-            "disk/web: qos: the disk has the limits of qos_policy `gold`; remove one of the two",
+            "disk/web: qos: the disk already gets its limits from qos_policy `gold`; remove one \
+             of the two keys",
         ),
         (
             r#"{"disk": {"name": "web", "qos": {"min_iops": 2, "max_iops": 1}}}"#,
-            "disk/web: qos.min_iops: 2 is above max_iops 1; lower the one or raise the other",
+            "disk/web: qos.min_iops: 2 exceeds max_iops 1; lower min_iops or raise max_iops",
         ),
         (
             r#"{"disk": {"name": "web", "qos": {"weight": 0}}}"#,
@@ -102,11 +104,12 @@ fn proposals_that_make_no_sense_are_refused() {
         ),
         (
             r#"{"store": {"name": "tape", "capability_iops": 1}}"#,
-            "store/tape: there is no store of this name; `suimon store list` shows those there are",
+            "store/tape: there is no store of this name; `suimon store list` lists the existing \
+             ones",
         ),
         (
             r#"{"without_disk": "tape"}"#,
-            "disk/tape: there is no disk of this name; `suimon disk list` shows those there are",
+            "disk/tape: there is no disk of this name; `suimon disk list` lists the existing ones",
         ),
     ] {
         let json = format!("{{\"proposals\": [{proposal}]}}");
@@ -114,6 +117,9 @@ fn proposals_that_make_no_sense_are_refused() {
     }
     assert_eq!(
         applied(r#"{"proposals": []}"#),
-        Err(vec!["proposals: 0 proposals are given; give 1 to 256".to_owned()])
+        Err(vec![
+            "proposals: the request has 0 proposals; the limit is 256, and one is required"
+                .to_owned()
+        ])
     );
 }

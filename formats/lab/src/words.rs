@@ -57,7 +57,7 @@ impl FromStr for Language {
         match text {
             "en" => Ok(Self::En),
             "ja" => Ok(Self::Ja),
-            _ => Err("it is `en` or `ja`"),
+            _ => Err("the language must be `en` or `ja`"),
         }
     }
 }

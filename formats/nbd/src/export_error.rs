@@ -7,7 +7,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum ExportError {
     /// A string exceeds the protocol's limit.
-    #[error("the export's {field} has {bytes} bytes; give {max} or fewer")]
+    #[error("the export's {field} has {bytes} bytes; set at most {max}")]
     TooLong {
         /// Name of the property: `name` or `description`.
         field: &'static str,
@@ -17,7 +17,7 @@ pub enum ExportError {
         max: usize,
     },
     /// A string contains a NUL.
-    #[error("the export's {field} has a NUL at offset {at}; leave it out")]
+    #[error("the export's {field} has a NUL at offset {at}; remove it")]
     Nul {
         /// Name of the property: `name` or `description`.
         field: &'static str,
@@ -25,7 +25,7 @@ pub enum ExportError {
         at: usize,
     },
     /// The minimum block size is not a power of two or too large.
-    #[error("a smallest block of {found} bytes cannot be; give a power of two up to {max}")]
+    #[error("a minimum block size of {found} bytes is invalid; set a power of two up to {max}")]
     BlockMin {
         /// Value in the specification, in bytes.
         found: u32,
@@ -33,7 +33,9 @@ pub enum ExportError {
         max: u32,
     },
     /// The preferred block size is not a power of two or too small.
-    #[error("a preferred block of {found} bytes cannot be; give a power of two from {lowest} on")]
+    #[error(
+        "a preferred block size of {found} bytes is invalid; set a power of two from {lowest} on"
+    )]
     BlockPreferred {
         /// Value in the specification, in bytes.
         found: u32,
@@ -42,8 +44,8 @@ pub enum ExportError {
     },
     /// The maximum payload is out of range or not a multiple of the block size.
     #[error(
-        "a longest payload of {found} bytes cannot be; give a multiple of {block} from {lowest} to \
-         {highest}"
+        "a maximum payload of {found} bytes is invalid; set a multiple of {block} from {lowest} \
+         to {highest}"
     )]
     PayloadMax {
         /// Value in the specification, in bytes.
@@ -56,7 +58,9 @@ pub enum ExportError {
         block: u32,
     },
     /// The size exceeds the range of client offsets.
-    #[error("an export of {found} bytes is larger than clients can count; give {max} or fewer")]
+    #[error(
+        "an export of {found} bytes exceeds the limit of the protocol; set at most {max} bytes"
+    )]
     Size {
         /// Value in the specification, in bytes.
         found: u64,
@@ -64,7 +68,7 @@ pub enum ExportError {
         max: u64,
     },
     /// The size is not a multiple of the minimum block size.
-    #[error("an export of {found} bytes does not end with a block; give a multiple of {block}")]
+    #[error("the size of an export, {found} bytes, must be a multiple of its block size {block}")]
     SizeOffBlock {
         /// Value in the specification, in bytes.
         found: u64,
@@ -72,6 +76,6 @@ pub enum ExportError {
         block: u32,
     },
     /// Fast zeroing is offered without zeroing.
-    #[error("fast_zero without write_zeroes cannot be; offer both or none")]
+    #[error("fast_zero requires write_zeroes; set both or none")]
     FastZeroAlone,
 }

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Output buffer too short; nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("a buffer of {bytes} bytes is too short; give {needed} or more")]
+#[error("a buffer of {bytes} bytes is too short; pass {needed} or more")]
 pub struct NoRoom {
     /// Length of the buffer in bytes.
     pub bytes: usize,

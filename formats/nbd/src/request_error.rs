@@ -10,19 +10,19 @@ use crate::error_code::NbdError;
 #[non_exhaustive]
 pub enum RequestError {
     /// The command is not part of the protocol.
-    #[error("command {kind} is not known")]
+    #[error("command {kind} is not defined")]
     UnknownCommand {
         /// Number of the rejected command.
         kind: u16,
     },
     /// The command was not offered.
-    #[error("command {kind} was not offered; send what the transmission flags offer")]
+    #[error("command {kind} was not offered; send only commands of the transmission flags")]
     NotOffered {
         /// Number of the rejected command.
         kind: u16,
     },
     /// The flags are not valid for the command or were not offered.
-    #[error("command {kind} does not take flags {flags:#x}; leave them out")]
+    #[error("command {kind} does not support flags {flags:#x}; clear them")]
     Flags {
         /// Number of the rejected command.
         kind: u16,
@@ -33,10 +33,10 @@ pub enum RequestError {
     #[error("the export is read-only")]
     ReadOnly,
     /// The length is 0.
-    #[error("length is 0; ask for one block or more")]
+    #[error("length is 0; request one block or more")]
     Empty,
     /// A flush has a range.
-    #[error("a flush has offset {offset} and length {length}; both have to be 0")]
+    #[error("a flush has offset {offset} and length {length}; both must be 0")]
     FlushRange {
         /// Offset in the request's header.
         offset: u64,
@@ -54,7 +54,7 @@ pub enum RequestError {
         block: u32,
     },
     /// The range exceeds the export.
-    #[error("{length} bytes from offset {offset} on exceed the export of {size}")]
+    #[error("a range of {length} bytes at offset {offset} exceeds the export of {size} bytes")]
     BeyondEnd {
         /// Offset in the request's header.
         offset: u64,
@@ -66,7 +66,7 @@ pub enum RequestError {
         writes: bool,
     },
     /// The read exceeds the maximum payload.
-    #[error("a read of {length} bytes is longer than {max}; read in pieces")]
+    #[error("a read of {length} bytes exceeds the limit of {max}; split it")]
     ReadTooLong {
         /// Length of the read in bytes.
         length: u64,
@@ -76,7 +76,7 @@ pub enum RequestError {
         chunks: bool,
     },
     /// The write exceeds the maximum payload.
-    #[error("a write of {length} bytes is longer than {max}; write in pieces")]
+    #[error("a write of {length} bytes exceeds the limit of {max}; split it")]
     WriteTooLong {
         /// Length of the write in bytes.
         length: u64,
@@ -84,10 +84,10 @@ pub enum RequestError {
         max: u32,
     },
     /// Block status requested without a selected metadata context.
-    #[error("no metadata context is selected; send NBD_OPT_SET_META_CONTEXT before")]
+    #[error("no metadata context is selected; send NBD_OPT_SET_META_CONTEXT first")]
     NoContext,
     /// The payload does not select the negotiated contexts, each exactly once.
-    #[error("{bytes} bytes of payload do not name the contexts that were selected, once each")]
+    #[error("a payload of {bytes} bytes does not name each selected context once")]
     Contexts {
         /// Length of the payload in bytes.
         bytes: u64,

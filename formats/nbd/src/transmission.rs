@@ -41,7 +41,10 @@ pub enum Incoming {
 #[non_exhaustive]
 pub enum LostSync {
     /// Wrong magic number at the start of a header.
-    #[error("magic of a request at offset 0 is {found:#010x}, not {expected:#010x}; close")]
+    #[error(
+        "magic of a request at offset 0 is {found:#010x} instead of {expected:#010x}; close the \
+         connection"
+    )]
     Magic {
         /// Magic number that was received.
         found: u32,
@@ -50,7 +53,8 @@ pub enum LostSync {
     },
     /// The payload exceeds the limit.
     #[error(
-        "payload of command {kind} (length at offset 24) has {bytes} bytes, not {max} or fewer; close"
+        "payload of command {kind} (length at offset 24) has {bytes} bytes, at most {max} are \
+         accepted; close the connection"
     )]
     PayloadTooLong {
         /// Number of the rejected command.

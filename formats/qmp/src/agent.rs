@@ -87,7 +87,7 @@ impl AgentCommand {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AgentError {
     /// The agent reported an error.
-    #[error("the guest's agent refuses `{command}`: {text}")]
+    #[error("the guest agent rejected `{command}`: {text}")]
     Refused {
         /// Name of the failed command.
         command: &'static str,
@@ -95,7 +95,7 @@ pub enum AgentError {
         text: String,
     },
     /// The response violates the protocol.
-    #[error("the guest's agent answers `{command}` with what makes no sense: {what}")]
+    #[error("the guest agent returned an invalid response to `{command}`: {what}")]
     Nonsense {
         /// Name of the command sent.
         command: &'static str,
@@ -143,7 +143,7 @@ impl AgentReader {
             // Sync responses to an earlier client may leave a sentinel between lines.
             let line = line.strip_prefix(&[SENTINEL]).unwrap_or(line);
             if !line.is_empty() {
-                let value = serde_json::from_slice(line).map_err(|_| nonsense("no JSON"))?;
+                let value = serde_json::from_slice(line).map_err(|_| nonsense("not JSON"))?;
                 return answer(command, value).map(Some);
             }
         }
@@ -152,12 +152,13 @@ impl AgentReader {
 
 fn answer(command: AgentCommand, value: Value) -> Result<Value, AgentError> {
     let nonsense = |what| AgentError::Nonsense { command: command.name(), what };
-    let Value::Object(mut object) = value else { return Err(nonsense("no object")) };
+    let Value::Object(mut object) = value else { return Err(nonsense("not a JSON object")) };
     if let Some(value) = object.remove("return") {
         return Ok(value);
     }
-    let error = object.get("error").ok_or_else(|| nonsense("neither result nor error"))?;
-    let text = text_of(error.get("desc")).unwrap_or_else(|| "it does not say why".to_owned());
+    let error = object.get("error").ok_or_else(|| nonsense("neither `return` nor `error`"))?;
+    let text =
+        text_of(error.get("desc")).unwrap_or_else(|| "no description of the error".to_owned());
     Err(AgentError::Refused { command: command.name(), text })
 }
 
@@ -257,7 +258,7 @@ fn mac(text: &str) -> Option<[u8; 6]> {
 /// # Errors
 /// Fails if the result is not a number.
 pub fn agent_count(command: AgentCommand, value: &Value) -> Result<u64, AgentError> {
-    let what = "no number";
+    let what = "not a number";
     value.as_u64().ok_or(AgentError::Nonsense { command: command.name(), what })
 }
 

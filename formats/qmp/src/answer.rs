@@ -8,7 +8,7 @@ const ITEMS_MAX: usize = 4096;
 
 /// Command result with an unexpected structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("QEMU's answer to `{command}` makes no sense")]
+#[error("QEMU returned an invalid response to `{command}`")]
 pub struct AnswerError {
     /// Name of the QMP command.
     pub command: &'static str,

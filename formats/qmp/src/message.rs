@@ -57,12 +57,14 @@ pub enum Message {
 impl Message {
     /// Decodes a message from its JSON value.
     pub(crate) fn read(value: Value) -> Result<Self, &'static str> {
-        let Value::Object(mut object) = value else { return Err("a line that is no object") };
+        let Value::Object(mut object) = value else {
+            return Err("a line that is not a JSON object");
+        };
         if let Some(greeting) = object.get("QMP") {
             return Greeting::read(greeting).map(Self::Greeting);
         }
         if let Some(name) = object.get("event") {
-            let name = name.as_str().ok_or("an event whose name is no text")?;
+            let name = name.as_str().ok_or("an event whose name is not a string")?;
             return Ok(Self::Event(Event::read(name, object.get("data").unwrap_or(&Value::Null))));
         }
         let id = object.get("id").and_then(Value::as_u64);
@@ -70,7 +72,7 @@ impl Message {
             return Ok(Self::Return { id, value });
         }
         let error = object.get("error").and_then(Value::as_object);
-        error.map(|error| Self::read_error(id, error)).ok_or("neither greeting, answer nor event")
+        error.map(|error| Self::read_error(id, error)).ok_or("neither greeting, response nor event")
     }
 
     fn read_error(id: Option<u64>, error: &Map<String, Value>) -> Self {
@@ -91,7 +93,7 @@ impl Greeting {
         let version = value.get("version").ok_or("a greeting without a version")?;
         let package = version.get("package").and_then(Value::as_str).unwrap_or_default();
         let package = package.to_owned();
-        let version = Version::read(version).ok_or("a greeting whose version is none")?;
+        let version = Version::read(version).ok_or("a greeting with an invalid version")?;
         Ok(Self { version, package })
     }
 }

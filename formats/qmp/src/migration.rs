@@ -71,7 +71,7 @@ pub fn migration(value: &Value) -> Result<Migration, AnswerError> {
     let ram = |key| value.get("ram").and_then(|ram| ram.get(key)).and_then(Value::as_u64);
     let reason = || {
         let text = object.get("error-desc").and_then(Value::as_str);
-        text.unwrap_or("QEMU does not say why").chars().take(REASON_CHARS_MAX).collect()
+        text.unwrap_or("QEMU reported no reason").chars().take(REASON_CHARS_MAX).collect()
     };
     let stage = match object.get("status").map(Value::as_str) {
         None => MigrationStage::None,

@@ -12,7 +12,7 @@ pub const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// Violation of QMP. The connection is unusable afterwards.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("QEMU's words are no QMP from byte {offset} on: {kind}")]
+#[error("invalid QMP data from QEMU at byte {offset}: {kind}")]
 pub struct ReadError {
     /// Stream offset of the invalid line, in bytes.
     pub offset: u64,
@@ -27,7 +27,7 @@ pub enum ReadErrorKind {
     #[error("a line longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
     /// The line is not valid JSON.
-    #[error("no JSON ({0})")]
+    #[error("not JSON ({0})")]
     NotJson(String),
     /// The line is JSON but not a QMP message.
     #[error("{0}")]

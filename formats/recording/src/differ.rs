@@ -25,7 +25,7 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, recorded, now } = self;
         let place = if place.is_empty() { "decision" } else { place };
-        write!(f, "{place}: {recorded} was recorded, and {now} is decided now")
+        write!(f, "{place}: recorded {recorded}, replayed {now}")
     }
 }
 

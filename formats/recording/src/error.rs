@@ -9,19 +9,19 @@ use crate::{BLOCK_BYTES_MAX, VERSION};
 #[non_exhaustive]
 pub enum RecordingError {
     /// The file does not start with the magic number.
-    #[error("it does not begin as a recording does; give a file that `suimond --record` wrote")]
+    #[error("the file does not begin like a recording; name a file written by `suimond --record`")]
     NotARecording,
     /// The format version is not supported.
     #[error(
-        "it is of version {version}, and {VERSION} is known here; use the `sim` of the release \
-         that recorded it"
+        "the recording has format version {version}, and this program reads version {VERSION}; \
+         use the `sim` of the release that recorded it"
     )]
     OtherVersion {
         /// Version number of the file.
         version: u32,
     },
     /// The length of a block exceeds the limit.
-    #[error("at {offset}: a block of {length} bytes; there are none above {BLOCK_BYTES_MAX}")]
+    #[error("offset {at}: a block of {length} bytes exceeds the limit of {BLOCK_BYTES_MAX}")]
     BlockTooLong {
         /// Offset of the block, in bytes.
         offset: u64,
@@ -30,8 +30,8 @@ pub enum RecordingError {
     },
     /// The checksum of a block does not match its body.
     #[error(
-        "at {offset}: the block's checksum is {stored:08x}, and its bytes give {computed:08x}: \
-         they were changed after they were recorded"
+        "offset {at}: the block's checksum is {stored:08x}, computed {computed:08x}; the block \
+         was changed after it was recorded"
     )]
     Checksum {
         /// Offset of the block, in bytes.
@@ -42,7 +42,7 @@ pub enum RecordingError {
         computed: u32,
     },
     /// A record of a block is invalid.
-    #[error("at {offset}: {fault}")]
+    #[error("offset {at}: {fault}")]
     Record {
         /// Offset of the record, in bytes.
         offset: u64,
@@ -56,34 +56,34 @@ pub enum RecordingError {
 #[non_exhaustive]
 pub enum Fault {
     /// The record extends beyond its block.
-    #[error("the record goes on behind its end")]
+    #[error("a record extends beyond the end of its block")]
     Ends,
     /// A number exceeds the range of its field.
-    #[error("a number is too large for what it counts")]
+    #[error("a number exceeds the range of its field")]
     NumberTooLarge,
     /// The record type is unknown.
-    #[error("there is no record of kind {0}")]
+    #[error("unknown kind of record {0}")]
     UnknownRecord(u8),
     /// The policy kind is unknown.
-    #[error("there is no policy of kind {0}")]
+    #[error("unknown kind of policy {0}")]
     UnknownPolicy(u8),
     /// The loss reason is unknown.
-    #[error("there is no loss of kind {0}")]
+    #[error("unknown kind of loss {0}")]
     UnknownLoss(u8),
     /// A name is not valid UTF-8.
-    #[error("a name is no text")]
+    #[error("a name is not valid UTF-8")]
     NotText,
     /// A body is not a valid input of its policy.
-    #[error("a body is not what its policy is told: {0}")]
+    #[error("the body of a record is not an input of its policy: {0}")]
     Body(String),
     /// The policy rejects its recorded initial state.
-    #[error("the policy does not begin with that: {0}")]
+    #[error("the first record is not an initial state of its policy: {0}")]
     Birth(String),
     /// A stream has a second begin record.
     #[error("stream {0} begins twice")]
     BeginsTwice(u32),
     /// A step belongs to a stream without a begin record.
-    #[error("stream {0} has not begun")]
+    #[error("a record belongs to stream {0}, which has not begun")]
     NotBegun(u32),
 }
 

@@ -83,8 +83,8 @@ impl Loss {
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Behind => "it was written more slowly than things happened",
-            Self::Full => "the recording was as long as it may be",
+            Self::Behind => "the disk was too slow for the recording",
+            Self::Full => "the recording reached its size limit",
         })
     }
 }

@@ -234,12 +234,12 @@ pub fn decode_store_input(body: &[u8]) -> Result<StoreInput, Fault> {
             }
             StoreInput::Unshare(waiting)
         }
-        other => return Err(Fault::Body(format!("it begins with {other}"))),
+        other => return Err(Fault::Body(format!("the first record is {other}"))),
     };
     if bytes.is_empty() {
         return Ok(input);
     }
-    Err(Fault::Body("it goes on behind its end".to_owned()))
+    Err(Fault::Body("the record extends beyond its end".to_owned()))
 }
 
 fn together(bytes: &mut Bytes<'_>) -> Result<StoreInput, Fault> {
@@ -262,7 +262,7 @@ fn processor(bytes: &mut Bytes<'_>) -> Result<ProcessorId, Fault> {
 fn operation(bytes: &mut Bytes<'_>) -> Result<Operation, Fault> {
     let number = bytes.number()?;
     let known = usize::try_from(number).ok().and_then(|at| Operation::ALL.get(at));
-    known.copied().ok_or_else(|| Fault::Body(format!("its operation {number} is unknown")))
+    known.copied().ok_or_else(|| Fault::Body(format!("unknown operation {number}")))
 }
 
 fn report(bytes: &mut Bytes<'_>) -> Result<Report, Fault> {

@@ -32,7 +32,7 @@ pub fn decode_store_birth(birth: &[u8]) -> Result<StoreSpec, Fault> {
     let spec: StoreSpec = decode(birth).map_err(|fault| Fault::Birth(fault.to_string()))?;
     if spec.waiting_max > WAITING_MAX || spec.depth_max > WAITING_MAX {
         let (waiting, depth) = (spec.waiting_max, spec.depth_max);
-        let why = format!("{waiting} requests that wait, or {depth} in the device, are too many");
+        let why = format!("{waiting} queued requests, or {depth} in the device, exceed the limit");
         return Err(Fault::Birth(why));
     }
     Ok(spec)
@@ -101,10 +101,10 @@ impl Machine for SchedulerMachine {
                 *mode = Mode::Sole(of.unshare(at, borrower));
             }
             (Mode::Home(_), _) => {
-                return Err(Fault::Body("several processors have the store".to_owned()));
+                return Err(Fault::Body("several workers use the store".to_owned()));
             }
             (Mode::Sole(_) | Mode::Between, _) => {
-                return Err(Fault::Body("one processor has the store".to_owned()));
+                return Err(Fault::Body("one worker uses the store".to_owned()));
             }
         }
         Ok(())

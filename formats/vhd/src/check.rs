@@ -90,7 +90,8 @@ fn check_all(file: &dyn ImageFile, rule: SizeRule, report: &mut Report) -> Resul
         report.tell(Severity::Copy, error);
     }
     if footers.is_at_end && !footers.is_whole {
-        let fault = ImageFault::Value { value: 511, allowed: "512 bytes at a sector of its own" };
+        let fault =
+            ImageFault::Value { value: 511, allowed: "512 bytes that start at a sector boundary" };
         report.tell(Severity::Note, ImageError::new("footer", footers.limit, fault));
     }
     let footer = &footers.found.footer;
@@ -144,7 +145,7 @@ fn check_blocks(
         if entry >= layout.blocks {
             let fault = ImageFault::Value {
                 value: (*sector).into(),
-                allowed: "none, behind the disk's end",
+                allowed: "no block beyond the disk's end",
             };
             let error = ImageError::new("BAT entry", layout.entry_offset(entry), fault);
             report.tell(Severity::Note, error);
@@ -182,7 +183,7 @@ fn check_bitmap(
                 file.read_at(offset, &mut payload).map_err(failed(offset))?;
                 if payload != [0; SECTOR as usize] {
                     let what =
-                        format!("bit {unset} is not set, yet the sector at {offset} is not zeros");
+                        format!("bit {unset} is clear, but the sector at {offset} is not zero");
                     let fault = ImageFault::Unsupported { what };
                     report.tell(
                         Severity::Damage,

@@ -99,7 +99,7 @@ impl NewVhd {
         };
         let size = sectors.saturating_mul(SECTOR);
         if size == 0 || size > SIZE_MAX {
-            let fault = ImageFault::Value { value: self.size, allowed: "a byte to 2040 GiB" };
+            let fault = ImageFault::Value { value: self.size, allowed: "1 byte to 2040 GiB" };
             return Err(ImageError::new("Current Size", 0, fault));
         }
         Ok(size)

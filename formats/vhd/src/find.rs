@@ -53,7 +53,7 @@ pub(crate) fn footers(file: &dyn ImageFile) -> Result<Footers, ImageError> {
                 Ok(_) => Some(ImageError::new(
                     "footer copy",
                     0,
-                    ImageFault::Unsupported { what: "it differs from the footer".to_owned() },
+                    ImageFault::Unsupported { what: "the copy differs from the footer".to_owned() },
                 )),
                 Err(error) => Some(error),
             };

@@ -73,7 +73,7 @@ impl DynamicHeader {
         }
         let max_table_entries = u32_at(bytes, 28);
         if max_table_entries > TABLE_ENTRIES_MAX {
-            let allowed = "up to 4194304; use larger blocks";
+            let allowed = "at most 4194304; use larger blocks";
             let fault = ImageFault::Value { value: max_table_entries.into(), allowed };
             return wrong("Max Table Entries", 28, fault);
         }

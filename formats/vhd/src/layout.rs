@@ -38,7 +38,8 @@ impl Layout {
         let few = || {
             let fault = ImageFault::Value {
                 value: entries.into(),
-                allowed: "as many as the disk has blocks; perhaps its size is told by another field",
+                allowed: "one entry for each block of the disk; the size in another field may be \
+                          the right one",
             };
             ImageError::new("Max Table Entries", header_offset.saturating_add(28), fault)
         };

@@ -131,12 +131,12 @@ impl Parent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParentMismatch {
     /// The Unique Id differs: the disk is not the parent.
-    #[error("the parent's unique id is not the one that the child names: find the right parent")]
+    #[error("the parent's unique id differs from the one in the child; find the right parent")]
     UniqueId,
     /// The modification time differs: if the parent's contents changed, the child is corrupt.
     #[error(
-        "the parent was modified at {found} s, the child expects {expected} s (since 2000): if \
-         it was only copied this is harmless, if it was written to the child is damaged"
+        "the parent was modified at {found} s, the child expects {expected} s (since 2000); \
+         harmless if the parent was only copied, but the child is damaged if it was written to"
     )]
     Modified {
         /// Modification time recorded in the child.

@@ -93,7 +93,7 @@ impl Structures {
     fn redo(&self, file: &dyn ImageFile, footers: &Footers, redo: &Redo) -> Result<(), ImageError> {
         let found = &footers.found;
         if found.footer.unique_id != redo.opened.write_id {
-            let what = "another image is in its place";
+            let what = "another image has this name now";
             let fault = ImageFault::Changed { what };
             return Err(ImageError::new("Unique Id", found.offset.saturating_add(68), fault));
         }

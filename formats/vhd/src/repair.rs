@@ -123,7 +123,7 @@ pub fn relink(file: &dyn ImageFile, parent: &Parent, rule: SizeRule) -> Result<(
         return Err(ImageError::new("Disk Type", found.offset + 60, fault));
     }
     if !footers.is_at_end || !footers.is_whole {
-        let what = "a footer that is damaged: repair the image first".to_owned();
+        let what = "a footer that is damaged; repair the image first".to_owned();
         return Err(ImageError::new("footer", footers.place, ImageFault::Unsupported { what }));
     }
     let Structures { mut header, .. } = Structures::read(file, &footers, rule)?;

@@ -33,7 +33,7 @@ pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeRule) -> Result<u64, Im
         Err(ImageError::new(name, footers.found.offset.saturating_add(at), fault))
     };
     if footer.is_in_saved_state {
-        return wrong("Saved State", 84, 1, "0: start and shut down its machine first");
+        return wrong("Saved State", 84, 1, "0; start and shut down its machine first");
     }
     let is_exact = rule == SizeRule::CurrentSize || footer.has_exact_size();
     let sectors = size.div_ceil(SECTOR);
@@ -46,7 +46,12 @@ pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeRule) -> Result<u64, Im
     if footer.disk_type != DiskType::Fixed {
         resize_blocks(file, &footers, rule, size)?;
     } else if size < before {
-        return wrong("Current Size", 48, size, "as much as now: a fixed disk only grows");
+        return wrong(
+            "Current Size",
+            48,
+            size,
+            "at least the present size; a fixed disk cannot shrink",
+        );
     } else if size > before {
         grow_fixed(file, &footers, before, size).map_err(failed)?;
     }
@@ -86,7 +91,7 @@ fn resize_blocks(
     let layout = structures.layout;
     let block_size = structures.header.block_size;
     let Some(needed) = blocks(size, block_size) else {
-        let allowed = "so small that there are at most 4194304 blocks";
+        let allowed = "a size of at most 4194304 blocks";
         let at = layout.header_offset.saturating_add(28);
         let fault = ImageFault::Value { value: size, allowed };
         return Err(ImageError::new("Max Table Entries", at, fault));
@@ -114,7 +119,7 @@ fn refuse_used(layout: &Layout, table: &[u32], needed: u32) -> Result<(), ImageE
     let behind = (0..).zip(table).skip(needed as usize);
     let used = behind.into_iter().find(|(_, sector)| **sector != UNUSED);
     used.map_or(Ok(()), |(entry, sector)| {
-        let allowed = "none behind the new end: discard what is there first";
+        let allowed = "no block beyond the new end; discard that data first";
         let fault = ImageFault::Value { value: (*sector).into(), allowed };
         Err(ImageError::new("BAT entry", layout.entry_offset(entry), fault))
     })

@@ -420,7 +420,10 @@ impl Image for Sparse {
 
     fn handle_metadata(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), ImageError> {
         if range.len() != self.layout.bitmap || bytes.len() as u64 != range.len() {
-            let fault = ImageFault::Value { value: range.len(), allowed: "a bitmap, as asked for" };
+            let fault = ImageFault::Value {
+                value: range.len(),
+                allowed: "a bitmap of the requested block",
+            };
             return Err(ImageError::new("sector bitmap", range.offset(), fault));
         }
         let Some(block) = self.maps.answered(range) else { return Ok(()) };

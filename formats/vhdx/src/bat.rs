@@ -118,7 +118,10 @@ impl Bat {
             return Err(ImageError::new("BAT", region.offset(), fault));
         }
         if region.len() / 8 < entries {
-            let fault = ImageFault::Value { value: region.len(), allowed: "what the disk needs" };
+            let fault = ImageFault::Value {
+                value: region.len(),
+                allowed: "the length that the disk needs",
+            };
             return Err(ImageError::new("BAT region length", region.offset(), fault));
         }
         let chunks = if geometry.has_parent { geometry.chunks() } else { 0 };
@@ -280,7 +283,7 @@ fn parse(
             0 => return Ok(Entry::NOT_PRESENT),
             6 => (State::FullyPresent, MB, MB),
             value => {
-                let allowed = "0 or 6, a state of a sector bitmap";
+                let allowed = "0 or 6, the states of a sector bitmap";
                 return Err(wrong(ImageFault::Value { value, allowed }));
             }
         },
@@ -292,7 +295,7 @@ fn parse(
             value @ 0..=3 => return Ok(Entry(value as u32)),
             UNMAPPED_V095 => return Ok(Entry::UNMAPPED),
             value => {
-                let allowed = "a state of a payload block: 0 to 3 or 6, 7 with a parent only";
+                let allowed = "a state of a payload block: 0 to 3 or 6, and 7 only with a parent";
                 return Err(wrong(ImageFault::Value { value, allowed }));
             }
         },
@@ -301,7 +304,7 @@ fn parse(
     let last = mb.saturating_add(len / MB);
     let small = u32::try_from(mb).ok().filter(|_| mb != 0 && last <= FILE_MB_MAX);
     let Some(mb) = small else {
-        let allowed = "a place behind the headers and below 512 TB";
+        let allowed = "an offset behind the headers and below 512 TB";
         return Err(wrong(ImageFault::Value { value: mb, allowed }));
     };
     // The last block may be truncated at the end of the disk.

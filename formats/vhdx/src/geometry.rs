@@ -112,7 +112,7 @@ impl Geometry {
 
     #[cold]
     fn no_range(&self, range: ByteRange) -> ImageError {
-        let allowed = "what is aligned to logical sectors, within the disk";
+        let allowed = "a range within the disk, aligned to logical sectors";
         let fault = ImageFault::Value { value: range.offset(), allowed };
         ImageError::new("request", range.offset(), fault)
     }

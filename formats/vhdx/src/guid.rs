@@ -63,7 +63,7 @@ pub struct NoGuid;
 
 impl fmt::Display for NoGuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it is no GUID: 32 hexadecimal digits as 8-4-4-4-12, in braces or not")
+        f.write_str("not a GUID: 32 hexadecimal digits as 8-4-4-4-12, with or without braces")
     }
 }
 

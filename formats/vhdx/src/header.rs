@@ -87,7 +87,7 @@ pub(crate) fn region_range(
     if len == 0 || len % MB != 0 {
         return Err(wrong(len, "a length of a multiple of 1 MB, not 0"));
     }
-    ByteRange::new(offset, len).ok_or_else(|| wrong(offset, "what ends within 64 bits"))
+    ByteRange::new(offset, len).ok_or_else(|| wrong(offset, "a range that ends within 64 bits"))
 }
 
 /// Pair of headers, of which one is current.
@@ -113,7 +113,7 @@ impl Headers {
         }
         read(file, "FileIdentifier.Signature", 0, &mut identifier)?;
         if identifier != *IDENTIFIER {
-            let fault = ImageFault::Magic { expected: "\"vhdxfile\" at the file's begin" };
+            let fault = ImageFault::Magic { expected: "\"vhdxfile\" at the beginning of the file" };
             return Err(ImageError::new("FileIdentifier.Signature", 0, fault));
         }
         // Checked after the signature, because a file of another format may be shorter.
@@ -128,7 +128,8 @@ impl Headers {
         match parsed {
             [Ok(first), Ok(second)] if first.sequence == second.sequence && first != second => {
                 let value = second.sequence;
-                let fault = ImageFault::Value { value, allowed: "not that of the other header" };
+                let fault =
+                    ImageFault::Value { value, allowed: "another value than in the other header" };
                 Err(ImageError::new("Header.SequenceNumber", HEADER_OFFSETS[1] + 8, fault))
             }
             [Ok(first), Ok(second)] => {

@@ -106,7 +106,7 @@ impl ParentLocator {
         let count = usize::from(u16_at(bytes, 18));
         let table = bytes.get(HEADER_LEN..).unwrap_or_default();
         if table.len() / ENTRY_LEN < count {
-            let allowed = "what fits the item";
+            let allowed = "a length within the item";
             let fault = ImageFault::Value { value: count as u64, allowed };
             return Err(ImageError::new("ParentLocator.KeyValueCount", offset + 18, fault));
         }
@@ -132,7 +132,7 @@ impl ParentLocator {
                 return Err(wrong(nth, allowed));
             };
             if entries.insert(key, value).is_some() {
-                return Err(wrong(nth, "an entry whose key no other entry has"));
+                return Err(wrong(nth, "a key that no other entry has"));
             }
         }
         let locator = Self { entries };

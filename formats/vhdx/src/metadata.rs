@@ -167,8 +167,7 @@ impl<'a> Items<'a> {
                     && (offset >= TABLE_LEN || (offset, len) == (0, 0))
             });
             let Some(range) = range else {
-                let allowed =
-                    "an offset behind the table, of an item of at most 1 MB in the region";
+                let allowed = "an item of at most 1 MB behind the table and within the region";
                 let fault = ImageFault::Value { value: offset, allowed };
                 return Err(ImageError::new("MetadataTableEntry.Offset", entry_offset + 16, fault));
             };
@@ -199,7 +198,7 @@ impl<'a> Items<'a> {
     ) -> Result<(Vec<u8>, u64), ImageError> {
         let range = self.range(id, name)?;
         if range.len() < len {
-            let allowed = "a length that its value fits";
+            let allowed = "the length of its value";
             let fault = ImageFault::Value { value: range.len(), allowed };
             return Err(ImageError::new(name, range.offset(), fault));
         }

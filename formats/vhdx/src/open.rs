@@ -182,7 +182,7 @@ impl Vhdx {
         redo: &Redo,
     ) -> Result<Self, ImageError> {
         if guids.log.is_nil() {
-            let fault = ImageFault::Value { value: 0, allowed: "a GUID that is not nil" };
+            let fault = ImageFault::Value { value: 0, allowed: "a GUID other than nil" };
             return Err(ImageError::new("Header.LogGuid", 0, fault));
         }
         let mut read = Structures::read(file, false, redo, &mut Err)?;
@@ -256,7 +256,7 @@ fn is_to_redo(redo: &Redo, headers: &Headers) -> Result<bool, ImageError> {
         return Ok(false);
     }
     if write_id != redo.opened.write_id {
-        let what = "another program has opened it for writing";
+        let what = "another program opened it for writing";
         let fault = ImageFault::Changed { what };
         return Err(ImageError::new("Header.FileWriteGuid", 0, fault));
     }

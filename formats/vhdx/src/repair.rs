@@ -108,7 +108,7 @@ pub fn relink(
         return Err(ImageError::new("ParentLocator", 0, ImageFault::Missing));
     }
     if !read.headers.current.log_guid.is_nil() {
-        let what = "an image that was not closed: repair it first".to_owned();
+        let what = "an image that was closed; repair it first".to_owned();
         return Err(ImageError::new("Header.LogGuid", 0, ImageFault::Unsupported { what }));
     }
     let locator = ParentLocator::new(linkage).with_relative_path(path).encode()?;

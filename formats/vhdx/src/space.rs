@@ -37,7 +37,7 @@ impl Occupancy {
             let Some(word) = self.words.get_mut(mb as usize / 64) else { continue };
             let bit = 1 << (mb % 64);
             if *word & bit != 0 {
-                return Err("something else in the file");
+                return Err("another structure of the file");
             }
             *word |= bit;
         }
@@ -49,7 +49,7 @@ impl Occupancy {
     pub(crate) fn take_payload(&mut self, from: u32, to: u32) -> Result<(), &'static str> {
         let after = self.logged.partition_point(|&(_, end)| end <= from);
         if self.logged.get(after).is_some_and(|&(begin, _)| begin < to) {
-            return Err("a change in the log: open the image for writing once");
+            return Err("a change in the log; open the image for writing once");
         }
         self.take(from, to)
     }

@@ -158,7 +158,7 @@ impl Vhdx {
         if range.len() >> unit >= PAGES_PER_QUESTION_MAX >> (unit - page_shift) {
             let fault = ImageFault::Value {
                 value: range.len(),
-                allowed: "less than 16 GB at a time of an image with a parent",
+                allowed: "less than 16 GB in one request of an image with a parent",
             };
             return Err(ImageError::new("request", range.offset(), fault));
         }

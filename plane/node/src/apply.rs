@@ -115,7 +115,7 @@ impl Controller {
             .and_then(|()| self.take_steps(operation, &candidate, &steps, &mut undo))
             .and_then(|()| {
                 operation.check_cancelled()?;
-                operation.step(steps.len(), "keep the new state");
+                operation.step(steps.len(), "save the new state");
                 self.commit(&candidate, edit, with_it).map_err(|error| store_error(&error))
             });
         match result {
@@ -123,7 +123,7 @@ impl Controller {
                 self.finish(candidate, edit, &before);
                 // The files were readable when the change was prepared.
                 if let Err(error) = self.reload_files(edit) {
-                    tracing::error!(%error, "certificates were not read again");
+                    tracing::error!(%error, "cannot reload certificates");
                 }
             }
             Err(error) => {
@@ -264,7 +264,7 @@ impl Controller {
             }
             None => {
                 let id = self.shared.ids().port(key).ok_or_else(|| {
-                    ApiError::new(ErrorCode::Internal, "the port was given no identifier")
+                    ApiError::new(ErrorCode::Internal, "no identifier was assigned to the port")
                         .about(key.to_string())
                 })?;
                 let port = Arc::new(Port::new(key.clone(), id, spec.clone()));
@@ -358,13 +358,13 @@ impl Controller {
                 Undo::Pf(was) => self.take_back_pf(&was),
                 Undo::Processors => {
                     if let Err(error) = self.set_processors(&from.config) {
-                        tracing::error!(%error, "the processors could not be set back");
+                        tracing::error!(%error, "cannot restore the former workers");
                     }
                 }
                 Undo::Disk(_) => {}
                 Undo::Tables => {
                     if let Err(error) = self.publish(&from.config) {
-                        tracing::error!(%error, "the tables could not be set back");
+                        tracing::error!(%error, "cannot restore the former forwarding tables");
                     }
                 }
             }
@@ -379,12 +379,15 @@ impl Controller {
         }
         if was_uplink {
             if let Err(error) = self.publish(&from.config) {
-                tracing::error!(%error, "the tables do not know the devices of uplinks");
+                tracing::error!(
+                    %error,
+                    "the forwarding tables do not contain the devices of uplinks"
+                );
             }
         }
         self.return_disks(disks_to_return, &from.config);
         if let Err(error) = self.devices.belongings.note_opened(before.values()) {
-            tracing::warn!(%error, "it is not recorded which sockets are ours");
+            tracing::warn!(%error, "cannot record which sockets belong to the daemon");
         }
         self.shared.change_ids(|ids| ids.release(&from.config, before));
         let disks = wanted_disks(&from.config);
@@ -398,7 +401,7 @@ impl Controller {
     pub(crate) fn tell_failure(&mut self, edit: &Edit, error: &ApiError) {
         let draft = change_failed(edit, error);
         if let Err(store) = self.shared.events.commit(vec![draft.clone()], vec![clear_intent()]) {
-            tracing::error!(error = %store, "the failed change is still recorded as under way");
+            tracing::error!(error = %store, "the failed change is still recorded as in progress");
             self.shared.events.append(vec![draft]);
         }
     }
@@ -481,11 +484,11 @@ fn restore_live(port: &Port, old: PortSpec) -> bool {
 impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Vms => f.write_str("make VMs"),
-            Self::Release(_) | Self::ReleaseLate(_) => f.write_str("have guests let go of devices"),
+            Self::Vms => f.write_str("create VMs"),
+            Self::Release(_) | Self::ReleaseLate(_) => f.write_str("unplug devices from guests"),
             Self::Close(key) => write!(f, "close {key}"),
             Self::Pf(step) => step.fmt(f),
-            Self::Processors => f.write_str("change the processors"),
+            Self::Processors => f.write_str("change the workers"),
             Self::Tables | Self::TablesAgain => f.write_str("publish the forwarding tables"),
             Self::Change(key, _) => write!(f, "change {key}"),
             Self::Open(key, _) => write!(f, "open {key}"),

@@ -120,7 +120,10 @@ impl Belongings {
                 self.taps.retain(|tap| !taps.contains(tap));
                 self.sockets.retain(|path, _| !sockets.contains(path));
             }
-            Err(error) => tracing::warn!(%error, "what was deleted is still recorded as ours"),
+            Err(error) => tracing::warn!(
+                %error,
+                "a deleted resource is still recorded as the daemon's"
+            ),
         }
     }
 
@@ -132,7 +135,11 @@ impl Belongings {
                 Ok(()) => {
                     gone.insert(tap.clone());
                 }
-                Err(error) => tracing::warn!(device = tap.device, %error, "a TAP stays behind"),
+                Err(error) => tracing::warn!(
+                    device = tap.device,
+                    %error,
+                    "cannot delete a TAP device of the daemon"
+                ),
             }
         }
         gone
@@ -152,7 +159,10 @@ impl Belongings {
                     gone.insert(path.clone());
                 }
                 Err(error) => {
-                    tracing::warn!(socket = %path.display(), %error, "a socket stays behind");
+                    tracing::warn!(
+                        socket = %path.display(), %error,
+                        "cannot delete a socket of the daemon"
+                    );
                 }
             }
         }

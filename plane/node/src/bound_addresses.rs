@@ -199,8 +199,8 @@ impl Controller {
             return;
         }
         let text = format!(
-            "The address {mac} is bound to the NIC: other NICs may not send from it. Configure mac to \
-             choose the address, or mac_spoofing = true to bind none."
+            "The source address {mac} was bound to this NIC: other NICs may not send from it. Set \
+             `mac` to choose the address, or mac_spoofing = true to bind none."
         );
         self.drafts.push(Draft::new(EventKind::NicAddressBound, &port.key, text).with("mac", mac));
     }
@@ -261,7 +261,7 @@ impl Controller {
         }
         if let Err(error) = changes.and_then(|changes| self.store.commit(&changes)) {
             // The bindings are in effect; only the next daemon process does not have them.
-            tracing::warn!(%error, "addresses bound to NICs were not recorded");
+            tracing::warn!(%error, "cannot record the addresses bound to NICs");
         }
         self.publish_desired();
     }

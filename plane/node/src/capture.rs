@@ -26,11 +26,16 @@ impl Captures {
     fn enter(&self, key: &PortKey, operation: u64) -> Result<(), ApiError> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, other)) = running.iter().find(|(port, _)| port == key) {
-            let text = format!("operation {other} captures here already; cancel it first");
+            let text = format!(
+                "operation {other} already captures frames of this port; cancel it first (`suimon \
+                 operation cancel {other}`)"
+            );
             return Err(ApiError::new(ErrorCode::Conflict, text).about(key.to_string()));
         }
         if running.len() >= CAPTURES_MAX {
-            let text = format!("{CAPTURES_MAX} captures are under way; cancel one first");
+            let text = format!(
+                "{CAPTURES_MAX} captures run already, the most at one time; cancel one first"
+            );
             return Err(ApiError::new(ErrorCode::Conflict, text).about(key.to_string()));
         }
         running.push((key.clone(), operation));
@@ -74,7 +79,7 @@ impl Capture {
         }
         operation.begin();
         operation.step(0, "capturing");
-        let text = format!("Operation {} copies its frames.", operation.id());
+        let text = format!("Operation {} captures frames of this port.", operation.id());
         let draft = Draft::new(EventKind::CaptureStarted, key, text);
         shared.events.append(vec![draft.with("operation", operation.id())]);
         // Frames on the kernel path bypass the switch. The refresh moves the port's frames back to
@@ -109,7 +114,8 @@ impl Capture {
             return None;
         }
         if self.shared.port_id(&self.key).is_none() {
-            let error = ApiError::new(ErrorCode::NotFound, "it was deleted during the capture");
+            let error =
+                ApiError::new(ErrorCode::NotFound, "the port was deleted during the capture");
             self.end = Some(error.about(self.key.to_string()));
             return None;
         }
@@ -142,7 +148,7 @@ impl Drop for Capture {
         let dropped = self.reader.dropped();
         let copied = Count::irregular(self.frames, "frame was", "frames were");
         let missed = Count::irregular(dropped, "was", "were");
-        let text = format!("{copied} copied, {missed} missed.");
+        let text = format!("{copied} captured, {missed} dropped by the capture.");
         let draft = Draft::new(EventKind::CaptureStopped, &self.key, text);
         self.shared.events.append(vec![
             draft

@@ -139,10 +139,8 @@ impl Shared {
         wanted
             .filter(|cpu| !self.cpus.contains(cpu))
             .map(|cpu| {
-                let text = format!(
-                    "the daemon cannot use logical CPU {cpu}; those it can use are {}",
-                    cpu_list(&self.cpus)
-                );
+                let text =
+                    format!("the daemon cannot use CPU {cpu}; it can use {}", cpu_list(&self.cpus));
                 ApiError::new(ErrorCode::DeviceMissing, text).about("host").field("processors")
             })
             .collect()
@@ -199,7 +197,7 @@ pub(crate) const fn error_code(kind: DeviceErrorKind) -> ErrorCode {
 pub(crate) fn first_of(mut errors: Vec<ApiError>) -> ApiError {
     let more = errors.len().saturating_sub(1);
     if errors.is_empty() {
-        return ApiError::new(ErrorCode::Internal, "refused without a reason");
+        return ApiError::new(ErrorCode::Internal, "rejected without a reason");
     }
     let mut first = errors.swap_remove(0);
     if more > 0 {

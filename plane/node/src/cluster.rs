@@ -142,7 +142,7 @@ impl Shared {
         self.cluster.inbox.stop();
         for thread in std::mem::take(&mut *self.cluster.threads()) {
             if thread.join().is_err() {
-                tracing::error!("a thread of the cluster had died of a defect");
+                tracing::error!("a thread of the cluster panicked");
             }
         }
     }

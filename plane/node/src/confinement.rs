@@ -27,16 +27,17 @@ pub(crate) fn in_effect(status: &ConfinementStatus) -> Draft {
     let (kind, text) = match status.mode {
         ConfinementMode::Full => (
             EventKind::ConfinementInEffect,
-            "The daemon is confined: its threads have given up what they do not need.".to_owned(),
+            "The daemon is confined: its threads dropped the capabilities, system calls and file \
+             access that they do not need."
+                .to_owned(),
         ),
         ConfinementMode::Partial => (
             EventKind::ConfinementIncomplete,
-            format!("The daemon is confined in part; missing: {}.", status.lacking.join("; ")),
+            format!("The daemon is confined only in part; missing: {}.", status.lacking.join("; ")),
         ),
         ConfinementMode::Off => (
             EventKind::ConfinementIncomplete,
-            "The daemon is not confined; start it without --no-confine unless it is being \
-             debugged."
+            "The daemon is not confined. Start it without --no-confine, except for debugging."
                 .to_owned(),
         ),
     };
@@ -51,9 +52,9 @@ pub(crate) fn in_effect(status: &ConfinementStatus) -> Draft {
 pub(crate) fn refused(refused: &RefusedCall) -> Draft {
     let RefusedCall { call, by, thread, count } = refused;
     let text = format!(
-        "A {by} thread tried {call}, which it never needs, and was refused; {count} such calls \
-         since the start. The daemon has a defect or code in it is in somebody else's hand: save \
-         its log and restart it."
+        "A {by} thread called {call}, which is not in its allow list, and the kernel denied it; \
+         {count} such calls since the start. The daemon has a defect or was compromised: save its \
+         log and restart it."
     );
     Draft::new(EventKind::SystemCallRefused, "host", text)
         .with("call", call)

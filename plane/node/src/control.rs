@@ -165,7 +165,7 @@ impl Controller {
         self.shared.events.append(vec![Draft::new(
             EventKind::DaemonStopping,
             "host",
-            "The daemon stops; VMs and TAP devices stay, connections of VMs end.",
+            "The daemon stops. VMs and TAP devices are kept, socket connections of VMs are closed.",
         )]);
         self.leave_vms();
         self.leave_disk_jobs();
@@ -246,7 +246,7 @@ impl Controller {
     fn follow_limits(&self) {
         let desired = self.shared.desired();
         if let Err(error) = self.shared.disks.set_limits(&desired.config, false) {
-            tracing::error!(%error, "minimums are not in effect");
+            tracing::error!(%error, "cannot apply minimums");
         }
     }
 
@@ -332,18 +332,21 @@ impl Controller {
         match opened {
             Ok(()) => {
                 if let Err(error) = self.devices.belongings.note_opened([&spec]) {
-                    tracing::warn!(%error, "it is not recorded which socket is ours");
+                    tracing::warn!(%error, "cannot record which socket belongs to the daemon");
                 }
                 self.drafts.push(recovered(&port.key).repeated());
                 // The device may be missing in a running VM.
                 self.tell_vms();
                 let config = self.shared.desired().config.clone();
                 if let Err(error) = self.publish(&config) {
-                    tracing::error!(%error, "the tables do not know the device's MTU");
+                    tracing::error!(
+                        %error,
+                        "the forwarding tables do not contain the device's MTU"
+                    );
                 }
             }
             Err(reason) => {
-                tracing::debug!(port = %port.key, reason, "tried again in vain");
+                tracing::debug!(port = %port.key, reason, "retry failed");
                 self.devices.fail(port, reason);
             }
         }
@@ -363,7 +366,7 @@ impl Controller {
     /// such as a binding or an MTU.
     pub(crate) fn publish_desired(&self) {
         if let Err(error) = self.publish(&self.shared.desired().config) {
-            tracing::error!(%error, "the switches keep their former tables");
+            tracing::error!(%error, "the switches keep their former forwarding tables");
         }
     }
 
@@ -375,7 +378,7 @@ impl Controller {
         }
         let was = self.running_processors();
         self.shared.plane.set_processors(&placements).map_err(|error| {
-            let text = format!("the processors could not be changed: {error}");
+            let text = format!("the workers could not be changed: {error}");
             ApiError::new(ErrorCode::HostError, text).about("host").field("processors")
         })?;
         self.processors = placements;
@@ -403,7 +406,7 @@ impl Controller {
             let error = match error {
                 MoveError::Stuck => ApiError::new(ErrorCode::HostError, error.to_string()),
                 _ => {
-                    let text = format!("the queue was not moved: {error}");
+                    let text = format!("the queue could not be moved: {error}");
                     ApiError::new(ErrorCode::NotFound, text)
                 }
             };

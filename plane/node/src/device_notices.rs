@@ -66,7 +66,10 @@ impl DeviceNotices {
             let sent = self.commands.try_send(Command::DeviceNotices(Arc::clone(self)));
             waiting.is_queued = sent.is_ok();
             if sent.is_err() {
-                tracing::warn!(owner = ?self.owner, "notices of a device wait for its next one");
+                tracing::warn!(
+                    owner = ?self.owner,
+                    "notices of a device stay queued until its next one"
+                );
             }
         }
     }

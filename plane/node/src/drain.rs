@@ -95,7 +95,7 @@ impl Shared {
         }
         let name = self.host_name();
         let text = format!(
-            "node {name} is drained, and takes no VM; `suimon node undrain {name}` takes that back"
+            "node {name} is drained and accepts no VM; `suimon node undrain {name}` ends that"
         );
         Err(ApiError::new(ErrorCode::Conflict, text).about("host"))
     }
@@ -120,7 +120,7 @@ impl Shared {
             return refuse("downtime_ms", text);
         }
         if request.bandwidth.is_some_and(|bandwidth| bandwidth.bytes() == 0) {
-            let text = "must be more than nothing; omit it for no limit";
+            let text = "must be more than 0; omit it for no limit";
             return refuse("bandwidth", text.to_owned());
         }
         let desired = self.desired();
@@ -138,7 +138,7 @@ impl Shared {
         self.drain.state().stored = Some(stored);
         if !is_empty {
             if let Err(error) = self.begin_emptying() {
-                tracing::error!(%error, "VMs stay although the host is drained");
+                tracing::error!(%error, "VMs stay on the host although it is drained");
             }
         }
         Ok(())
@@ -149,7 +149,8 @@ impl Shared {
         let mut state = self.drain.state();
         if let Some(operation) = state.operation {
             let text = format!(
-                "the host is being drained already; `suimon operation watch {operation}` waits for it"
+                "the host is already being drained; wait for it with `suimon operation watch \
+                 {operation}`"
             );
             return Err(ApiError::new(ErrorCode::Conflict, text).about("host"));
         }
@@ -160,12 +161,12 @@ impl Shared {
         state.stored = Some(stored);
         drop(state);
         if before.is_none() {
-            let text =
-                "The host is drained: no VM comes to it, and those that run go to other nodes.";
+            let text = "Draining of the host began: it accepts no VM, and running VMs migrate to \
+                        other nodes.";
             self.events.append(vec![Draft::new(EventKind::NodeDrained, "host", text)]);
         }
         let id = self.begin_emptying()?;
-        let lost = || ApiError::new(ErrorCode::Internal, "the operation was forgotten");
+        let lost = || ApiError::new(ErrorCode::Internal, "the operation has expired");
         self.operations.find(id).ok_or_else(lost)
     }
 
@@ -180,7 +181,7 @@ impl Shared {
             self.operations.cancel(operation);
         }
         drop(state);
-        let text = "The host is not drained any more: VMs can come to it.";
+        let text = "Draining of the host ended: it accepts VMs again.";
         self.events.append(vec![Draft::new(EventKind::NodeUndrained, "host", text)]);
         Ok(())
     }
@@ -211,7 +212,7 @@ impl Shared {
             }
             Err(error) => {
                 state.operation = None;
-                let text = format!("no thread can be started that has VMs go: {error}");
+                let text = format!("cannot start the thread that drains the host: {error}");
                 Err(ApiError::new(ErrorCode::HostError, text).about("host"))
             }
         }
@@ -223,7 +224,7 @@ impl Shared {
         self.drain.stops.store(true, Ordering::Release);
         let thread = self.drain.state().thread.take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread that drains the host had died of a defect");
+            tracing::error!("the thread that drains the host panicked");
         }
     }
 
@@ -242,7 +243,8 @@ impl Shared {
             operation.report(now.report.clone());
             if self.drain.stops() || operation.is_cancelled() {
                 let text = format!(
-                    "nobody waits for it here any more; `suimon node undrain {name}` has it stop"
+                    "the command stopped waiting, but draining continues; `suimon node undrain \
+                     {name}` ends it"
                 );
                 return Err(ApiError::new(ErrorCode::Cancelled, text));
             }
@@ -295,7 +297,7 @@ impl Node {
         let thread = Builder::new().name("suimon-drain-far".to_owned()).spawn(follow);
         thread.map_err(|error| {
             let text =
-                format!("it is being drained, and no thread can be started here to watch: {error}");
+                format!("draining continues, but no thread can be started to watch it: {error}");
             ApiError::new(ErrorCode::HostError, text)
         })?;
         self.known_operation(id)

@@ -208,8 +208,8 @@ fn arrive(request: &ArrivalRequest, config: &mut HostConfig) -> Result<(), Vec<A
         match config.qos_policies.iter().find(|of| of.name == policy.name) {
             Some(here) if here == policy => {}
             Some(_) => {
-                let text = "the policy of this name has other limits on the node that the VM \
-                            leaves; make them alike";
+                let text = "the policy of this name has other limits on the source node of the \
+                            VM; set the same limits on both nodes";
                 let error = ApiError::new(ErrorCode::AlreadyExists, text);
                 errors.push(error.about(format!("{}/{}", Kind::QosPolicy.word(), policy.name)));
             }
@@ -356,14 +356,19 @@ impl<T: Resource> ResourceEdit<T> {
     }
 
     fn already_exists(&self) -> ApiError {
-        let text = format!("there is a {} of this name already", T::KIND.word());
+        let text = format!(
+            "a {} of this name exists already; choose another name, or change the existing one",
+            T::KIND.word()
+        );
         ApiError::new(ErrorCode::AlreadyExists, text).about(self.subject()).field("name")
     }
 
     fn in_use(&self, users: &[String]) -> ApiError {
         let text = match users {
-            [user] => format!("{user} refers to it; change or delete that first"),
-            _ => format!("{} refer to it; change or delete those first", users.join(", ")),
+            [user] => format!("{user} refers to this resource; change or delete {user} first"),
+            _ => {
+                format!("{} refer to this resource; change or delete them first", users.join(", "))
+            }
         };
         ApiError::new(ErrorCode::InUse, text).about(self.subject())
     }
@@ -373,8 +378,8 @@ impl<T: Resource> ResourceEdit<T> {
             return Ok(());
         }
         let text = format!(
-            "the name is `{}` in the address and `{}` in the body; a name never changes: delete \
-             the resource and add another",
+            "the name is `{}` in the URL and `{}` in the body; a name cannot be changed: delete \
+             the resource and create another",
             self.name(),
             resource.name()
         );
@@ -384,8 +389,8 @@ impl<T: Resource> ResourceEdit<T> {
 
 /// Returns the error of a cluster request on a host without a cluster.
 pub(crate) fn no_cluster() -> ApiError {
-    let text = "this host is in no cluster; join one with `suimon cluster join`, or create one with \
-                `suimon cluster init`";
+    let text = "this host is in no cluster; join one with `suimon cluster join`, or create one \
+                with `suimon cluster init`";
     ApiError::new(ErrorCode::NotFound, text).about("cluster")
 }
 
@@ -393,7 +398,7 @@ pub(crate) fn no_cluster() -> ApiError {
 pub(crate) fn not_found(kind: Kind, name: impl std::fmt::Display) -> ApiError {
     let command = kind.command();
     let text = format!(
-        "there is no {command} of this name; `suimon {command} list` shows those there are"
+        "there is no {command} of this name; `suimon {command} list` lists the existing ones"
     );
     ApiError::new(ErrorCode::NotFound, text).about(format!("{}/{name}", kind.word()))
 }

@@ -80,8 +80,16 @@ fn a_member_and_a_team_that_a_switch_uses_are_not_deleted() {
     let mut config = with_team();
     let team = || Edit::Team(ResourceEdit::Delete(name("both")));
     let left = || Edit::Uplink(ResourceEdit::Delete(name("left")));
-    assert_eq!(refused(team(), &config), "switch/lan refers to it; change or delete that first");
-    assert_eq!(refused(left(), &config), "team/both refers to it; change or delete that first");
+    assert_eq!(
+        refused(team(), &config),
+        "switch/lan refers to this resource; change or delete  \
+                                          first"
+    );
+    assert_eq!(
+        refused(left(), &config),
+        "team/both refers to this resource; change or delete  \
+                                          first"
+    );
     config.switches.clear();
     assert!(team().candidate(&config).unwrap().teams.is_empty());
     config.teams.clear();

@@ -16,10 +16,13 @@ pub(crate) fn planned_events(to: &Candidate, edit: &Edit) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = to.plan.steps.iter().filter_map(step_event).collect();
     drafts.extend(to.forced.iter().map(|error| {
         let subject = error.resource.as_deref().unwrap_or("host");
-        let text = format!("More is promised than the store can keep: {}", error.message);
+        let text = format!(
+            "A forced change made the minimums on the store exceed its capacity: {}",
+            error.message
+        );
         Draft::new(EventKind::PromiseForced, subject, text)
     }));
-    let text = format!("Desired state was changed ({}).", edit.kind());
+    let text = format!("The configuration was changed ({}).", edit.kind());
     drafts.push(
         Draft::new(EventKind::DesiredStateChanged, edit.subject(), text)
             .with("revision", to.state.revision)
@@ -30,8 +33,11 @@ pub(crate) fn planned_events(to: &Candidate, edit: &Edit) -> Vec<Draft> {
 
 /// Returns the event of a change that was rolled back.
 pub(crate) fn change_failed(edit: &Edit, error: &ApiError) -> Draft {
-    let text =
-        format!("The change ({}) was not made, everything is as before: {error}", edit.kind());
+    let text = format!(
+        "The change ({}) failed and was rolled back; the former configuration is in effect: \
+         {error}",
+        edit.kind()
+    );
     let mut draft = Draft::new(EventKind::ChangeRolledBack, edit.subject(), text)
         .with("operation", edit.kind())
         .with("code", error.code.as_str());
@@ -82,8 +88,8 @@ fn step_event(step: &PlanStep) -> Option<Draft> {
     };
     let what = match step.action {
         PlanAction::Create => "was created",
-        PlanAction::ChangeLive => "was changed live",
-        PlanAction::Replace => "was replaced: its traffic was interrupted",
+        PlanAction::ChangeLive => "was changed without interruption",
+        PlanAction::Replace => "was replaced; its traffic or I/O was interrupted",
         PlanAction::Delete => "was deleted",
     };
     let text = format!("{} {what}.", step.resource);
@@ -101,7 +107,7 @@ pub(crate) fn failed(key: &PortKey, reason: &str) -> Draft {
         PortKey::Uplink(_) | PortKey::Team(_) => EventKind::UplinkFailed,
         PortKey::Nic(_) | PortKey::HostNic(_) => EventKind::NicFailed,
     };
-    let text = format!("{} does not work and is tried again: {reason}", noun(key));
+    let text = format!("{} failed and the daemon retries: {reason}", noun(key));
     Draft::new(kind, key, text).with("reason", reason)
 }
 
@@ -111,14 +117,14 @@ pub(crate) fn recovered(key: &PortKey) -> Draft {
         PortKey::Uplink(_) | PortKey::Team(_) => EventKind::UplinkRecovered,
         PortKey::Nic(_) | PortKey::HostNic(_) => EventKind::NicRecovered,
     };
-    Draft::new(kind, key, format!("{} works again.", noun(key)))
+    Draft::new(kind, key, format!("{} is in service again.", noun(key)))
 }
 
 fn noun(key: &PortKey) -> &'static str {
     match key {
         PortKey::Nic(_) => "The NIC",
         PortKey::Uplink(_) => "The uplink",
-        PortKey::HostNic(_) => "The switch's host NIC",
+        PortKey::HostNic(_) => "The host NIC of the switch",
         PortKey::Team(_) => "The team",
     }
 }
@@ -133,7 +139,7 @@ pub(crate) fn queue_moved(
     let port = shared.ports.find_id(queue.port)?;
     let name = queue_name(&shared.port_labels(), &port.key, queue);
     let from = from.map_or_else(|| "none".to_owned(), |from| from.to_string());
-    let text = format!("Queue {name} was moved from processor {from} to processor {to}.");
+    let text = format!("Queue {name} was moved from worker {from} to worker {to}.");
     let draft = Draft::new(EventKind::QueueMoved, &port.key, text);
     Some(draft.with("queue", name).with("from", from).with("to", to).with("reason", "request"))
 }
@@ -148,11 +154,11 @@ pub(crate) fn processors_changed(was: &[(u16, Placement)], is: &[(u16, Placement
         }
     };
     let stopped = was.iter().filter(|processor| !is.contains(processor)).map(|(n, at)| {
-        let text = format!("Processor {n} on {at} was stopped.");
+        let text = format!("Worker {n} on {at} was stopped.");
         event(EventKind::ProcessorStopped, *n, *at, text)
     });
     let started = is.iter().filter(|processor| !was.contains(processor)).map(|(n, at)| {
-        let text = format!("Processor {n} was started on {at}.");
+        let text = format!("Worker {n} was started on {at}.");
         event(EventKind::ProcessorStarted, *n, *at, text)
     });
     stopped.chain(started).collect()

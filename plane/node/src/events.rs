@@ -183,10 +183,10 @@ impl EventLog {
         let events = self.number(writer.next, drafts);
         let records: Vec<_> = match events.iter().map(Record::new).collect() {
             Ok(records) => records,
-            Err(error) => return tracing::error!(%error, "events are not logged"),
+            Err(error) => return tracing::error!(%error, "cannot save events"),
         };
         if let Err(error) = self.save(&mut writer, &records, Vec::new()) {
-            tracing::error!(%error, "events are kept in memory only for now");
+            tracing::error!(%error, "events are kept only in memory for now");
             writer.unsaved.extend(records.iter().cloned());
             let surplus = writer.unsaved.len().saturating_sub(EVENTS_MAX);
             writer.unsaved.drain(..surplus);

@@ -68,9 +68,9 @@ impl Shared {
         let adapters = host.adapters().map_err(|error| error.detail)?;
         let pf = adapters.into_iter().find(|pf| pf.address == vf.adapter);
         let found = pf.and_then(|pf| pf.vfs.into_iter().find(|of| of.index == vf.index));
-        let settings = found.ok_or_else(|| format!("{vf} is not there any more"))?.settings;
+        let settings = found.ok_or_else(|| format!("{vf} does not exist any more"))?.settings;
         let Some(is) = settings else {
-            return Err(format!("the adapter's driver does not tell how {vf} is set up"));
+            return Err(format!("the adapter's driver does not report the settings of {vf}"));
         };
         let change = change(&is);
         if change.is_empty() {

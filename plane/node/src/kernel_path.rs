@@ -58,7 +58,7 @@ impl Shared {
             // The update is repeated with every poll; the error is logged once.
             Err(_) if failed_before => {}
             Err(error) => {
-                tracing::warn!(%error, "some frames take the switch instead of the kernel's path");
+                tracing::warn!(%error, "some frames take the switch instead of the kernel path");
             }
         }
     }
@@ -165,16 +165,19 @@ impl Shared {
 /// Returns the key in a NIC's configuration that requires the switch to process each frame.
 fn configured_obstacle(nic: &NicConfig) -> Option<&'static str> {
     if nic.trunk.is_some() {
-        return Some("`trunk`: frames with VLAN tags go through the switch");
+        return Some("`trunk` is set: frames with VLAN tags go through the switch");
     }
     if nic.isolated {
-        return Some("`isolated`: the switch keeps it apart from other isolated NICs");
+        return Some("`isolated` is set: the switch separates isolated NICs");
     }
     if nic.bandwidth_max_bps.is_some() {
-        return Some("`bandwidth_max_bps`: the switch holds the limit");
+        return Some("`bandwidth_max_bps` is set: the switch enforces the limit");
     }
     if !nic.offload.rx_checksum || !nic.offload.segmentation {
-        return Some("`offload`: the switch does what `rx_checksum` and `segmentation` leave out");
+        return Some(
+            "`offload` excludes some: the switch replaces `rx_checksum` and `segmentation` in \
+             software",
+        );
     }
     None
 }

@@ -83,7 +83,10 @@ impl Controller {
         }
         match self.shared.publish_tables(config) {
             Ok(()) => self.away = away,
-            Err(error) => tracing::error!(%error, "the switch does not know where VMs are"),
+            Err(error) => tracing::error!(
+                %error,
+                "cannot publish the locations of VMs to the switch"
+            ),
         }
         self.look_at_vfs_soon();
     }

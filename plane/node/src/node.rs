@@ -216,7 +216,7 @@ impl Node {
             false => self.shared.operations.is_busy(),
         };
         if is_node && is_busy {
-            let text = "another change is under way; wait until it has ended";
+            let text = "another change is in progress; wait until it has ended";
             return Err(vec![ApiError::new(ErrorCode::Conflict, text)]);
         }
         // Suspends the adoption of policies from the cluster until the change is queued.
@@ -278,7 +278,8 @@ impl Node {
     ) -> Result<Operation, ApiError> {
         let queue = self.find_queue(port, side, index)?;
         if !self.shared.plane.processors().iter().any(|view| view.id.0 == to) {
-            let text = format!("there is no processor {to}; `suimon processor list` shows them");
+            let text =
+                format!("there is no worker {to}; `suimon processor list` lists the workers");
             return Err(ApiError::new(ErrorCode::NotFound, text).field("processor"));
         }
         let operation = self.shared.operations.add("queue move", &format!("queue/{port}"), true)?;
@@ -395,8 +396,8 @@ impl Node {
 
     fn find_queue(&self, port: &str, side: QueueSide, index: u16) -> Result<QueueId, ApiError> {
         let missing = || {
-            let text = "there is no such queue now; `suimon queue list` shows those there are \
-                        (where ports share a name it is written like `nic:web/rx/0`)";
+            let text = "there is no such queue; `suimon queue list` lists the queues (if ports \
+                        share a name, write it like `nic:web/rx/0`)";
             ApiError::new(ErrorCode::NotFound, text).about(format!("queue/{port}"))
         };
         let port = self.shared.port_by_label(port).ok_or_else(missing)?;
@@ -425,7 +426,7 @@ impl Node {
 
     pub(crate) fn send(&self, command: Command) -> Result<(), Vec<ApiError>> {
         self.commands.send(command).map_err(|_| {
-            let text = "the daemon is stopping, or its control thread has died; see its log";
+            let text = "the daemon is stopping, or its control thread panicked; see its log";
             vec![ApiError::new(ErrorCode::Internal, text)]
         })
     }
@@ -492,7 +493,7 @@ impl Node {
         // A send error means that the control thread has ended.
         let _ = self.commands.send(Command::Stop);
         if thread.join().is_err() {
-            tracing::error!("the control thread had died of a defect");
+            tracing::error!("the control thread panicked");
         }
         self.shared.stop_cluster();
     }
@@ -522,5 +523,5 @@ impl Drop for EndTeller {
 }
 
 fn lost() -> ApiError {
-    ApiError::new(ErrorCode::Internal, "the operation was forgotten before it could be shown")
+    ApiError::new(ErrorCode::Internal, "the operation expired before it could be shown")
 }

@@ -69,7 +69,8 @@ impl Shared {
                 let answer = question.map_or_else(
                     || {
                         Err(down(
-                            "others that do not answer are still being asked; show it again"
+                            "too many other nodes do not respond, so this one was not queried; \
+                             repeat the command"
                                 .to_owned(),
                         ))
                     },
@@ -112,7 +113,7 @@ impl Questions {
         });
         if let Err(error) = started {
             let told = Telling { inner: self.0.clone(), asked: question.clone() };
-            told.tell(Err(failed(format!("no thread can be started to ask it: {error}"))));
+            told.tell(Err(failed(format!("cannot start a thread to query the node: {error}"))));
         }
         Some(question)
     }
@@ -126,7 +127,8 @@ impl Questions {
             match self.0.wait(under_way, deadline) {
                 Some(locked) => under_way = locked,
                 None => {
-                    let text = format!("it did not answer within {} s", ANSWER_TIME.as_secs());
+                    let text =
+                        format!("the node did not respond within {} s", ANSWER_TIME.as_secs());
                     return Err(down(text));
                 }
             }
@@ -166,7 +168,10 @@ impl Telling {
 
 impl Drop for Telling {
     fn drop(&mut self) {
-        self.tell(Err(failed("the daemon failed at asking it; see its log".to_owned())));
+        self.tell(Err(failed(
+            "the query of the node failed because of a defect in the daemon; see its log"
+                .to_owned(),
+        )));
         self.inner.under_way().remove(&self.asked.config.name);
         self.inner.answered.notify_all();
     }

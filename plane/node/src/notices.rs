@@ -82,7 +82,8 @@ impl Controller {
             }
             PlaneNotice::StormLimited { port } => {
                 let Some(port) = self.shared.ports.find_id(port) else { return };
-                let text = "Flooded frames beyond the storm limit are dropped.";
+                let text = "The port exceeds `storm_limit_fps`; frames to flood beyond the limit \
+                            are dropped. Look for a loop or a faulty guest, or raise the limit.";
                 self.drafts
                     .push(Draft::new(EventKind::StormLimitReached, &port.key, text).repeated());
             }
@@ -91,7 +92,11 @@ impl Controller {
                     return;
                 }
                 let Some(port) = self.shared.ports.find_id(port) else { return };
-                let text = format!("Frames from {mac} are dropped: the address is not its own.");
+                let text = format!(
+                    "Frames with source address {mac} are dropped: port security does not allow \
+                     this port to send from it. Correct the guest's address or `mac`, or set \
+                     mac_spoofing = true."
+                );
                 let draft = Draft::new(EventKind::NicAddressRefused, &port.key, text);
                 self.drafts.push(draft.with("mac", mac).repeated());
             }
@@ -120,12 +125,13 @@ impl Controller {
         let seconds = round.as_secs();
         let text = match &label {
             Some(label) => format!(
-                "Worker {processor} has not proceeded for {seconds} s while it serves {label}. None \
-                 of its queues is served. Disconnect the client of {label}, or restart the daemon."
+                "Worker {processor} has not finished a round for {seconds} s while it serves \
+                 {label}. None of its queues is served. Disconnect the client of {label}, or \
+                 restart the daemon."
             ),
             None => format!(
-                "Worker {processor} has not proceeded for {seconds} s. None of its queues is \
-                 served. Check the load of the host, or restart the daemon."
+                "Worker {processor} has not finished a round for {seconds} s. None of its queues \
+                 is served. Check the load of the host, or restart the daemon."
             ),
         };
         let subject = format!("processor/{processor}");
@@ -141,8 +147,8 @@ impl Controller {
         let (Some(from), Some(to)) = (labels.get(&from), self.shared.port_key(to)) else { return };
         let count = Count::new(moves, "move");
         let text = format!(
-            "The address {mac} moved here from {from} ({count} of addresses to this port since the \
-             last report). Configure mac for NICs whose address is not to move."
+            "The address {mac} moved to this port from {from} ({count} of addresses to this port \
+             since the last report). Set `mac` of NICs whose address must not move."
         );
         let draft = Draft::new(EventKind::NicAddressMoved, &to, text);
         self.drafts.push(draft.with("mac", mac).with("from", from).with("moves", moves));
@@ -167,7 +173,10 @@ impl Controller {
             }
         }
         if fault.kind == FaultKind::Hostile {
-            let text = format!("Cut off, it broke the protocol: {}.", fault.detail);
+            let text = format!(
+                "Queue or connection closed after a protocol violation by the client: {}.",
+                fault.detail
+            );
             let draft = Draft::new(EventKind::NicProtocolViolation, &port.key, text);
             self.drafts.push(draft.with("detail", &fault.detail).repeated());
         }
@@ -184,7 +193,7 @@ impl Controller {
             // The team's status names the reason, and the tables must not contain the device's MTU.
             let config = self.shared.desired().config.clone();
             if let Err(error) = self.publish(&config) {
-                tracing::error!(%error, "the tables still have a device that failed");
+                tracing::error!(%error, "the forwarding tables still contain a failed device");
             }
         }
     }
@@ -194,17 +203,17 @@ impl Controller {
 fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
     let draft = match (key, notice) {
         (PortKey::Nic(_), DeviceNotice::LinkUp) => {
-            Draft::new(EventKind::NicConnected, key, "The guest's side is connected.")
+            Draft::new(EventKind::NicConnected, key, "A VM connected to the NIC.")
         }
         (PortKey::Nic(_), DeviceNotice::LinkDown { reason }) => {
-            let text = format!("The guest's side is gone: {reason}.");
+            let text = format!("The VM disconnected from the NIC: {reason}.");
             Draft::new(EventKind::NicDisconnected, key, text).with("reason", reason)
         }
         (PortKey::Uplink(_), DeviceNotice::LinkUp) => {
-            Draft::new(EventKind::UplinkLinkUp, key, "The link is up.")
+            Draft::new(EventKind::UplinkLinkUp, key, "The link of the uplink is up.")
         }
         (PortKey::Uplink(_), DeviceNotice::LinkDown { reason }) => {
-            let text = format!("The link is down: {reason}.");
+            let text = format!("The link of the uplink is down: {reason}.");
             Draft::new(EventKind::UplinkLinkDown, key, text).with("reason", reason)
         }
         (
@@ -213,7 +222,7 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
         ) => return None,
         (_, DeviceNotice::Negotiated { features, queue_pairs }) => {
             let pairs = Count::new(queue_pairs, "queue pair");
-            let text = format!("The guest's driver is ready with {pairs}.");
+            let text = format!("The guest's driver initialized the NIC with {pairs}.");
             Draft::new(EventKind::NicDriverReady, key, text)
                 .with("features", format!("{features:#x}"))
                 .with("queue_pairs", queue_pairs)
@@ -223,7 +232,9 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
             DeviceNotice::LinkChanged(_) | DeviceNotice::Lost { .. } | DeviceNotice::Promised(_),
         ) => return None,
         (_, DeviceNotice::Violation { detail }) => {
-            let text = format!("Cut off, it broke the protocol: {detail}.");
+            let text = format!(
+                "Queue or connection closed after a protocol violation by the client: {detail}."
+            );
             Draft::new(EventKind::NicProtocolViolation, key, text).with("detail", detail)
         }
     };

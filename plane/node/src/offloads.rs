@@ -81,17 +81,17 @@ fn nic_finding(
 ) -> (bool, OffloadDoer, String) {
     if finding.reason == Reason::NotNegotiated && backend == NicBackend::Legacy {
         let by = in_words(doer(PortKind::Nic, side, finding));
-        return (false, by, "a legacy NIC's stream has frames alone".to_owned());
+        return (false, by, "the stream of a legacy NIC carries no offload metadata".to_owned());
     }
     if finding.reason == Reason::NotNegotiated && !is_connected(device) {
-        return (false, OffloadDoer::Nobody, "nothing is connected".to_owned());
+        return (false, OffloadDoer::Nobody, "no VM is connected".to_owned());
     }
     // Offloads of frames to the guest change at once. A driver may use a negotiated offload of
     // frames from the guest until its next negotiation.
     let lingers =
         side == Side::Ingress && backend == NicBackend::VhostUser && can && !finding.is_on();
     if lingers {
-        let reason = format!("{}, but in use until the guest's driver starts anew", finding.reason);
+        let reason = format!("{}, but in use until the guest's driver is reset", finding.reason);
         return (true, OffloadDoer::Egress, reason);
     }
     let by = in_words(doer(PortKind::Nic, side, finding));
@@ -116,7 +116,7 @@ pub(crate) fn uplink_offloads(
                 finding.reason = uplink_coalescing(&switches);
             }
             let (by, reason) = match device {
-                None => (OffloadDoer::Nobody, "it is not open".to_owned()),
+                None => (OffloadDoer::Nobody, "the uplink is not open".to_owned()),
                 Some(_) => judged(side, &finding, uplink, asked),
             };
             all.push(OffloadStatus {
@@ -177,15 +177,17 @@ fn judged(
         Err(_) => assign(side, finding, &unknown),
     };
     let reason = match (finding.reason, found.by, asked) {
-        (Reason::NotNegotiated, ..) => "this kernel cannot carry it to and from us".to_owned(),
+        (Reason::NotNegotiated, ..) => {
+            "this kernel does not support it on a packet socket".to_owned()
+        }
         (Reason::NotInVirtio, ..) => {
-            "no virtio-net header can ask for it: it is always in the bytes".to_owned()
+            "virtio-net headers have no field for it: the checksum is always complete".to_owned()
         }
         (_, Some(feature), Ok(Some(features))) => {
             format!("{} of {} is {}", feature.name(), uplink.device, features.state(feature).word())
         }
         (_, Some(_), Err(error)) => {
-            format!("what {} does itself is not known: {error}", uplink.device)
+            format!("the offload features of {} cannot be read: {error}", uplink.device)
         }
         (reason, ..) => reason.to_string(),
     };

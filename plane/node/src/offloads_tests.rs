@@ -53,17 +53,19 @@ fn an_uplinks_work_is_divided_between_device_kernel_and_software() {
         lines(&uplink_offloads(Some(&open()), &uplink, &asked)),
         [
             "tx_checksum +++ nic: tx-checksum-ip-generic of eth0 is on",
-            "tx_ip_checksum -+- guest: no virtio-net header can ask for it: it is always in the bytes",
+            "tx_ip_checksum -+- guest: virtio-net headers have no field for it: the checksum is \
+             always complete",
             "tx_tcp4_segmentation +++ nic: tx-tcp-segmentation of eth0 is on",
             "tx_tcp6_segmentation +++ kernel: tx-tcp6-segmentation of eth0 is off",
             "tx_tcp_ecn_segmentation +++ kernel: tx-tcp-ecn-segmentation of eth0 is off",
-            "tx_udp_segmentation ++- software: this kernel cannot carry it to and from us",
+            "tx_udp_segmentation ++- software: this kernel does not support it on a packet socket",
             "rx_checksum +++ guest: rx-checksum of eth0 is off",
-            "rx_ip_checksum -+- guest: no virtio-net header can ask for it: it is always in the bytes",
+            "rx_ip_checksum -+- guest: virtio-net headers have no field for it: the checksum is \
+             always complete",
             "rx_tcp4_segmentation +++ kernel: rx-gro of eth0 is on",
             "rx_tcp6_segmentation +++ kernel: rx-gro of eth0 is on",
             "rx_tcp_ecn_segmentation +++ kernel: rx-gro of eth0 is on",
-            "rx_udp_segmentation ++- software: this kernel cannot carry it to and from us",
+            "rx_udp_segmentation ++- software: this kernel does not support it on a packet socket",
             "receive_coalescing +-- nobody: switched off by receive_coalescing",
         ]
     );
@@ -106,7 +108,7 @@ fn a_device_that_cannot_be_asked_is_said_to_be_unknown() {
     let error = DeviceError { kind: DeviceErrorKind::Unsupported, field: "device", detail };
     let asked = Err(error);
     let found = lines(&uplink_offloads(Some(&open()), &uplink(""), &asked));
-    let unknown = "what eth0 does itself is not known: this kernel cannot be asked";
+    let unknown = "the offload features of eth0 cannot be read: this kernel cannot be asked";
     assert_eq!(found[2], format!("tx_tcp4_segmentation ?++ kernel: {unknown}"));
     assert_eq!(found[12], "receive_coalescing +++ software: on");
     let told = device_features(&asked);
@@ -124,7 +126,7 @@ fn an_uplink_that_is_a_tap_has_the_kernel_behind_it_and_a_closed_one_nobody() {
     for offload in uplink_offloads(None, &uplink(""), &asked) {
         assert!(!offload.effective && offload.enabled, "{offload:?}");
         let told = (offload.by, offload.reason.as_str());
-        assert_eq!(told, (OffloadDoer::Nobody, "it is not open"));
+        assert_eq!(told, (OffloadDoer::Nobody, "the uplink is not open"));
     }
 }
 
@@ -143,7 +145,7 @@ fn a_driver_is_not_known_to_lack_what_it_was_not_asked_for() {
 
     let negotiated = DeviceStatus { ingress: Offloads::TCP, ..vm };
     let found = lines(&nic_offloads(&negotiated, &nic("vhost-user", offload)));
-    let lingers = "in use until the guest's driver starts anew";
+    let lingers = "in use until the guest's driver is reset";
     assert_eq!(
         found[0],
         format!("tx_checksum +-+ egress: switched off by tx_checksum, but {lingers}")
@@ -153,7 +155,7 @@ fn a_driver_is_not_known_to_lack_what_it_was_not_asked_for() {
     assert_eq!(found[0], "tx_checksum +-- guest: switched off by tx_checksum");
     let found = lines(&nic_offloads(&DeviceStatus::default(), &nic("vhost-user", offload)));
     assert_eq!(found[0], "tx_checksum ?-- guest: switched off by tx_checksum");
-    assert_eq!(found[6], "rx_checksum ?+- nobody: nothing is connected");
+    assert_eq!(found[6], "rx_checksum ?+- nobody: no VM is connected");
 }
 
 const HOST: &str = r#"
@@ -228,7 +230,7 @@ fn a_host_nic_that_could_not_be_opened_is_shown_too() {
     let lab = harness.node.switch("lab").unwrap();
     assert_eq!(lab.condition.health, suimon_contract::Health::Failed);
     let shown = lines(&lab.host_nic_offloads);
-    assert_eq!((shown.len(), &*shown[6]), (13, "rx_checksum ?+- nobody: nothing is connected"));
+    assert_eq!((shown.len(), &*shown[6]), (13, "rx_checksum ?+- nobody: no VM is connected"));
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub const OPERATIONS_MAX: usize = 1000;
 pub const RUNNING_MAX: usize = 128;
 
 /// Step shown for a queued operation.
-const WAITING: &str = "waiting for the change before it";
+const WAITING: &str = "waiting for the preceding change";
 
 /// Table of current and past operations.
 pub(crate) struct Operations {
@@ -61,7 +61,10 @@ impl Operations {
         if inner.entries.values().filter(|entry| is_running(entry)).count() >= RUNNING_MAX {
             return Err(ApiError::new(
                 ErrorCode::Conflict,
-                format!("{RUNNING_MAX} operations are under way; wait until one has ended"),
+                format!(
+                    "{RUNNING_MAX} operations are in progress, the most at one time; wait until \
+                     one has ended"
+                ),
             ));
         }
         inner.last_id += 1;
@@ -250,7 +253,7 @@ impl Drop for OperationHandle {
     fn drop(&mut self) {
         let error = ApiError::new(
             ErrorCode::Internal,
-            "the operation was given up before it had ended; the daemon's log has the cause",
+            "the operation was abandoned before its end; the daemon's log has the cause",
         );
         self.end(&Err(error));
     }
@@ -279,7 +282,7 @@ fn is_running(entry: &Entry) -> bool {
 }
 
 fn cancelled_error() -> ApiError {
-    ApiError::new(ErrorCode::Cancelled, "the operation was cancelled; everything is as before")
+    ApiError::new(ErrorCode::Cancelled, "the operation was cancelled and rolled back")
 }
 
 /// Removes completed operations, oldest first, until at most [`OPERATIONS_MAX`] remain. Operations

@@ -103,10 +103,7 @@ impl Port {
             return Condition { health: Health::Failed, reason: Some(failure.reason.clone()) };
         }
         let Some(device) = &state.device else {
-            return Condition {
-                health: Health::Failed,
-                reason: Some("it is being opened".to_owned()),
-            };
+            return Condition { health: Health::Failed, reason: Some("being opened".to_owned()) };
         };
         if device.status().link_up {
             return Condition { health: Health::Up, reason: None };
@@ -120,7 +117,7 @@ impl Port {
 fn absent(spec: &PortSpec) -> &'static str {
     match spec {
         PortSpec::VhostUser(_) | PortSpec::Stream(_) => "no VM is connected to the socket",
-        PortSpec::Tap(_) => "nobody has brought the device up",
+        PortSpec::Tap(_) => "the device is administratively down (`ip link set DEVICE up`)",
         PortSpec::Uplink(_) => "no carrier",
     }
 }

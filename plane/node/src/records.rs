@@ -279,8 +279,9 @@ fn load<T: DeserializeOwned>(
 }
 
 pub(crate) fn encode<T: Serialize>(what: &str, value: &T) -> Result<Vec<u8>, StoreError> {
-    serde_json::to_vec(value)
-        .map_err(|error| StoreError::new(format!("`{what}` cannot be written: {error}")))
+    serde_json::to_vec(value).map_err(|error| {
+        StoreError::new(format!("`{what}` cannot be written to the state store: {error}"))
+    })
 }
 
 pub(crate) fn decode<T: DeserializeOwned>(
@@ -290,7 +291,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
 ) -> Result<T, StoreError> {
     serde_json::from_slice(value).map_err(|error| {
         StoreError::new(format!(
-            "the entry `{key}` of table `{table}` cannot be read: {error}; it was written by \
+            "entry `{key}` of table `{table}` in the state store cannot be read: {error}; it was written by \
              another version or is damaged. Start the version that wrote it, or start with \
              another --state-dir"
         ))

@@ -66,13 +66,13 @@ fn find(adapters: Vec<PfFacts>, pf: &PfConfig) -> Result<PfFacts, DeviceError> {
     let known: Vec<String> = adapters.iter().map(label).collect();
     adapters.into_iter().find(|facts| is_meant(facts, &pf.device)).ok_or_else(|| {
         let there = match known.as_slice() {
-            [] => "this host has none".to_owned(),
-            _ => format!("there are: {}", known.join(", ")),
+            [] => "the host has no SR-IOV adapter".to_owned(),
+            _ => format!("the SR-IOV adapters of the host are {}", known.join(", ")),
         };
         DeviceError {
             kind: DeviceErrorKind::Missing,
             field: "device",
-            detail: format!("`{}` is no network adapter with SR-IOV; {there}", pf.device),
+            detail: format!("`{}` is not a network adapter with SR-IOV; {there}", pf.device),
         }
     })
 }

@@ -31,10 +31,10 @@ pub enum NodeError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The switching plane rejected the stored desired state.
-    #[error("the stored desired state cannot be switched: {0}")]
+    #[error("the configuration in the state store cannot be switched: {0}")]
     Tables(String),
     /// Threads could not be created.
-    #[error("the threads of control could not be started: {0}")]
+    #[error("the control threads could not be started: {0}")]
     Thread(std::io::Error),
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn start_up(
     shared.bound_addresses.load(controller.store.as_ref())?;
     shared.change_ids(|ids| ids.assign(&state.config, &wanted));
     if let Err(error) = controller.set_processors(&state.config) {
-        let text = format!("{error}; processors run where they can");
+        let text = format!("{error}; workers run without CPU affinity");
         controller.drafts.push(Draft::new(EventKind::ChangeRolledBack, "host", text));
     }
     let disks = wanted_disks(&state.config);
@@ -123,7 +123,7 @@ pub(crate) fn start_up(
 
 fn opened(state: &StoredState, is_new: bool) -> Draft {
     let text = if is_new {
-        "The state store was made; nothing is desired yet.".to_owned()
+        "The state store was created; the configuration is empty.".to_owned()
     } else {
         format!("The state store was opened at revision {}.", state.revision)
     };
@@ -132,7 +132,8 @@ fn opened(state: &StoredState, is_new: bool) -> Draft {
 
 fn interrupted(intent: &Intent) -> Draft {
     let text = format!(
-        "The daemon ended during a change ({}); it was not made, everything is as before it.",
+        "The previous daemon exited during a change ({}), which was rolled back; the former \
+         configuration is in effect.",
         intent.kind
     );
     Draft::new(EventKind::ChangeRolledBack, "host", text)

@@ -231,7 +231,7 @@ impl Shared {
             (None, Some(_)) => not_yet(),
             (None, None) => Condition {
                 health: Health::Down,
-                reason: Some("no switch uses it, so it is not opened".to_owned()),
+                reason: Some("not open, because no switch uses the uplink".to_owned()),
             },
         };
         UplinkStatus {
@@ -343,12 +343,12 @@ fn xdp_status(state: XdpState) -> XdpStatus {
 }
 
 fn not_connected() -> Condition {
-    let reason = "no VM has it and it names no socket, so it is not connected";
+    let reason = "the NIC has neither a VM nor a socket; add it to a VM or set its socket";
     Condition { health: Health::Down, reason: Some(reason.to_owned()) }
 }
 
 fn not_yet() -> Condition {
-    Condition { health: Health::Failed, reason: Some("it is being made".to_owned()) }
+    Condition { health: Health::Failed, reason: Some("being created".to_owned()) }
 }
 
 fn stages(times: &StageTimes) -> ProcessorStages {

@@ -126,7 +126,7 @@ fn why_not_all(without: usize, state: &SteeringState) -> Option<String> {
         return None;
     }
     let nics = Count::new(without, "NIC");
-    let reason = state.refusal.as_deref().unwrap_or("no receive queue is left");
+    let reason = state.refusal.as_deref().unwrap_or("no receive queue is free");
     Some(format!("frames of {nics} are classified in software: {reason}"))
 }
 
@@ -140,22 +140,21 @@ fn why_none(
     match uplink.driver {
         UplinkDriver::AfXdp => {}
         UplinkDriver::AfPacket => {
-            return "`driver = \"af_packet\"` takes the frames of all receive queues from one \
-                    socket"
+            return "driver = \"af_packet\" receives the frames of all hardware queues on one socket"
                 .to_owned();
         }
-        UplinkDriver::Tap => return "a TAP has no receive queues of hardware".to_owned(),
+        UplinkDriver::Tap => return "a TAP device has no hardware receive queues".to_owned(),
     }
     if !vmq_of(config, uplink).enabled {
-        return "VMQ is off (`enabled = false`)".to_owned();
+        return "VMQ is off (enabled = false)".to_owned();
     }
     if device.queue_pairs < 2 {
-        return "the device receives with one queue".to_owned();
+        return "the device has one receive queue".to_owned();
     }
     if wants_none {
-        return "no NIC behind it has a `mac` and a `vmq_weight` above 0".to_owned();
+        return "no NIC of the switch has a `mac` and a `vmq_weight` above 0".to_owned();
     }
-    state.refusal.clone().unwrap_or_else(|| "its rules are being set".to_owned())
+    state.refusal.clone().unwrap_or_else(|| "the steering rules are being set".to_owned())
 }
 
 #[cfg(test)]

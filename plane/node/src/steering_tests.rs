@@ -66,7 +66,7 @@ fn rules_follow_nics_that_come_go_and_change() {
     let status = steering(&harness);
     assert_eq!((status.mode, status.queues, status.exclusive), (SteeringMode::Hardware, 3, true));
     assert_eq!(named(&status), [("web", 1), ("db", 2)]);
-    let reason = "frames of 1 NIC are classified in software: no receive queue is left";
+    let reason = "frames of 1 NIC are classified in software: no receive queue is free";
     assert_eq!(status.reason.as_deref(), Some(reason));
     // Without the first NIC, the third one gets its queue; the second NIC keeps its own.
     let without_web = HOST.split_once("[[nic]]").unwrap().0;
@@ -81,7 +81,7 @@ fn rules_follow_nics_that_come_go_and_change() {
     assert_eq!(rules(&harness), []);
     let status = steering(&harness);
     assert_eq!(status.mode, SteeringMode::Software);
-    assert!(status.reason.unwrap().contains("no NIC behind it has"));
+    assert!(status.reason.unwrap().contains("no NIC of the switch has"));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_device_that_is_opened_again_gets_its_rules_again() {
     harness.apply_well(&host(&HOST.replace("queues = 3", "queues = 1")));
     assert_eq!(rules(&harness), []);
     let reason = steering(&harness).reason.unwrap();
-    assert_eq!(reason, "the device receives with one queue");
+    assert_eq!(reason, "the device has one receive queue");
     harness.apply_well(&host(HOST));
     assert_eq!(rules(&harness), [(1, Some(10), 1)]);
 }
@@ -146,7 +146,10 @@ fn why_the_device_does_not_choose_is_told() {
     let of_packets = HOST.replace("af_xdp", "af_packet");
     harness.apply_well(&host(&of_packets));
     let status = steering(&harness);
-    assert!(status.to_string().starts_with("software: `driver = \"af_packet\"` takes"), "{status}");
+    assert!(
+        status.to_string().starts_with("software: driver = \"af_packet\" receives"),
+        "{status}"
+    );
     let unused = "[[uplink]]\nname = \"up\"\ndevice = \"eth0\"\n";
     harness.apply_well(&host(unused));
     assert_eq!(harness.node.uplink("up").unwrap().steering, None);

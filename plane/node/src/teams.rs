@@ -93,7 +93,7 @@ impl Shared {
         let mut table = self.teams.table();
         let mut next = table.clone();
         next.follow(self.team_plans(config, &ids), self.plane.now(), self.recording.as_ref())
-            .map_err(|error| internal(format!("a team cannot be as configured: {error}")))?;
+            .map_err(|error| internal(format!("cannot configure a team: {error}")))?;
         let mut tables = topology(
             config,
             &ids,
@@ -102,9 +102,9 @@ impl Shared {
             &self.bound_addresses.in_effect(config),
         );
         self.lead(&mut tables, config, &ids, &away);
-        self.plane
-            .publish(tables)
-            .map_err(|error| internal(format!("the switch refused its tables: {error}")))?;
+        self.plane.publish(tables).map_err(|error| {
+            internal(format!("the switch rejected its forwarding tables: {error}"))
+        })?;
         next.note_published();
         *table = next;
         drop(table);

@@ -85,7 +85,9 @@ impl StorageWork {
             };
             disk.step_asked = Some(self.now);
             if !self.io.submit(file, op, Purpose::Commit(disk_number).token()) {
-                let full = io::Error::other("the I/O has no room, though it said so");
+                let full = io::Error::other(
+                    "the submission queue has no free entry, although it reported one",
+                );
                 return self.end_commit(disk_number, Err(full));
             }
             return;
@@ -146,7 +148,11 @@ impl StorageWork {
                 self.note_full(disk_number);
             } else {
                 let at = commit.offset;
-                self.tell(disk_number, at, format!("its metadata cannot be made durable: {error}"));
+                self.tell(
+                    disk_number,
+                    at,
+                    format!("the image's metadata cannot be made durable: {error}"),
+                );
             }
             if let Some(disk) = self.disks.get_mut(disk_number) {
                 disk.has_failed_commit = true;

@@ -40,38 +40,41 @@ const ATTACH_EVERY: Duration = Duration::from_millis(5);
 #[non_exhaustive]
 pub enum PlaneError {
     /// No disk with this identifier is in service.
-    #[error("there is no such disk in service")]
+    #[error("the disk is not in service")]
     NoSuchDisk,
     /// A disk with this identifier is in service.
-    #[error("the disk is in service already")]
+    #[error("the disk is already in service")]
     InService,
     /// The store does not exist, or has no limits for the disk.
-    #[error("there is no such store, or it has no limits for the disk")]
+    #[error("the store does not exist, or has no limits for the disk")]
     NoSuchStore,
     /// No worker runs that could serve the disk.
-    #[error("no processor runs that could serve the disk")]
+    #[error("no worker is running that could serve the disk")]
     NoProcessor,
     /// The system refused to create the I/O of a worker.
-    #[error("a processor has no io_uring: {0}; see `kernel.io_uring_disabled` and RLIMIT_NOFILE")]
+    #[error(
+        "a worker cannot create an io_uring: {0}; check `kernel.io_uring_disabled` and \
+         RLIMIT_NOFILE"
+    )]
     Io(io::Error),
     /// The worker's I/O refused a file of the disk.
-    #[error("a processor cannot use the disk's file: {0}")]
+    #[error("a worker cannot use the disk's file: {0}")]
     File(io::Error),
     /// Another operation has suspended the disk.
-    #[error("the disk is suspended: something is being done to its files")]
+    #[error("the disk is suspended while a job works on its files; retry when it has ended")]
     Suspended,
     /// Another operation is copying the disk.
-    #[error("the disk is being copied; wait until that has ended, or end it")]
+    #[error("the disk is being copied; wait until that has ended, or cancel it")]
     Mirrored,
     /// The disk's store has no free slot for a copy of the disk.
-    #[error("the disk's store has no room for its being copied: {0}")]
+    #[error("the store of the disk has no free slot for the copy: {0}")]
     NoRoom(Refusal),
     /// Changes of the image could not be written. The disk remains in service, and a notice states
     /// the reason.
-    #[error("the disk's file could not be written, so that it stays in service as it is")]
+    #[error("the disk's file could not be written, so the disk stays in service unchanged")]
     NotDurable,
     /// The store does not complete the disk's requests. The operation is carried out when it does.
-    #[error("the store does not answer the disk's requests; its file is in use until it does")]
+    #[error("the store does not complete the disk's requests; its file is in use until it does")]
     Stalled,
     /// The disk could be given neither to another worker nor back. It is out of service.
     #[error("the disk could not be moved and is out of service: {0}")]
@@ -458,7 +461,7 @@ impl StoragePlane {
             }
             std::thread::sleep(SETTLES_EVERY);
         }
-        tracing::warn!(%processor, "a processor ends before it has returned what it was lent");
+        tracing::warn!(%processor, "a worker ended before it returned a lent reservation");
     }
 
     /// Takes a disk out of service that could not be moved off a retiring worker, so that it can be
@@ -467,12 +470,16 @@ impl StoragePlane {
         match self.take_disk(disk) {
             Ok(spec) => {
                 if let Err(error) = images::close(spec, "its own image") {
-                    tracing::warn!(?disk, %error, "a disk was not closed; it is as after a crash");
+                    tracing::warn!(
+                        ?disk,
+                        %error,
+                        "cannot close a disk cleanly; its state is as after a crash"
+                    );
                 }
             }
             // The disk was lost during the move.
             Err(PlaneError::NoSuchDisk) => {}
-            Err(error) => tracing::warn!(?disk, %error, "a disk is as after a crash"),
+            Err(error) => tracing::warn!(?disk, %error, "the state of a disk is as after a crash"),
         }
         self.0.told.tell(PlaneNotice::DiskLost { disk, reason: reason.to_string() });
     }
@@ -488,7 +495,7 @@ impl StoragePlane {
 impl DiskQueueHost for StoragePlane {
     fn attach(&self, disk: DiskId, index: u16, queue: Box<dyn DiskQueue>) {
         if let Err(error) = self.attach_queue(disk, QueueKey::Ring(index), queue) {
-            tracing::warn!(?disk, index, %error, "a ring came too late");
+            tracing::warn!(?disk, index, %error, "a ring was attached too late");
         }
     }
 

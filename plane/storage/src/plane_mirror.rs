@@ -122,7 +122,7 @@ impl StoragePlane {
         let waited = self.wait_for_disk(disk, &answer);
         let told = way.ask(|reply| Command::Mirror(disk, Mirrored::default(), reply));
         if let Err(error) = told {
-            tracing::debug!(?disk, %error, "a disk whose copying ends is gone");
+            tracing::debug!(?disk, %error, "the disk of an ending copy does not exist any more");
         }
         match waited {
             Err(PlaneError::Stalled) => Err(PlaneError::Stalled),

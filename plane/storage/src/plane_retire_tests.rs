@@ -42,7 +42,7 @@ fn a_disk_that_cannot_be_moved_is_let_go_and_told_of() {
     let Some(PlaneNotice::DiskLost { disk: lost, reason }) = plane.poll_notice() else {
         panic!("nobody is told")
     };
-    assert!(lost == DISK && reason.contains("no io_uring"), "{reason}");
+    assert!(lost == DISK && reason.contains("cannot create an io_uring"), "{reason}");
     assert_eq!(Arc::strong_count(&file), 1, "nobody has its file open");
     assert!(matches!(plane.take_disk(DISK), Err(PlaneError::NoSuchDisk)));
     // The disk can be opened again where there is I/O.

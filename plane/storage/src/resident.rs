@@ -457,7 +457,7 @@ fn kind_of(key: QueueKey) -> QueueKind {
 
 /// Returns the notice for a queue that is closed because its descriptor cannot be watched.
 fn unwatched(disk: DiskId, queue: QueueKey, error: &io::Error) -> PlaneNotice {
-    let detail = format!("its descriptor cannot be waited for: {error}");
+    let detail = format!("the descriptor of the queue cannot be polled: {error}");
     PlaneNotice::QueueFault { disk, queue, fault: PortFault { kind: FaultKind::Host, detail } }
 }
 

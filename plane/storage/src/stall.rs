@@ -135,11 +135,15 @@ impl StoragePlane {
             }
             drop(taken.queues);
             if let Err(error) = images::close(taken.spec, "its own image") {
-                tracing::warn!(?disk, %error, "a disk was not closed; it is as after a crash");
+                tracing::warn!(
+                    ?disk,
+                    %error,
+                    "cannot close a disk cleanly; its state is as after a crash"
+                );
             }
         });
         if let Err(error) = waiting {
-            tracing::warn!(?disk, %error, "a disk that stalls is left as after a crash");
+            tracing::warn!(?disk, %error, "the state of a stalled disk is as after a crash");
         }
     }
 }

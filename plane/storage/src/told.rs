@@ -90,7 +90,7 @@ impl NoticeQueue {
         if waiting.len() < NOTICES_MAX {
             waiting.push_back(notice);
         } else {
-            tracing::warn!(?notice, "too many notices are waiting; this one is not kept");
+            tracing::warn!(?notice, "the queue of notices is full; a notice was dropped");
         }
     }
 

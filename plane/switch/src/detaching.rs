@@ -31,8 +31,9 @@ impl DetachingQueue for Detaching {
             self.asked = Instant::now();
             tracing::error!(
                 queue = ?self.id,
-                "its worker does not return the queue: the host does not schedule the worker, or a \
-                 device blocks it. Its guest waits. Check the load of the worker's CPU"
+                "its worker does not return the queue, because the host does not schedule the \
+                 worker or a device blocks it. The guest's traffic stops. Check the load of the \
+                 worker's CPU"
             );
             // Another worker has the queue if a move was in progress.
             for link in self.plane.registry().links() {

@@ -185,7 +185,7 @@ proptest! {
 #[test]
 fn what_is_held_is_bounded() {
     let mut routes = Routes::new(ProcessorId(1));
-    assert_eq!(routes.hold(QUEUE, 'x', 8), Err('x'), "there is no such queue");
+    assert_eq!(routes.hold(QUEUE, 'x', 8), Err('x'), "the queue does not exist");
     routes.adopt(&[(QUEUE, ProcessorId(0))], 1, |_| false);
     routes.adopt(&[(QUEUE, ProcessorId(1))], 1, |_| false);
     assert_eq!(routes.route(QUEUE), Route::Hold);

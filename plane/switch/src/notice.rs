@@ -88,7 +88,7 @@ impl Notices {
 
     pub(crate) fn tell(&self, notice: PlaneNotice) {
         if let Err(notice) = self.waiting.push(notice) {
-            tracing::warn!(?notice, "too many notices are waiting; this one is not kept");
+            tracing::warn!(?notice, "the queue of notices is full; a notice was dropped");
         }
     }
 

@@ -234,6 +234,6 @@ impl OwnedSink {
 pub(crate) fn unwatchable(error: &std::io::Error) -> PortFault {
     PortFault {
         kind: FaultKind::Host,
-        detail: format!("its descriptor cannot be waited on: {error}"),
+        detail: format!("the descriptor of the queue cannot be polled: {error}"),
     }
 }

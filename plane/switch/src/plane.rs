@@ -250,7 +250,7 @@ impl DataPlane {
         self.detach_queue(id);
         let mut registry = self.registry();
         let Some(link) = registry.home(id.port) else {
-            tracing::warn!(queue = ?id, "a queue came after the data plane stopped");
+            tracing::warn!(queue = ?id, "a queue was attached after the data plane stopped");
             return;
         };
         let record = QueueRecord::new(link.id);

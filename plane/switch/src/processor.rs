@@ -330,7 +330,7 @@ impl Processor {
     fn wait_until(&mut self, until: Option<Time>) {
         self.ready.clear();
         if let Err(error) = self.wait.wait(until, &mut self.ready) {
-            tracing::error!(processor = %self.link.id, %error, "cannot wait for queues");
+            tracing::error!(processor = %self.link.id, %error, "cannot poll queues");
         }
     }
 

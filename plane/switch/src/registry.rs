@@ -190,7 +190,7 @@ impl Registry {
     /// Publishes a change of queues for a topology that was accepted before. Logs errors.
     pub(crate) fn republish_or_log(&mut self) {
         if let Err(error) = self.republish() {
-            tracing::error!(%error, "cannot publish the tables");
+            tracing::error!(%error, "cannot publish the forwarding tables");
         }
     }
 
@@ -334,7 +334,7 @@ impl Registry {
                 return;
             };
             if let Err(error) = self.move_queue(queue, home.id) {
-                tracing::error!(?queue, %error, "cannot move a queue off its processor");
+                tracing::error!(?queue, %error, "cannot move a queue off its worker");
             }
         }
     }
@@ -397,12 +397,12 @@ fn stop_all(processors: Vec<RunningProcessor>) {
 fn check_placements(placements: &[Placement]) -> io::Result<()> {
     let refuse = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     if placements.is_empty() || placements.len() > PROCESSORS_MAX {
-        return refuse(format!("name 1 to {PROCESSORS_MAX} CPUs for the data plane"));
+        return refuse(format!("set 1 to {PROCESSORS_MAX} CPUs for the data plane"));
     }
     let twice =
         |(at, of): &(usize, &Placement)| of.cpu().is_some() && placements[..*at].contains(of);
     match placements.iter().enumerate().find(twice) {
-        Some((_, placement)) => refuse(format!("{placement} is named twice")),
+        Some((_, placement)) => refuse(format!("{placement} is listed twice")),
         None => Ok(()),
     }
 }

@@ -95,23 +95,23 @@ pub enum TopologyError {
     #[error(transparent)]
     Tables(#[from] TablesError),
     /// A team is not a port of a switch, or not an uplink.
-    #[error("port {} is a team and no uplink of a switch; give the team an uplink's port", .0.0)]
+    #[error("port {} is a team and not an uplink of a switch; set the team as the uplink", .0.0)]
     TeamIsNoUplink(PortId),
     /// Two teams have the same port.
-    #[error("port {} is given as a team twice; give each team a port of its own", .0.0)]
+    #[error("port {} is listed as a team twice; give each team its own port", .0.0)]
     TeamTwice(PortId),
     /// A device is a member twice or a port of a switch too, or two devices have the same member
     /// id.
     #[error(
-        "port {} is a team's member and something else besides; a member is in one team, \
-         once, and no port of a switch", .0.0
+        "port {} is a team's member and used elsewhere too; a member belongs to one team and to \
+         no switch", .0.0
     )]
     MemberTwice(PortId),
     /// Distribution for a port that is not a team.
-    #[error("port {} is no team now", .0.0)]
+    #[error("port {} is not a team any more", .0.0)]
     NoSuchTeam(PortId),
     /// A worker did not adopt the change in time.
-    #[error("a processor did not adopt the new tables within {0} s; see the log")]
+    #[error("a worker did not adopt the new forwarding tables within {0} s; see the log")]
     Stuck(u64),
 }
 
@@ -119,13 +119,13 @@ pub enum TopologyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MoveError {
     /// The queue does not exist.
-    #[error("there is no such queue now; its VM or device may be gone")]
+    #[error("the queue does not exist; its VM or device may have been removed")]
     NoSuchQueue(QueueId),
     /// The worker does not exist.
-    #[error("there is no processor {0}; see the list of processors")]
+    #[error("there is no worker {0}; `suimon processor list` lists the workers")]
     NoSuchProcessor(ProcessorId),
     /// A worker did not respond in time. The queue is assigned to the new worker and moves as soon
     /// as the worker runs.
-    #[error("the hand-over was not confirmed in time; see the log")]
+    #[error("the move of the queue was not confirmed in time; see the log")]
     Stuck,
 }

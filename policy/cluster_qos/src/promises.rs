@@ -62,8 +62,9 @@ impl fmt::Display for Promises {
         let sum = self.promised_iops.saturating_add(self.asked_iops);
         write!(
             f,
-            "{} IOPS are promised on all nodes and {} more were asked for; {PROMISED_PERCENT_MAX} % of \
-             the store's {} IOPS ({how}) is {promisable}",
+            "all nodes together have {} IOPS reserved, and {} IOPS more were requested; the \
+             permitted sum is {promisable} IOPS, {PROMISED_PERCENT_MAX} % of the store's capacity \
+             of {} IOPS ({how})",
             self.promised_iops,
             self.asked_iops,
             self.capability.iops(),

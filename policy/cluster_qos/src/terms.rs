@@ -52,7 +52,7 @@ impl Default for Terms {
 #[non_exhaustive]
 pub enum TermsError {
     /// A duration is not less than another.
-    #[error("{shorter} must be less than {longer}; lower the one or raise the other")]
+    #[error("{longer} must be longer than {shorter}; raise {longer} or lower {shorter}")]
     Order {
         /// Duration that must be shorter.
         shorter: &'static str,
@@ -60,7 +60,7 @@ pub enum TermsError {
         longer: &'static str,
     },
     /// The drift is outside the permitted range.
-    #[error("drift_ppm {0} is not from 1 to 100000; quartz is within 200")]
+    #[error("drift_ppm {0} is outside of 1 to 100000; quartz clocks are within 200")]
     Drift(u32),
 }
 

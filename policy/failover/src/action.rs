@@ -107,18 +107,18 @@ impl Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Turn => "it is the NIC's turn by its iov_weight",
-            Self::Ready => "the guest has the VF",
-            Self::VfLost => "the VF is gone",
-            Self::Reset => "the adapter resets itself",
+            Self::Turn => "the NIC is next by its iov_weight",
+            Self::Ready => "the VF is attached to the guest",
+            Self::VfLost => "the VF does not exist any more",
+            Self::Reset => "the adapter is being reset",
             Self::DriverUnbound => "the adapter has no driver",
-            Self::Migration => "the VM is being moved",
-            Self::PathFailed => "the VF could not be plugged in, or the guest cannot use it",
-            Self::NotReadyInTime => "the guest did not take the VF in time",
+            Self::Migration => "the VM is migrating",
+            Self::PathFailed => "the VF could not be attached, or the guest cannot use it",
+            Self::NotReadyInTime => "the guest did not initialize the VF in time",
             Self::WeightZero => "the NIC's iov_weight is 0",
             Self::OtherAdapters => "the NIC's switch does not use the VF's adapter",
-            Self::NicRemoved => "the NIC is gone",
-            Self::NoVfFree => "no VF that it could have is free",
+            Self::NicRemoved => "the NIC was deleted",
+            Self::NoVfFree => "no VF for this NIC is free",
         })
     }
 }
@@ -140,11 +140,11 @@ impl Action {
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::GiveVf { vf, why, .. } => write!(f, "{vf} is plugged in: {why}"),
-            Self::UseVf { vf, why, .. } => write!(f, "frames take {vf}: {why}"),
-            Self::UseSynthetic { why, .. } => write!(f, "frames take the switch: {why}"),
-            Self::TakeVf { vf, why, .. } => write!(f, "{vf} is unplugged: {why}"),
-            Self::StaySynthetic { why, .. } => write!(f, "frames stay with the switch: {why}"),
+            Self::GiveVf { vf, why, .. } => write!(f, "{vf} is attached: {why}"),
+            Self::UseVf { vf, why, .. } => write!(f, "traffic uses {vf}: {why}"),
+            Self::UseSynthetic { why, .. } => write!(f, "traffic uses the switch: {why}"),
+            Self::TakeVf { vf, why, .. } => write!(f, "{vf} is detached: {why}"),
+            Self::StaySynthetic { why, .. } => write!(f, "traffic stays on the switch: {why}"),
         }
     }
 }

@@ -24,13 +24,14 @@ const ETHERNET_HEADER_BYTES: u16 = 14;
 #[non_exhaustive]
 pub enum TablesError {
     /// Two switches have the same identifier.
-    #[error("switch {} is given twice; give each switch once", .0.0)]
+    #[error("switch {} is listed twice; list each switch once", .0.0)]
     DuplicateSwitch(SwitchId),
     /// Two ports have the same identifier.
-    #[error("port {} is given twice; give each port once", .0.0)]
+    #[error("port {} is listed twice; list each port once", .0.0)]
     DuplicatePort(PortId),
     /// A port refers to a switch that does not exist.
-    #[error("port {} is on switch {}, which does not exist; name one that does", .port.0, .switch.0)]
+    #[error(
+        "port {} is on switch {}, which does not exist; name an existing switch", .port.0, .switch.0)]
     UnknownSwitch {
         /// Port with the invalid reference.
         port: PortId,
@@ -38,7 +39,7 @@ pub enum TablesError {
         switch: SwitchId,
     },
     /// More switches or ports than tables can hold.
-    #[error("{count} {what} are more than the {max} one host can have; remove some")]
+    #[error("{count} {what} exceed the limit of {max} per host; remove some")]
     TooMany {
         /// Kind of the objects: `switches` or `ports`.
         what: &'static str,
@@ -48,7 +49,8 @@ pub enum TablesError {
         max: usize,
     },
     /// The ageing is outside [`AGEING_MIN`] to [`AGEING_MAX`].
-    #[error("switch {}: ageing of {ageing:?} is not from {AGEING_MIN:?} to {AGEING_MAX:?}", .switch.0)]
+    #[error(
+        "switch {}: an ageing time of {ageing:?} is outside of {AGEING_MIN:?} to {AGEING_MAX:?}", .switch.0)]
     Ageing {
         /// Switch with the invalid ageing.
         switch: SwitchId,
@@ -56,7 +58,7 @@ pub enum TablesError {
         ageing: Duration,
     },
     /// The MTU is outside [`MTU_MIN`] to [`MTU_MAX`].
-    #[error("port {}: an MTU of {mtu} is not from {MTU_MIN} to {MTU_MAX}", .port.0)]
+    #[error("port {}: an MTU of {mtu} bytes is outside of {MTU_MIN} to {MTU_MAX}", .port.0)]
     Mtu {
         /// Port with the invalid MTU.
         port: PortId,
@@ -64,7 +66,7 @@ pub enum TablesError {
         mtu: u16,
     },
     /// A configured or bound address is a group address or zero.
-    #[error("port {}: {mac} is a group address or zero; a NIC needs a station's address", .port.0)]
+    #[error("port {}: {mac} is a group address or zero; set a unicast address", .port.0)]
     NotAStation {
         /// Port with the invalid address.
         port: PortId,
@@ -72,13 +74,15 @@ pub enum TablesError {
         mac: MacAddr,
     },
     /// An uplink has a configured address. Port security would block every station behind it.
-    #[error("port {} is an uplink and cannot have an address; leave `mac` out", .port.0)]
+    #[error("port {} is an uplink and cannot have a MAC address; remove `mac`", .port.0)]
     UplinkAddress {
         /// Uplink with the address.
         port: PortId,
     },
     /// The port named in `reached_by` is not an uplink of the same switch.
-    #[error("port {} is reached by port {}, which is no uplink of its switch; name one", .port.0, .by.0)]
+    #[error(
+        "port {} is reached by port {}, which is not an uplink of its switch; name an uplink of \
+         the switch", .port.0, .by.0)]
     NotReachedBy {
         /// Port with the invalid reference.
         port: PortId,
@@ -86,7 +90,8 @@ pub enum TablesError {
         by: PortId,
     },
     /// Two ports have the same configured or bound address on a common VLAN of a switch.
-    #[error("ports {} and {} both have {mac} on a VLAN they share; change one of them", .port.0, .other.0)]
+    #[error(
+        "ports {} and {} both have the MAC address {mac} in a common VLAN; change one of them", .port.0, .other.0)]
     AddressTaken {
         /// Port with the higher identifier.
         port: PortId,

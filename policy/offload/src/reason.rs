@@ -69,7 +69,9 @@ impl fmt::Display for Reason {
             Self::NotNegotiated => f.write_str("not negotiated by the guest"),
             Self::SwitchedOff { switch } => write!(f, "switched off by {switch}"),
             Self::Needs { other } => write!(f, "needs {other}, which is not in use"),
-            Self::NotInVirtio => f.write_str("no virtio NIC offloads the IPv4 header checksum"),
+            Self::NotInVirtio => {
+                f.write_str("virtio-net has no offload of the IPv4 header checksum")
+            }
         }
     }
 }

@@ -9,8 +9,9 @@ use thiserror::Error;
 pub enum Why {
     /// No CPU of the host has a frequency policy.
     #[error(
-        "there is no cpufreq driver: the machine lets its firmware or its hypervisor choose \
-         frequencies; see the firmware's setup, or do this on the hypervisor"
+        "there is no cpufreq driver: the firmware or the hypervisor controls frequencies; enable \
+         frequency control by the operating system in the firmware setup, or set the plan on the \
+         hypervisor"
     )]
     NoDriver,
     /// No frequency policy contains the CPU, but other CPUs have one.
@@ -33,7 +34,8 @@ pub enum Why {
         driver: String,
     },
     /// The driver does not support this preference.
-    #[error("driver {driver} has no preference {wanted}; it has {}", Choice(.offered))]
+    #[error(
+        "driver {driver} has no energy-performance preference {wanted}; it has {}", Choice(.offered))]
     NoPreference {
         /// Name of the cpufreq driver.
         driver: String,
@@ -43,25 +45,25 @@ pub enum Why {
         offered: Vec<String>,
     },
     /// The driver accepts no other preference with this governor.
-    #[error("with governor performance driver {driver} takes no preference but performance")]
+    #[error("with governor performance, driver {driver} accepts no preference but performance")]
     GovernorForbids {
         /// Name of the cpufreq driver.
         driver: String,
     },
     /// The driver does not report its frequency range.
-    #[error("driver {driver} does not tell the CPU's lowest and highest frequency")]
+    #[error("driver {driver} does not report the lowest and highest frequency of the CPU")]
     NoFrequencies {
         /// Name of the cpufreq driver.
         driver: String,
     },
     /// No file switches turbo.
     #[error(
-        "there is no switch for turbo (intel_pstate/no_turbo, cpufreq/boost): the CPU has none, or \
-         the firmware keeps it"
+        "there is no turbo switch (intel_pstate/no_turbo, cpufreq/boost): the CPU has no turbo, \
+         or the firmware controls it"
     )]
     NoTurbo,
     /// The CPU has no idle states that the kernel can select.
-    #[error("the CPU has no idle states that the kernel chooses among")]
+    #[error("the kernel offers no idle states for this CPU")]
     NoIdleStates,
     /// The CPU has no idle state with this name.
     #[error("the CPU has no idle state {wanted}; it has {}", Choice(.offered))]
@@ -73,8 +75,8 @@ pub enum Why {
     },
     /// The exit latency of even the shallowest state exceeds the limit.
     #[error(
-        "no idle state is left within {limit_us} us; the shallowest, {name}, takes {latency_us} us \
-         and is left"
+        "no idle state has a latency of at most {limit_us} us; the shallowest, {name}, with \
+         {latency_us} us, stays enabled"
     )]
     AllTooSlow {
         /// Maximum exit latency in microseconds.

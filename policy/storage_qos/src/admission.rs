@@ -61,15 +61,19 @@ impl Promises {
 
 impl fmt::Display for Promises {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let come = Count::irregular(self.minimums, "minimum comes", "minimums come");
-        write!(f, "{come} to {} IOPS", self.minimums_iops)?;
+        let come = Count::irregular(self.minimums, "minimum", "minimums");
+        write!(f, "the sum of {come} is {} IOPS", self.minimums_iops)?;
         let (iops, how) = match self.capability {
-            Capability::Unknown => return f.write_str("; what the store can do is not known"),
+            Capability::Unknown => return f.write_str("; the capacity of the store is unknown"),
             Capability::Declared(iops) => (iops, "declared"),
             Capability::Measured(iops) => (iops, "measured"),
         };
         let promisable = self.promisable_iops();
-        write!(f, "; {PROMISED_PERCENT_MAX} % of the store's {iops} IOPS ({how}) is {promisable}")
+        write!(
+            f,
+            "; the permitted sum is {promisable} IOPS, {PROMISED_PERCENT_MAX} % of the capacity \
+             of {iops} IOPS ({how})"
+        )
     }
 }
 
@@ -84,13 +88,14 @@ pub enum Refusal {
     #[error("{}: {}", .0, Remedy(.0))]
     Overcommitted(Promises),
     /// The policy of the change does not exist.
-    #[error("there is no policy {}; make it first", .0.0)]
+    #[error("policy {} does not exist; create it first", .0.0)]
     NoPolicy(PolicyId),
     /// Disk is not on this store.
-    #[error("there is no disk {} on this store; its disks are those that were set", .0.0)]
+    #[error("disk {} is not on this store; name a disk of the store", .0.0)]
     NoDisk(DiskId),
     /// Policy is in use by a disk.
-    #[error("policy {} is in use by disk {}; give the disk other limits first", .policy.0, .disk.0)]
+    #[error(
+        "policy {} is in use by disk {}; set other limits of the disk first", .policy.0, .disk.0)]
     PolicyInUse {
         /// Policy that was to be removed.
         policy: PolicyId,
@@ -98,7 +103,7 @@ pub enum Refusal {
         disk: DiskId,
     },
     /// Limit on the number of disks or policies of a store.
-    #[error("the store has {DISKS_MAX} {0} already, which is as many as it can have; remove one")]
+    #[error("the store has {DISKS_MAX} {0}, the most it can have; remove one")]
     TooMany(&'static str),
 }
 
@@ -108,7 +113,7 @@ struct Remedy<'a>(&'a Promises);
 impl fmt::Display for Remedy<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.capability == Capability::Unknown {
-            return f.write_str("measure or declare it, or force the change");
+            return f.write_str("measure or declare the capacity, or force the change");
         }
         let over = self.0.minimums_iops.saturating_sub(self.0.promisable_iops());
         write!(f, "lower minimums by {over} IOPS, or force the change")

@@ -59,7 +59,7 @@ impl TryFrom<u32> for Normalization {
     type Error = &'static str;
 
     fn try_from(bytes: u32) -> Result<Self, Self::Error> {
-        Self::new(bytes).ok_or("the normalization must be a power of two from 512 to 1048576 bytes")
+        Self::new(bytes).ok_or("normalization_bytes must be a power of two from 512 to 1048576")
     }
 }
 

@@ -51,7 +51,7 @@ impl TryFrom<u16> for Weight {
     type Error = &'static str;
 
     fn try_from(weight: u16) -> Result<Self, Self::Error> {
-        Self::new(weight).ok_or("a weight must be from 1 to 10000")
+        Self::new(weight).ok_or("weight must be from 1 to 10000")
     }
 }
 
@@ -137,7 +137,7 @@ impl Limits {
 #[non_exhaustive]
 pub enum LimitsError {
     /// Rate above the largest one.
-    #[error("{field} of {iops} is above {IOPS_MAX}; give less, or leave it out")]
+    #[error("{field} {iops} exceeds {IOPS_MAX}; lower it or remove it")]
     RateTooHigh {
         /// Field that holds the rate.
         field: &'static str,
@@ -145,7 +145,8 @@ pub enum LimitsError {
         iops: u64,
     },
     /// The minimum exceeds the maximum of the limits.
-    #[error("min_iops {} is above max_iops {}; lower the one or raise the other", .min.per_second(), .max.per_second())]
+    #[error(
+        "min_iops {} exceeds max_iops {}; lower min_iops or raise max_iops", .min.per_second(), .max.per_second())]
     MinimumAboveMaximum {
         /// `min_iops`.
         min: Iops,
@@ -153,10 +154,11 @@ pub enum LimitsError {
         max: Iops,
     },
     /// The limits have a burst and no maximum.
-    #[error("a burst is what may be done above max_iops; set max_iops or leave the burst out")]
+    #[error("a burst is a rate above max_iops, which is missing; set max_iops or remove the burst")]
     BurstWithoutMaximum,
     /// Burst rate that does not exceed the maximum.
-    #[error("burst.iops {} is not above max_iops {}; give more or leave the burst out", .burst.per_second(), .max.per_second())]
+    #[error(
+        "burst.iops {} does not exceed max_iops {}; raise it or remove the burst", .burst.per_second(), .max.per_second())]
     BurstBelowMaximum {
         /// `burst.iops`.
         burst: Iops,
@@ -164,7 +166,7 @@ pub enum LimitsError {
         max: Iops,
     },
     /// Burst length out of range.
-    #[error("burst.seconds {0} is not from 1 to {BURST_SECONDS_MAX}")]
+    #[error("burst.seconds {0} is outside of 1 to {BURST_SECONDS_MAX}")]
     BurstSeconds(u32),
 }
 

@@ -23,13 +23,13 @@ fn policy(policy: u32, kind: PolicyKind, limits: Limits) -> Proposal {
 fn nine_tenths_may_be_promised_and_the_refusal_shows_the_arithmetic() {
     let mut store = Store::new(Capability::Measured(10_000));
     let refusal = store.propose(&[own(1, min(9001))], false).unwrap_err();
-    assert!(refusal.to_string().starts_with("1 minimum comes to 9001 IOPS;"), "{refusal}");
+    assert!(refusal.to_string().starts_with("the sum of 1 minimum is 9001 IOPS;"), "{refusal}");
     store.propose(&[own(1, min(4000)), own(2, min(5000))], false).unwrap();
     let refusal = store.propose(&[own(3, min(1))], false).unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "3 minimums come to 9001 IOPS; 90 % of the store's 10000 IOPS (measured) is 9000: lower \
-         minimums by 1 IOPS, or force the change"
+        "the sum of 3 minimums is 9001 IOPS; the permitted sum is 9000 IOPS, 90 % of the capacity \
+         of 10000 IOPS (measured): lower minimums by 1 IOPS, or force the change"
     );
     assert_eq!(store.slot(DiskId(3)), None);
     store.propose(&[own(3, min(1))], true).unwrap();
@@ -45,7 +45,7 @@ fn nine_tenths_may_be_promised_and_the_refusal_shows_the_arithmetic() {
 fn nothing_can_be_promised_of_an_unknown_store() {
     let mut store = Store::default();
     let refusal = store.propose(&[own(1, min(1))], false).unwrap_err().to_string();
-    assert!(refusal.contains("not known: measure or declare it, or force"), "{refusal}");
+    assert!(refusal.contains("unknown: measure or declare the capacity, or force"), "{refusal}");
     store.propose(&[own(1, Limits::default())], false).unwrap();
 }
 

@@ -20,10 +20,10 @@ pub enum Submitted {
 #[non_exhaustive]
 pub enum SubmitError {
     /// No disk in this slot.
-    #[error("there is no disk in slot {}; carry out the store's changes first", .0.0)]
+    #[error("slot {} has no disk; apply the store's changes first", .0.0)]
     NoDisk(DiskSlot),
     /// Queue of the store is full.
-    #[error("the store's queue is full; leave the request where it is until one was dispatched")]
+    #[error("the queue of the store is full; submit the request again after one was dispatched")]
     Full,
 }
 

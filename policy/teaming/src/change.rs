@@ -107,24 +107,24 @@ impl fmt::Display for TeamEvent {
         match *self {
             Self::Down { usable, min_links } => {
                 let members = Count::irregular(usable, "member is", "members are");
-                write!(f, "the team is down: {members} usable, it needs {min_links}")
+                write!(f, "the team is down: {members} usable, min_links is {min_links}")
             }
             Self::Up { usable, min_links } => {
                 let members = Count::irregular(usable, "member is", "members are");
-                write!(f, "the team is up: {members} usable, it needs {min_links}")
+                write!(f, "the team is up: {members} usable, min_links is {min_links}")
             }
             Self::MemberFailed { member, fault } => {
                 let why = match fault {
                     MemberFault::LinkDown => "its link is down",
-                    MemberFault::NotDistributing => "LACP does not let it distribute",
+                    MemberFault::NotDistributing => "LACP does not permit traffic",
                 };
                 write!(f, "member {member} failed: {why}")
             }
             Self::MemberUsable { member } => write!(f, "member {member} is usable"),
             Self::StandbyTookOver { standby, failed } => {
-                write!(f, "standby {standby} took over because member {failed} is not usable")
+                write!(f, "standby {standby} replaced the failed member {failed}")
             }
-            Self::StandbyReleased { standby } => write!(f, "standby {standby} was released"),
+            Self::StandbyReleased { standby } => write!(f, "standby {standby} is idle again"),
             Self::PrimaryChanged { from: Some(from), to } => {
                 write!(f, "member {to} is primary in place of {from}")
             }

@@ -10,19 +10,19 @@ use crate::{MEMBERS_MAX, MemberId, TeamId, TeamMode};
 #[non_exhaustive]
 pub enum SpecError {
     /// The team has no members.
-    #[error("a team has no members; give it 1 to {MEMBERS_MAX}")]
+    #[error("the team has no members; set 1 to {MEMBERS_MAX}")]
     NoMembers,
     /// The team has more than [`MEMBERS_MAX`] members.
-    #[error("{count} members are more than the {MEMBERS_MAX} a team can have; remove some")]
+    #[error("the team has {count} members, at most {MEMBERS_MAX} are possible; remove some")]
     TooManyMembers {
         /// Number of members given.
         count: usize,
     },
     /// A member is listed twice.
-    #[error("member {0} is given twice; give each member once")]
+    #[error("member {0} is listed twice; list each member once")]
     DuplicateMember(MemberId),
     /// Two members have the same address.
-    #[error("members {member} and {other} both have {mac}; give each an address of its own")]
+    #[error("members {member} and {other} both have MAC address {mac}; set different ones")]
     DuplicateAddress {
         /// Later member.
         member: MemberId,
@@ -32,7 +32,7 @@ pub enum SpecError {
         mac: MacAddr,
     },
     /// The address of a member is a group address or zero.
-    #[error("member {member}: {mac} is a group address or zero; give it a station's address")]
+    #[error("member {member}: {mac} is a group address or zero; set a unicast address")]
     NotAStation {
         /// Member that the action or error concerns.
         member: MemberId,
@@ -40,7 +40,7 @@ pub enum SpecError {
         mac: MacAddr,
     },
     /// The primary or standby is not a member.
-    #[error("the {role} {member} is no member of the team; name one of {}", listed(.members))]
+    #[error("the {role} {member} is not a member of the team; set one of {}", listed(.members))]
     NotAMember {
         /// Name of the field: `primary` or `standby`.
         role: &'static str,
@@ -51,8 +51,8 @@ pub enum SpecError {
     },
     /// The mode does not support a primary or standby.
     #[error(
-        "a {role} means nothing in {mode} mode, in which the switch on the other side chooses \
-         among all members; leave it out or use switch-independent mode"
+        "{role} does not apply in {mode} mode, in which the switch on the other side selects \
+         members; remove it, or set switch-independent mode"
     )]
     RoleInMode {
         /// Name of the field: `primary` or `standby`.
@@ -61,14 +61,14 @@ pub enum SpecError {
         mode: TeamMode,
     },
     /// The standby is the only member.
-    #[error("the standby {0} is the only member; add another member or leave the standby out")]
+    #[error("the standby {0} is the only member; add another member or remove the standby")]
     OnlyStandby(MemberId),
     /// One member is both primary and standby.
-    #[error("member {0} cannot be both primary and standby; choose another for one of them")]
+    #[error("member {0} cannot be both primary and standby; set another member for one of them")]
     PrimaryIsStandby(MemberId),
     /// `min_links` is 0 or more than the members in use when all are usable.
     #[error(
-        "min_links of {min_links} is not from 1 to {max}, the members in use when all are well"
+        "min_links {min_links} is outside of 1 to {max}, the number of members without the standby"
     )]
     MinLinks {
         /// Configured value of `min_links`.
@@ -77,7 +77,9 @@ pub enum SpecError {
         max: usize,
     },
     /// The configuration belongs to another team.
-    #[error("this is team {}, not team {}; a team's identifier does not change", .team.0, .other.0)]
+    #[error(
+        "the identifier is that of team {}, not of team {}; the identifier of a team cannot \
+         change", .team.0, .other.0)]
     OtherTeam {
         /// Team that was to be changed.
         team: TeamId,

@@ -25,16 +25,16 @@ const GOOD: TeamMode = TeamMode::SwitchIndependent;
 
 fn member_rows() -> Vec<Row> {
     vec![
-        (|spec| spec.members.clear(), SpecError::NoMembers, "give it 1 to 32"),
+        (|spec| spec.members.clear(), SpecError::NoMembers, "set 1 to 32"),
         (
             |spec| spec.members = members(33),
             SpecError::TooManyMembers { count: 33 },
-            "33 members are more than the 32",
+            "33 members, at most 32",
         ),
         (
             |spec| spec.members[2].id = MemberId(0),
             SpecError::DuplicateMember(MemberId(0)),
-            "member 0 is given twice",
+            "member 0 is listed twice",
         ),
         (
             |spec| spec.members[2].mac = spec.members[1].mac,
@@ -48,7 +48,7 @@ fn member_rows() -> Vec<Row> {
         (
             |spec| spec.members[0].mac = MacAddr::BROADCAST,
             SpecError::NotAStation { member: MemberId(0), mac: MacAddr::BROADCAST },
-            "give it a station's address",
+            "set a unicast address",
         ),
     ]
 }
@@ -59,7 +59,7 @@ fn role_rows() -> Vec<Row> {
         (
             |spec| spec.primary = Some(MemberId(9)),
             SpecError::NotAMember { role: "primary", member: MemberId(9), members: three.clone() },
-            "the primary 9 is no member of the team; name one of 0, 1, 2",
+            "the primary 9 is not a member of the team; set one of 0, 1, 2",
         ),
         (
             |spec| spec.standby = Some(MemberId(9)),
@@ -72,7 +72,7 @@ fn role_rows() -> Vec<Row> {
                 spec.standby = Some(MemberId(1));
             },
             SpecError::RoleInMode { role: "standby", mode: TeamMode::Static },
-            "a standby means nothing in static mode",
+            "standby does not apply in static mode",
         ),
         (
             |spec| {
@@ -80,7 +80,7 @@ fn role_rows() -> Vec<Row> {
                 spec.primary = Some(MemberId(1));
             },
             SpecError::RoleInMode { role: "primary", mode: TeamMode::Lacp },
-            "leave it out or use switch-independent mode",
+            "remove it, or set switch-independent mode",
         ),
         (
             |spec| {
@@ -106,7 +106,7 @@ fn role_rows() -> Vec<Row> {
                 spec.min_links = 3;
             },
             SpecError::MinLinks { min_links: 3, max: 2 },
-            "min_links of 3 is not from 1 to 2",
+            "min_links 3 is outside of 1 to 2",
         ),
     ]
 }

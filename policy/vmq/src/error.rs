@@ -12,19 +12,22 @@ use crate::spec::WEIGHT_MAX;
 #[non_exhaustive]
 pub enum SpecError {
     /// The data plane has no processor.
-    #[error("there is no processor to work off queues; give the data plane at least one")]
+    #[error("there is no worker to service queues; configure at least one")]
     NoProcessor,
     /// A processor is listed twice.
-    #[error("processor {0} is given twice; give each processor once")]
+    #[error("worker {0} is listed twice; list each worker once")]
     DuplicateProcessor(ProcessorId),
     /// `max_processors` is 0.
-    #[error("max_processors is 0; give 1 or more ({permitted} may be used), or `enabled = false`")]
+    #[error(
+        "max_processors is 0; set 1 or more ({permitted} workers are permitted), or `enabled = \
+         false`"
+    )]
     MaxProcessors {
         /// Processors that the rest of the configuration permits.
         permitted: usize,
     },
     /// The base processor does not exist.
-    #[error("base_processor {base} does not exist; there are {}", List(.known))]
+    #[error("base_processor {base} does not exist; there are workers {}", List(.known))]
     UnknownBase {
         /// Configured base processor number.
         base: ProcessorId,
@@ -32,7 +35,7 @@ pub enum SpecError {
         known: Vec<ProcessorId>,
     },
     /// The highest processor is below the base processor.
-    #[error("max_processor_number {highest} is below base_processor {base}; give {base} or more")]
+    #[error("max_processor_number {highest} is below base_processor {base}; set {base} or more")]
     HighestBelowBase {
         /// `max_processor_number`.
         highest: ProcessorId,
@@ -40,7 +43,7 @@ pub enum SpecError {
         base: ProcessorId,
     },
     /// The NUMA node has no processor of the data plane.
-    #[error("numa_node {node} has no processor; there are processors on {}", List(.known))]
+    #[error("numa_node {node} has no worker; there are workers on nodes {}", List(.known))]
     UnknownNode {
         /// Configured NUMA node number.
         node: u16,
@@ -48,7 +51,8 @@ pub enum SpecError {
         known: Vec<u16>,
     },
     /// The base processor is on another NUMA node.
-    #[error("base_processor {base} is not on numa_node {node}; on it are {}", List(.on_node))]
+    #[error(
+        "base_processor {base} is not on numa_node {node}, which has workers {}", List(.on_node))]
     BaseOnOtherNode {
         /// `base_processor`.
         base: ProcessorId,
@@ -58,7 +62,9 @@ pub enum SpecError {
         on_node: Vec<ProcessorId>,
     },
     /// No processor is left at or below `max_processor_number`.
-    #[error("no processor is left up to max_processor_number {highest}; give {lowest} or more")]
+    #[error(
+        "no permitted worker is left up to max_processor_number {highest}; set {lowest} or more"
+    )]
     NoneLeft {
         /// `max_processor_number`.
         highest: ProcessorId,
@@ -66,7 +72,7 @@ pub enum SpecError {
         lowest: ProcessorId,
     },
     /// A `vmq_weight` is above 100.
-    #[error("NIC {}: vmq_weight {weight} is not from 0 to {WEIGHT_MAX}", .nic.0)]
+    #[error("NIC {}: vmq_weight {weight} is outside of 0 to {WEIGHT_MAX}", .nic.0)]
     Weight {
         /// NIC with the invalid configuration.
         nic: PortId,
@@ -90,10 +96,11 @@ pub enum SpecError {
 #[non_exhaustive]
 pub enum QueueError {
     /// The NIC of the queue is unknown.
-    #[error("NIC {} is not on this team or uplink; set the NIC before its queues", .0.0)]
+    #[error("NIC {} is not on this team or uplink; add the NIC before its queues", .0.0)]
     UnknownNic(PortId),
     /// The queue was added before and exists.
-    #[error("queue {} ({}) of NIC {} is there already; remove it first", .0.index, .0.direction, .0.port.0)]
+    #[error(
+        "queue {} ({}) of NIC {} exists already; remove it first", .0.index, .0.direction, .0.port.0)]
     Duplicate(QueueId),
     /// The index exceeds the NIC's number of queues.
     #[error("NIC {} has {}; the highest index is {}", .queue.port.0, Count::new(*queues, "queue"), .queues.saturating_sub(1))]
@@ -125,8 +132,10 @@ struct QueuesLeft(u16);
 impl fmt::Display for QueuesLeft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            0 => f.write_str("the device has none left; set vmq_weight to 0 for the default queue"),
-            most => write!(f, "the device has {most} for it, give 1 to {most}"),
+            0 => f.write_str(
+                "the device has no free queue; set vmq_weight to 0 for the default queue",
+            ),
+            most => write!(f, "the device has {most} free queues for it, set 1 to {most}"),
         }
     }
 }

@@ -190,18 +190,16 @@ impl Vmq {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Home => f.write_str("it started there"),
-            Self::DefaultQueue => {
-                f.write_str("it is the default queue, which the base processor works off")
-            }
-            Self::Assigned { weight } => write!(f, "it was assigned there with weight {weight}"),
+            Self::Home => f.write_str("first assigned there"),
+            Self::DefaultQueue => f.write_str("the default queue, which the base worker services"),
+            Self::Assigned { weight } => write!(f, "assigned there with weight {weight}"),
             Self::Moved { from, reason, predicted } => {
-                write!(f, "it came from processor {from}: {reason} (expected {predicted})")
+                write!(f, "moved from worker {from}: {reason} (predicted {predicted})")
             }
             Self::NotMoved { wanted } => {
-                write!(f, "it was to go to processor {wanted}, which could not be done")
+                write!(f, "its move to worker {wanted} failed")
             }
-            Self::Found => f.write_str("somebody else put it there"),
+            Self::Found => f.write_str("moved there by another cause than VMQ"),
         }
     }
 }
@@ -211,40 +209,41 @@ impl Stays {
     pub fn in_words(self, water: WaterMarks) -> String {
         let (high, fit) = (water.high, water.fit());
         match self {
-            Self::OnItsWay => "it is on its way there".to_owned(),
-            Self::DefaultQueue => "the default queue does not move".to_owned(),
-            Self::Assigned => "in static mode queues do not move".to_owned(),
+            Self::OnItsWay => "its move is in progress".to_owned(),
+            Self::DefaultQueue => "the default queue is not moved".to_owned(),
+            Self::Assigned => "in static mode queues are not moved".to_owned(),
             Self::Alone => format!(
-                "the processor is above {high}, but this queue is alone there and would make any \
-                 other as busy"
+                "the worker is above {high}, but has no other queue, so that any other worker \
+                 would become as loaded"
             ),
             Self::Rests { left } => format!(
-                "the processor is above {high}, but queues were moved for this load, which is no \
-                 other since; one more may be in {:.1} s",
+                "the worker is above {high}, but queues were already moved for this load, which \
+                 has not changed since; the next move is possible in {:.1} s",
                 left.as_secs_f32()
             ),
             Self::Momentary => {
-                format!("the processor is above {high}, but usually is not, and was now and then")
+                format!("the worker is above {high} now, but was not for most of the time")
             }
             Self::AllowanceUsedUp { left } => format!(
-                "the processor is above {high}, but moves are used up; there is one more in \
-                 {:.1} s",
+                "the worker is above {high}, but the rate limit of moves is reached; the next \
+                 move is possible in {:.1} s",
                 left.as_secs_f32()
             ),
             Self::NoBetterPlace => {
-                format!("the processor is above {high}, but this queue has no better place")
+                format!("the worker is above {high}, but no other worker has room for this queue")
             }
             Self::Packable { left } => format!(
-                "all queues of the processor fit elsewhere; they leave in {:.1} s if they still do",
+                "all queues of the worker fit on other workers; they are moved in {:.1} s if they \
+                 still fit",
                 left.as_secs_f32()
             ),
             Self::Calm => format!(
-                "the processor is not above {high}, and its queues do not fit elsewhere below {fit} \
-                 or would free no processor"
+                "the worker is not above {high}, and its queues do not fit on other workers below \
+                 {fit}, or no worker would be parked by that"
             ),
-            Self::Unparked => format!(
-                "the processor is not above {high}, and processors are not emptied to park them"
-            ),
+            Self::Unparked => {
+                format!("the worker is not above {high}, and parking of workers is off")
+            }
         }
     }
 }
@@ -255,8 +254,9 @@ impl fmt::Display for QueueExplanation {
         let stays = self.stays.in_words(self.water);
         write!(
             f,
-            "{} queue {} takes {load} of processor {processor}, which is at {processor_load} \
-             ({other_load} is other work). It has been there for {:.1} s: {why}. It stays: {stays}.",
+            "{} queue {} takes {load} of worker {processor}, whose load is {processor_load} \
+             ({other_load} from other work). The queue has been there for {:.1} s: {why}. It is \
+             not moved: {stays}.",
             queue.direction,
             queue.index,
             for_time.as_secs_f32()
@@ -267,7 +267,7 @@ impl fmt::Display for QueueExplanation {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.queues.is_empty() {
-            return write!(f, "NIC {} has no queue here.", self.nic.0);
+            return write!(f, "NIC {} has no queue on this team or uplink.", self.nic.0);
         }
         for (at, queue) in self.queues.iter().enumerate() {
             if at > 0 {

@@ -81,29 +81,32 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Overloaded { queue_load, saturated: false } => {
-                write!(f, "the processor was overloaded; the queue takes {queue_load}")
+                write!(f, "the worker was overloaded; the load of the queue is {queue_load}")
             }
             Self::Overloaded { queue_load, saturated: true } => {
-                write!(f, "the processor was saturated; the queue may want {queue_load}")
+                write!(f, "the worker was saturated; the load of the queue may be {queue_load}")
             }
             Self::Crowded { other_load } => {
-                write!(f, "other work took {other_load} of the processor")
+                write!(f, "other work took {other_load} of the worker")
             }
             Self::Underused { queues_load, for_time } => write!(
                 f,
-                "the processor's queues took {queues_load} and fitted elsewhere for {:.1} s",
+                "the load of the worker's queues was {queues_load} and fitted on other workers \
+                 for {:.1} s",
                 for_time.as_secs_f32()
             ),
             Self::Limit { max_processors } => {
-                let processors = Count::new(*max_processors, "processor");
-                write!(f, "no more than {processors} may be used")
+                let processors = Count::new(*max_processors, "worker");
+                write!(f, "the configuration permits at most {processors}")
             }
-            Self::NotPermitted => f.write_str("the processor may not be used any more"),
+            Self::NotPermitted => {
+                f.write_str("the configuration does not permit the worker any more")
+            }
             Self::Assigned { weight } => {
-                write!(f, "queues were assigned anew; this one has weight {weight}")
+                write!(f, "queues were assigned again; this one has weight {weight}")
             }
             Self::DefaultQueue => {
-                f.write_str("the base processor works off the default queue, which this now is")
+                f.write_str("the queue became the default queue, which the base worker services")
             }
         }
     }
@@ -113,7 +116,7 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} → {} there, {} → {} here",
+            "{} → {} on the former worker, {} → {} on the new one",
             self.from_before, self.from_after, self.to_before, self.to_after
         )
     }

@@ -39,27 +39,27 @@ fn contradictions_say_what_would_be_accepted() {
     let cases = [
         (
             VmqSpec { base_processor: id(9), ..any.clone() },
-            "base_processor 9 does not exist; there are 0, 1, 2, 3, 4, 5, 6, 7",
+            "base_processor 9 does not exist; there are workers 0, 1, 2, 3, 4, 5, 6, 7",
         ),
         (
             VmqSpec { base_processor: id(1), numa_node: Some(1), ..any.clone() },
-            "base_processor 1 is not on numa_node 1; on it are 2, 3, 6, 7",
+            "base_processor 1 is not on numa_node 1, which has workers 2, 3, 6, 7",
         ),
         (
             VmqSpec { numa_node: Some(2), ..any.clone() },
-            "numa_node 2 has no processor; there are processors on 0, 1",
+            "numa_node 2 has no worker; there are workers on nodes 0, 1",
         ),
         (
             VmqSpec { max_processor_number: id(1), numa_node: Some(1), ..any.clone() },
-            "no processor is left up to max_processor_number 1; give 2 or more",
+            "no permitted worker is left up to max_processor_number 1; set 2 or more",
         ),
         (
             VmqSpec { max_processor_number: id(1), base_processor: id(2), ..any.clone() },
-            "max_processor_number 1 is below base_processor 2; give 2 or more",
+            "max_processor_number 1 is below base_processor 2; set 2 or more",
         ),
         (
             VmqSpec { max_processors: 0, numa_node: Some(0), ..any.clone() },
-            "max_processors is 0; give 1 or more (4 may be used), or `enabled = false`",
+            "max_processors is 0; set 1 or more (4 workers are permitted), or `enabled = false`",
         ),
     ];
     for (spec, text) in cases {

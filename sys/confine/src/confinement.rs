@@ -42,7 +42,7 @@ impl Role {
 #[derive(Debug, Error)]
 pub enum ConfineError {
     /// A filter could not be compiled.
-    #[error("the filter of system calls cannot be made: {0}")]
+    #[error("the system call filter (seccomp) cannot be created: {0}")]
     Compile(#[from] seccompiler::Error),
     /// The handler of rejected calls could not be installed.
     #[error("the handler of SIGSYS cannot be installed: {0}")]
@@ -54,10 +54,10 @@ pub enum ConfineError {
     #[error("Landlock cannot be set up: {0}")]
     Files(#[from] landlock::RulesetError),
     /// The filter could not be installed.
-    #[error("the filter of system calls cannot be installed: {0}")]
+    #[error("the system call filter (seccomp) cannot be installed: {0}")]
     Filter(#[source] io::Error),
     /// The process has other threads, which a layer would not affect.
-    #[error("the process has {threads} threads already; confine it while it has one")]
+    #[error("the process already has {threads} threads; confine it while it has one")]
     NotAlone {
         /// Number of threads.
         threads: usize,

@@ -9,12 +9,12 @@ use rustix::thread::{
 
 /// Capabilities that the control plane keeps, with their purpose.
 pub const KEPT: &[(&str, &str)] = &[
-    ("CAP_NET_ADMIN", "makes and sets TAP devices, promiscuous uplinks, large buffers"),
+    ("CAP_NET_ADMIN", "creates and configures TAP devices, promiscuous uplinks, large buffers"),
     ("CAP_NET_RAW", "opens packet sockets and AF_XDP sockets"),
-    ("CAP_IPC_LOCK", "shares memory with AF_XDP sockets beyond the limit of locked memory"),
+    ("CAP_IPC_LOCK", "maps memory for AF_XDP sockets beyond the limit of locked memory"),
     ("CAP_SYS_ADMIN", "enters network namespaces"),
-    ("CAP_DAC_OVERRIDE", "reaches sockets and namespaces that belong to a VM's user"),
-    ("CAP_NET_BIND_SERVICE", "listens on a port below 1024 if `[api]` says so"),
+    ("CAP_DAC_OVERRIDE", "accesses sockets and namespaces of a VM's user"),
+    ("CAP_NET_BIND_SERVICE", "listens on a port below 1024 if configured in `[api]`"),
 ];
 
 /// Flags of the same capabilities, in the same order.

@@ -54,7 +54,7 @@ impl<R: ProcessorRuntime> ProcessorRuntime for ConfinedProcessors<R> {
             }
             Err(_) => {
                 join();
-                Err(io::Error::other("the processor's thread ended before it was confined"))
+                Err(io::Error::other("the worker's thread ended before it was confined"))
             }
         }
     }

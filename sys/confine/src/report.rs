@@ -42,15 +42,20 @@ impl LayerReport {
         match self.files {
             FileRule::Full { .. } => {}
             FileRule::Partial { .. } => {
-                lacking.push("a newer Landlock: some ways to files, ports and signals are barred by the filter of system calls alone");
+                lacking.push(
+                    "a newer Landlock: some accesses to files, ports and signals are denied by \
+                     the system call filter only",
+                );
             }
             FileRule::Off => lacking.push(
-                "Landlock: files are barred by the filter of system calls alone; boot with `landlock` in `lsm=`",
+                "Landlock: file access is denied by the system call filter only; boot with \
+                 `landlock` in `lsm=`",
             ),
         }
         if !self.bounding_is_empty {
             lacking.push(
-                "CAP_SETPCAP at start: the capability bounding set is as it was; no program can be run",
+                "CAP_SETPCAP at start: the capability bounding set is unchanged; no program can \
+                 be executed",
             );
         }
         lacking

@@ -11,10 +11,12 @@ pub(crate) fn explain(member: &str, error: &Error, is_change: bool) -> ClusterSt
     let unanswered = if is_change { Kind::OutcomeUnknown } else { Kind::Unreachable };
     let (kind, advice) = match error {
         Error::GRpcStatus(status) => by_status(status.message(), status.code() as i32, unanswered),
-        Error::TransportError(_) | Error::IoError(_) | Error::EndpointError(_) => {
-            (unanswered, "see whether it runs and its address, certificate and ours are right")
-        }
-        _ => (Kind::Refused, "see etcd's log"),
+        Error::TransportError(_) | Error::IoError(_) | Error::EndpointError(_) => (
+            unanswered,
+            "check that this member of etcd runs, and its address and the certificates of both \
+             sides",
+        ),
+        _ => (Kind::Refused, "see the log of etcd"),
     };
     ClusterStoreError { kind, detail: format!("{member}: {}; {advice}", words(error)) }
 }
@@ -22,7 +24,8 @@ pub(crate) fn explain(member: &str, error: &Error, is_change: bool) -> ClusterSt
 /// Creates the error of a request without a reply in time.
 pub(crate) fn late(member: &str, is_change: bool) -> ClusterStoreError {
     let kind = if is_change { Kind::OutcomeUnknown } else { Kind::Unreachable };
-    let detail = format!("{member}: no answer in time; see whether it runs and has a leader");
+    let detail =
+        format!("{member}: no reply in time; check that this member of etcd runs and has a leader");
     ClusterStoreError { kind, detail }
 }
 
@@ -34,23 +37,26 @@ fn by_status(message: &str, code: i32, unanswered: Kind) -> (Kind, &'static str)
         "invalid auth token",
         "user name is empty",
     ]) {
-        return (Kind::NotAllowed, "give the right user and password, or the user the right role");
+        return (
+            Kind::NotAllowed,
+            "correct the user and password, or grant the etcd user the role",
+        );
     }
     if has(&["database space exceeded", "too many operations", "request is too large"]) {
         return (
             Kind::Full,
-            "compact and defragment etcd, raise its quota, or ask for less at a time",
+            "compact and defragment etcd, raise its quota, or send smaller requests",
         );
     }
     if has(&["requested lease not found"]) {
-        return (Kind::LeaseEnded, "take another lease");
+        return (Kind::LeaseEnded, "acquire another lease");
     }
     if has(&["no leader", "leader changed", "request timed out", "not enough started members"])
         || UNANSWERED.contains(&code)
     {
-        return (unanswered, "see whether most of etcd's members run and reach each other");
+        return (unanswered, "check that most members of etcd run and reach each other");
     }
-    (Kind::Refused, "see etcd's log")
+    (Kind::Refused, "see the log of etcd")
 }
 
 fn words(error: &Error) -> String {

@@ -54,7 +54,7 @@ async fn keep(members: Arc<Members>, id: i64, span: Duration, until: Arc<Mutex<O
         let question = members.ask(false, |mut client| async move {
             let (mut keeper, mut answers) = client.lease_keep_alive(id).await?;
             keeper.keep_alive().await?;
-            answers.message().await?.ok_or_else(|| Error::LeaseKeepAliveError("no answer".into()))
+            answers.message().await?.ok_or_else(|| Error::LeaseKeepAliveError("no reply".into()))
         });
         let answer = timeout(pause.max(members.patience()), question).await;
         let mut until = until.lock().unwrap_or_else(PoisonError::into_inner);

@@ -34,7 +34,8 @@ impl EtcdStore {
     /// No member responds, or the credentials are rejected.
     pub fn connect(spec: EtcdSpec) -> Result<Self, ClusterStoreError> {
         if spec.endpoints.is_empty() {
-            let detail = "no endpoint is given; give the URL of at least one member".to_owned();
+            let detail =
+                "there is no endpoint; set the URL of at least one member of etcd".to_owned();
             return Err(ClusterStoreError { kind: Kind::Refused, detail });
         }
         let runtime = Builder::new_multi_thread()
@@ -44,7 +45,9 @@ impl EtcdStore {
             .build()
             .map_err(|error| ClusterStoreError {
                 kind: Kind::Refused,
-                detail: format!("no thread for etcd: {error}; see the host's limits"),
+                detail: format!(
+                    "cannot start a thread for etcd: {error}; check the host's limit of threads"
+                ),
             })?;
         let store = Self { members: Arc::new(Members::new(spec.clone())), runtime };
         let prefix = spec.prefix;

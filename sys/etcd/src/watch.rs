@@ -130,8 +130,8 @@ fn tell(
         let reason = answer.cancel_reason();
         let is_denied = reason.contains("permission denied");
         let kind = if is_denied { Kind::NotAllowed } else { Kind::Unreachable };
-        let why = if is_compacted { "etcd has forgotten what was missed" } else { reason };
-        let detail = format!("a watch ended: {why}; it is begun anew");
+        let why = if is_compacted { "etcd has compacted the missed revisions" } else { reason };
+        let detail = format!("a watch of etcd ended and is started again: {why}");
         return Err(ClusterStoreError { kind, detail });
     }
     let mut at = 0;

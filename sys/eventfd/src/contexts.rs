@@ -126,7 +126,8 @@ impl Contexts {
                 Err(_) if !contexts.is_empty() => break,
                 Err(error) => {
                     let text = format!(
-                        "the kernel has no asynchronous I/O context ({error}); raise fs.aio-max-nr"
+                        "the kernel has no free asynchronous I/O context ({error}); raise \
+                         fs.aio-max-nr"
                     );
                     return Err(io::Error::new(error.kind(), text));
                 }

@@ -22,7 +22,7 @@ pub enum EventFdError {
     #[error("the eventfd is a semaphore; create it without EFD_SEMAPHORE")]
     Semaphore,
     /// Error of the host.
-    #[error("the eventfd cannot be examined: {0}")]
+    #[error("the eventfd cannot be checked: {0}")]
     Host(#[from] io::Error),
 }
 

@@ -73,10 +73,10 @@ impl CutGuard {
     /// The table is full, or the handler could not be installed.
     pub fn new(start: usize, bytes: usize, page_bytes: usize) -> io::Result<Self> {
         install()?;
-        let slot = TABLE
-            .iter()
-            .find(|slot| !slot.claimed.swap(true, Ordering::AcqRel))
-            .ok_or_else(|| io::Error::other("too much memory is mapped for VMs and disks"))?;
+        let slot =
+            TABLE.iter().find(|slot| !slot.claimed.swap(true, Ordering::AcqRel)).ok_or_else(
+                || io::Error::other("the limit of memory mapped for VMs and disks is reached"),
+            )?;
         slot.end.store(start + bytes, Ordering::Relaxed);
         slot.page_bytes.store(page_bytes, Ordering::Relaxed);
         slot.is_cut.store(false, Ordering::Relaxed);

@@ -55,7 +55,7 @@ impl NbdConnection {
                 let _ = ready.send(begun);
                 if may_go_on {
                     let why = replies.run();
-                    tracing::debug!(why, "a connection to an NBD server has ended");
+                    tracing::debug!(why, "a connection to an NBD server ended");
                     told.end(&why);
                 }
             })?;
@@ -82,7 +82,7 @@ impl NbdConnection {
         };
         if let Err(errno) = sent {
             // A part may have been sent, so nothing can be sent after it.
-            self.book.end(&format!("the connection has failed: {errno}"));
+            self.book.end(&format!("the connection failed: {errno}"));
             self.end();
         }
         self.book.wait(cookie)
@@ -135,7 +135,7 @@ impl DiskClient for NbdConnection {
         let asked = Asked { offset: range.offset(), ..Asked::default() };
         let told = self.ask(ClientCommand::BlockStatus(nbd(range)?), asked, &[])?.extents;
         if told.is_empty() {
-            let text = "the server has not told how a range is allocated";
+            let text = "the server returned no allocation status of a range";
             return Err(DiskClientError::Refused(text.to_owned()));
         }
         let mut left = range.len();
@@ -158,7 +158,7 @@ impl DiskClient for NbdConnection {
     }
 
     fn end(&self) {
-        self.book.end("the connection was ended here");
+        self.book.end("the connection was closed locally");
         // A socket that is no longer connected has ended already.
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
@@ -181,7 +181,7 @@ impl Drop for NbdConnection {
 /// Converts the length of a request, at most [`CLIENT_BYTES_MAX`].
 fn length(bytes: u64) -> Result<usize, DiskClientError> {
     let fits = (bytes <= CLIENT_BYTES_MAX).then(|| usize::try_from(bytes).ok()).flatten();
-    let text = || format!("{bytes} bytes are more than is moved at once");
+    let text = || format!("a request of {bytes} bytes exceeds the limit of one request");
     fits.ok_or_else(|| DiskClientError::Refused(text()))
 }
 
@@ -190,6 +190,8 @@ fn nbd(range: ByteRange) -> Result<NbdRange, DiskClientError> {
     let (offset, length) = (range.offset(), range.len());
     match u32::try_from(length) {
         Ok(_) => Ok(NbdRange { offset, length }),
-        Err(_) => Err(DiskClientError::Refused(format!("{length} bytes are 4 GiB or more"))),
+        Err(_) => {
+            Err(DiskClientError::Refused(format!("a length of {length} bytes is 4 GiB or more")))
+        }
     }
 }

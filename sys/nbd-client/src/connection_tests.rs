@@ -125,7 +125,7 @@ fn what_cannot_be_used_is_said() {
     };
     assert!(said("other", false, stream).contains("NBD_OPT_GO"));
     let stream = || UnixStream::connect(&socket).unwrap();
-    assert!(said("disk", true, stream()).contains("reading only"));
+    assert!(said("disk", true, stream()).contains("read-only"));
     let disk = NbdConnection::connect(stream().into(), "disk", false, &start()).unwrap();
     let refused = disk.write(0, &[1; 512]);
     assert!(matches!(refused, Err(DiskClientError::Refused(_))), "{refused:?}");
@@ -179,16 +179,16 @@ fn chunk(asked: &[u8], kind: u16, payload: &[u8]) -> Vec<u8> {
 fn a_server_that_lies_ends_the_connection() {
     let lies: [(Lie, &str); 8] = [
         (|_| b"HTTP/1.1 200 OK\r\n".to_vec(), "magic"),
-        (|asked| chunk(asked, 1, &[&MIB.to_be_bytes()[..], &[7; 512]].concat()), "not asked for"),
+        (|asked| chunk(asked, 1, &[&MIB.to_be_bytes()[..], &[7; 512]].concat()), "not requested"),
         (
             |asked| chunk(asked, 1, &[&0_u64.to_be_bytes()[..], &[7; 1024]].concat()),
-            "not asked for",
+            "not requested",
         ),
         (|asked| chunk(asked, 1, &[&0_u64.to_be_bytes()[..], &[7; 256]].concat()), "256 of 512"),
-        (|asked| chunk(asked, 2, &[0; 12]), "makes no sense"),
+        (|asked| chunk(asked, 2, &[0; 12]), "invalid length"),
         (|asked| chunk(asked, 5, &[0; 12]), "context 0"),
-        (|asked| chunk(asked, 77, &[]), "nobody asked for"),
-        (|_| chunk(&[9; 16], 0, &[]), "not under way"),
+        (|asked| chunk(asked, 77, &[]), "was not negotiated"),
+        (|_| chunk(&[9; 16], 0, &[]), "not in flight"),
     ];
     for (lie, why) in lies {
         let (near, far) = UnixStream::pair().unwrap();

@@ -49,11 +49,14 @@ pub(crate) fn shake_hands(
 fn check(export: &FarExport, writes: bool) -> io::Result<()> {
     let payload_max = u64::from(export.block_sizes.payload_max);
     if payload_max < CLIENT_BYTES_MAX {
-        let text = format!("the server takes {payload_max} bytes at once, not {CLIENT_BYTES_MAX}");
+        let text = format!(
+            "the server accepts {payload_max} bytes per request, but {CLIENT_BYTES_MAX} are \
+             required"
+        );
         return Err(io::Error::other(text));
     }
     if writes && export.flags.has(TransmissionFlags::READ_ONLY) {
-        return Err(io::Error::other("the server offers the disk for reading only"));
+        return Err(io::Error::other("the server exports the disk read-only"));
     }
     let missing = NEEDED.iter().find(|(flag, _)| writes && !export.flags.has(*flag));
     match missing {

@@ -81,11 +81,13 @@ impl Replies {
         extents: FarExtents<'_>,
     ) -> Result<(), String> {
         if Some(context) != self.allocation {
-            return Err(format!("the server tells of context {context}, which nobody asked for"));
+            return Err(format!("the server reported context {context}, which was not requested"));
         }
         asked.extents.extend(extents.filter(|extent| extent.length > 0));
         if asked.extents.len() > EXTENTS_MAX {
-            return Err(format!("the server tells more than {EXTENTS_MAX} extents of one range"));
+            return Err(format!(
+                "the server reported more than {EXTENTS_MAX} extents of one range"
+            ));
         }
         Ok(())
     }
@@ -97,7 +99,7 @@ impl Replies {
         }
         if asked.failure.is_none() && asked.come != asked.bytes.len() {
             let (come, of) = (asked.come, asked.bytes.len());
-            return Err(format!("the server has answered {come} of {of} bytes of a read"));
+            return Err(format!("the server returned {come} of {of} bytes of a read"));
         }
         asked.is_answered = true;
         self.book.tell();
@@ -160,10 +162,10 @@ impl Replies {
     fn read(&self, to: &mut [u8]) -> Result<usize, String> {
         loop {
             match recv(&self.socket, &mut *to, RecvFlags::empty()) {
-                Ok((0, _)) => return Err("the server has closed the connection".to_owned()),
+                Ok((0, _)) => return Err("the server closed the connection".to_owned()),
                 Ok((got, _)) => return Ok(got),
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(format!("the connection has failed: {errno}")),
+                Err(errno) => return Err(format!("the connection failed: {errno}")),
             }
         }
     }
@@ -176,9 +178,9 @@ fn place(asked: &Asked, offset: u64) -> Result<usize, String> {
 }
 
 fn unasked(cookie: u64) -> String {
-    format!("the server answers request {cookie}, which is not under way")
+    format!("the server completed request {cookie}, which is not in flight")
 }
 
 fn outside(offset: u64) -> String {
-    format!("the server answers with bytes at offset {offset}, which were not asked for")
+    format!("the server returned bytes at offset {offset}, which were not requested")
 }

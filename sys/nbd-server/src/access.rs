@@ -49,7 +49,11 @@ impl UnixAccess {
         let is_let_in = (users.is_empty() && groups.is_empty())
             || users.contains(&who.uid.as_raw())
             || groups.contains(&who.gid.as_raw());
-        if is_let_in { Ok(()) } else { Err("neither its user nor its group is let in") }
+        if is_let_in {
+            Ok(())
+        } else {
+            Err("neither its user nor its group is in `users` and `groups` of the export")
+        }
     }
 }
 
@@ -78,7 +82,8 @@ impl TcpAccess {
     /// Other hosts can reach the address, and neither TLS nor plaintext access is configured.
     pub(crate) fn check(&self, address: SocketAddr) -> io::Result<()> {
         if self.tls.is_none() && !self.is_plaintext && !address.ip().to_canonical().is_loopback() {
-            let why = format!("others reach {address}; give a certificate and a key for TLS");
+            let why =
+                format!("other hosts can reach {address}; set a certificate and a key for TLS");
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         Ok(())
@@ -92,7 +97,7 @@ impl TcpAccess {
         let from = from.to_canonical();
         let is_let_in =
             self.addresses.is_empty() || self.addresses.iter().any(|net| net.contains(&from));
-        if is_let_in { Ok(()) } else { Err("its address is not let in") }
+        if is_let_in { Ok(()) } else { Err("its address is not in `addresses` of the export") }
     }
 }
 

@@ -21,10 +21,10 @@ pub enum AccountError {
         error: std::io::Error,
     },
     /// There is no such user.
-    #[error("there is no user `{0}` in /etc/passwd; give the user's number if it is elsewhere")]
+    #[error("user `{0}` is not in /etc/passwd; give the number of a user defined elsewhere")]
     NoUser(String),
     /// There is no such group.
-    #[error("there is no group `{0}` in /etc/group; give the group's number if it is elsewhere")]
+    #[error("group `{0}` is not in /etc/group; give the number of a group defined elsewhere")]
     NoGroup(String),
 }
 
@@ -117,9 +117,9 @@ mod tests {
 
     #[test]
     fn who_is_not_there_is_named() {
-        assert!(find(&["qemu", "bob"], &[]).unwrap_err().contains("no user `bob`"));
+        assert!(find(&["qemu", "bob"], &[]).unwrap_err().contains("user `bob` is not in"));
         assert!(find(&["broken"], &[]).is_err());
-        assert!(find(&[], &["odd"]).unwrap_err().contains("no group `odd`"));
+        assert!(find(&[], &["odd"]).unwrap_err().contains("group `odd` is not in"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::ticket::{Connections, Ticket};
 use crate::tls::NbdTls;
 
 /// Reason for rejecting a client when the limit is reached.
-pub(crate) const TOO_MANY: &str = "there are too many";
+pub(crate) const TOO_MANY: &str = "the limit of connections is reached";
 
 /// Connected client with the server's parameters.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ impl Client {
     /// level debug only.
     pub(crate) fn refuse(&self, reason: &str) {
         let peer = self.caller.peer.clone();
-        tracing::debug!(peer, reason, "an NBD client is refused");
+        tracing::debug!(peer, reason, "an NBD client was rejected");
         self.host.exports.handle_refused(peer, reason.to_owned());
     }
 
@@ -78,7 +78,8 @@ impl Client {
             biased;
             admitted = shake_hands(socket, &self, Some(&handshake)) => admitted?,
             () = evicted.wait() => {
-                self.refuse("its negotiation was the oldest of too many");
+                self.refuse(
+                    "the limit of clients in negotiation was reached, and it was the oldest");
                 return Ok(());
             }
         };

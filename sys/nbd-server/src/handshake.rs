@@ -80,7 +80,7 @@ async fn negotiate(
             Step::StartTls => {
                 send_all(&socket, &output).await?;
                 output.clear();
-                let tls = tls.ok_or_else(|| io::Error::other("TLS is off"))?;
+                let tls = tls.ok_or_else(|| io::Error::other("TLS is not configured"))?;
                 let received = std::mem::take(&mut rest);
                 let (inside, of_relay) =
                     start_relay(tls, socket.into_fd()?, received, client.clone())?;

@@ -51,16 +51,16 @@ pub(crate) enum Event {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InputError {
     /// The client sent a disconnect request.
-    #[error("the client has left")]
+    #[error("the client disconnected")]
     Left,
     /// The peer closed the connection.
-    #[error("the client closed the connection without saying goodbye")]
+    #[error("the client closed the connection without NBD_CMD_DISC")]
     Closed,
     /// Invalid message, after which the start of the next one is unknown.
     #[error(transparent)]
     LostSync(#[from] suimon_nbd::LostSync),
     /// The socket failed.
-    #[error("its socket: {0}")]
+    #[error("the socket failed: {0}")]
     Socket(#[from] Errno),
 }
 

@@ -210,7 +210,7 @@ impl NbdQueue {
     fn begin(&mut self, request: Request, chunks: Vec<u32>) -> Option<DiskRequest> {
         let refusal = match work_of(&request.command) {
             Work::Nothing => None,
-            Work::Overflow => Some((NbdError::Inval, "the range ends beyond 64 bits")),
+            Work::Overflow => Some((NbdError::Inval, "the end of the range exceeds 64 bits")),
             Work::Disk(op, range) => match self.free.pop() {
                 Some(tag) => return Some(self.begin_on_disk(request, chunks, (tag, op, range))),
                 // The number of requests read at a time prevents it.
@@ -261,9 +261,11 @@ impl NbdQueue {
         let to = request.reply_to;
         let error = match outcome {
             DiskOutcome::Done => None,
-            DiskOutcome::Failed => Some((NbdError::Io, "the disk failed")),
-            DiskOutcome::NoSpace => Some((NbdError::Nospc, "no space is left for the disk")),
-            DiskOutcome::Unsupported => Some((NbdError::Notsup, "that would not be faster")),
+            DiskOutcome::Failed => Some((NbdError::Io, "the store of the disk failed the request")),
+            DiskOutcome::NoSpace => Some((NbdError::Nospc, "the store of the disk is full")),
+            DiskOutcome::Unsupported => {
+                Some((NbdError::Notsup, "a fast zero is not possible for this range"))
+            }
             DiskOutcome::ReadOnly => Some((NbdError::Perm, "the disk is read-only")),
         };
         if let Some((error, why)) = error {
@@ -322,7 +324,7 @@ impl DiskQueue for NbdQueue {
 
     fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault> {
         if let Some(errno) = self.unwatchable {
-            let detail = format!("its connection cannot be waited for: {errno}");
+            let detail = format!("the connection cannot be polled: {errno}");
             return Err(PortFault { kind: FaultKind::Host, detail });
         }
         self.watch.handle_look(&self.socket, core::mem::take(&mut self.has_brought));
@@ -338,7 +340,7 @@ impl DiskQueue for NbdQueue {
                 }
                 Ok(None) => return Ok(taken),
                 Err(InputError::Left) => {
-                    let detail = "the client has left".to_owned();
+                    let detail = "the client disconnected".to_owned();
                     return Err(PortFault { kind: FaultKind::Gone, detail });
                 }
                 Err(InputError::LostSync(error)) => {

@@ -289,7 +289,7 @@ fn a_connection_that_cannot_be_watched_is_given_up_and_says_why() {
     assert_eq!(queue.arm(), Wakeup::Pending, "it is not waited for in vain");
     let fault = queue.receive(32, &mut Vec::new()).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Host);
-    assert!(fault.detail.contains("cannot be waited for"), "{fault}");
+    assert!(fault.detail.contains("cannot be polled"), "{fault}");
     // Accepted requests are completed nevertheless.
     queue.complete(0, DiskOutcome::Done);
 }

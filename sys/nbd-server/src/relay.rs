@@ -72,7 +72,7 @@ pub(crate) fn start_relay(
             }
         };
         if let Err(error) = carry(session, inside, ended).await {
-            tracing::debug!(%error, "the TLS of an NBD client ended");
+            tracing::debug!(%error, "the TLS session of an NBD client ended");
         }
         drop(client);
     };

@@ -28,7 +28,7 @@ impl NbdExports for Refusals {
     }
 
     fn attach(&self, _name: &str, _queue: NbdQueue) -> Result<(), String> {
-        Err("nothing is offered".to_owned())
+        Err("no export is configured".to_owned())
     }
 
     fn handle_refused(&self, _peer: String, reason: String) {

@@ -30,10 +30,10 @@ pub enum NbdTlsError {
         detail: String,
     },
     /// Certificate and key do not match, or the library rejects them.
-    #[error("the certificate cannot be used with its key: {0}")]
+    #[error("the certificate does not match its key: {0}")]
     Identity(rustls::Error),
     /// Clients' certificates cannot be verified with these CA certificates.
-    #[error("clients cannot be judged: {0}")]
+    #[error("the verification of client certificates cannot be set up: {0}")]
     Clients(String),
 }
 
@@ -109,7 +109,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, NbdTlsError> {
     let mut file = std::fs::File::open(path).map_err(|error| unusable(&error))?;
     let mode = file.metadata().map_err(|error| unusable(&error))?.permissions().mode();
     if mode & 0o007 != 0 {
-        let text = format!("everybody may read the key; do `chmod o= {}`", path.display());
+        let text = format!("the key is readable by all users; run `chmod o= {}`", path.display());
         return Err(unusable(&text));
     }
     PrivateKeyDer::from_pem_reader(&mut file).map_err(|error| unusable(&error))
@@ -123,7 +123,7 @@ fn certificates(file: TlsFile, path: &Path) -> Result<Vec<CertificateDer<'static
     let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
     let all: Vec<_> = all.map_err(|error| unusable(file, path, &error))?;
     if all.is_empty() {
-        return Err(unusable(file, path, &"there is no certificate in it"));
+        return Err(unusable(file, path, &"the file has no certificate"));
     }
     Ok(all)
 }

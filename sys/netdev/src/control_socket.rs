@@ -83,7 +83,7 @@ impl DeviceControlSocket {
         match self.ears.whole.is_orphaned() {
             Ok(false) => Ok(()),
             Ok(true) => Err(ControlError::Gone { device: self.device.clone() }),
-            Err(cause) => Err(self.refused("looking at", &cause.to_string())),
+            Err(cause) => Err(self.refused("checking", &cause.to_string())),
         }
     }
 

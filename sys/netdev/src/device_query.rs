@@ -173,11 +173,14 @@ fn explain_open(cause: &AskError) -> DeviceError {
         AskError::Answer(AnswerError::Refused(Errno::NOENT)) => error(
             DeviceErrorKind::Unsupported,
             "device",
-            "this kernel cannot be asked: it is older than 5.6 or has no ETHTOOL_NETLINK",
+            "this kernel has no ethtool interface over netlink: it is older than 5.6 or lacks \
+             ETHTOOL_NETLINK",
         ),
-        AskError::Answer(cause) => {
-            error(DeviceErrorKind::Host, "device", format!("looking for ethtool: {cause}"))
-        }
+        AskError::Answer(cause) => error(
+            DeviceErrorKind::Host,
+            "device",
+            format!("looking up the ethtool netlink family: {cause}"),
+        ),
         AskError::Socket(errno) => {
             host("device", "opening a generic netlink socket", &(*errno).into())
         }
@@ -186,7 +189,7 @@ fn explain_open(cause: &AskError) -> DeviceError {
 }
 
 fn explain(device: &str, cause: &AskError) -> DeviceError {
-    let what = format!("asking for the features of device {device}");
+    let what = format!("reading the features of device {device}");
     match cause {
         AskError::Unable(cause) => explain_open(cause),
         AskError::Socket(errno) | AskError::Answer(AnswerError::Refused(errno)) => {

@@ -67,8 +67,8 @@ impl fmt::Display for AnswerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(errno) => write!(f, "{errno}"),
-            Self::NotAnAnswer => f.write_str("the kernel did not answer"),
-            Self::Lacks(part) => write!(f, "the kernel's answer lacks {part}"),
+            Self::NotAnAnswer => f.write_str("the kernel did not reply"),
+            Self::Lacks(part) => write!(f, "the kernel's reply lacks {part}"),
         }
     }
 }
@@ -86,7 +86,7 @@ pub(crate) fn family_request(sequence: u32) -> Vec<u8> {
 pub(crate) fn family(datagram: &[u8], sequence: u32) -> Result<u16, AnswerError> {
     let reply = answer(datagram, sequence, CONTROL, libc::CTRL_CMD_NEWFAMILY as u8)?;
     let id = attribute(reply, libc::CTRL_ATTR_FAMILY_ID as u16);
-    id.and_then(|id| u16_at(id, 0)).ok_or(AnswerError::Lacks("the family's number"))
+    id.and_then(|id| u16_at(id, 0)).ok_or(AnswerError::Lacks("the number of the family"))
 }
 
 /// Decodes the number of the group of change notifications, from the same datagram.
@@ -100,7 +100,7 @@ pub(crate) fn monitor_group(datagram: &[u8], sequence: u32) -> Result<u32, Answe
         |group: &[u8]| attribute(group, libc::CTRL_ATTR_MCAST_GRP_NAME as u16) == Some(MONITOR);
     let monitor = attributes(groups).find(|(_, group)| is_monitor(group));
     let id = monitor.and_then(|(_, group)| attribute(group, libc::CTRL_ATTR_MCAST_GRP_ID as u16));
-    id.and_then(|id| u32_at(id, 0)).ok_or(AnswerError::Lacks("the group of changes"))
+    id.and_then(|id| u32_at(id, 0)).ok_or(AnswerError::Lacks("the multicast group of changes"))
 }
 
 /// Encodes a request for the speed of the device with this index.
@@ -178,8 +178,8 @@ pub(crate) fn features(
         }
         Ok(())
     };
-    read(FEATURES_HW, "the features that can change", |state| state.can_change = true)?;
-    read(FEATURES_WANTED, "the wanted features", |state| state.is_wanted = true)?;
+    read(FEATURES_HW, "the changeable features", |state| state.can_change = true)?;
+    read(FEATURES_WANTED, "the requested features", |state| state.is_wanted = true)?;
     read(FEATURES_ACTIVE, "the active features", |state| state.is_active = true)?;
     read(FEATURES_NOCHANGE, "the fixed features", |state| state.is_fixed = true)?;
     Ok(features)

@@ -24,7 +24,7 @@ pub(crate) fn host(field: &'static str, what: &str, cause: &io::Error) -> Device
         ),
         Some(Errno::BUSY) => (
             DeviceErrorKind::Busy,
-            "; another process holds it: stop that process or choose another device",
+            "; another process uses it: stop that process or choose another device",
         ),
         Some(Errno::NODEV | Errno::NOENT | Errno::NXIO) => {
             (DeviceErrorKind::Missing, "; check that it still exists")
@@ -33,7 +33,7 @@ pub(crate) fn host(field: &'static str, what: &str, cause: &io::Error) -> Device
             (DeviceErrorKind::Host, "; raise the limit of open files (LimitNOFILE)")
         }
         Some(Errno::OPNOTSUPP | Errno::NOSYS) => {
-            (DeviceErrorKind::Unsupported, "; this kernel or device cannot do it")
+            (DeviceErrorKind::Unsupported, "; this kernel or device does not support it")
         }
         _ => (DeviceErrorKind::Host, ""),
     };
@@ -42,7 +42,10 @@ pub(crate) fn host(field: &'static str, what: &str, cause: &io::Error) -> Device
 
 /// Creates the fault of a queue whose device was removed.
 pub(crate) fn gone(device: &str, errno: Errno) -> PortFault {
-    PortFault { kind: FaultKind::Gone, detail: format!("device {device} is gone: {errno}") }
+    PortFault {
+        kind: FaultKind::Gone,
+        detail: format!("device {device} does not exist any more: {errno}"),
+    }
 }
 
 /// Creates the fault of a queue for which a system call failed.

@@ -39,7 +39,8 @@ impl Link {
             || name.contains(bad)
         {
             let detail = format!(
-                "`{}` cannot name a network device; take 1 to {NAME_BYTES_MAX} bytes without space, `/`, `:` and `%`",
+                "`{}` is not a valid name of a network device; use 1 to {NAME_BYTES_MAX} bytes \
+                 without space, `/`, `:` and `%`",
                 name.escape_default()
             );
             return Err(error(DeviceErrorKind::Unsupported, "device", detail));
@@ -100,7 +101,8 @@ impl Link {
             let what = format!("setting the MTU of device {} to {mtu}", self.name);
             if cause.raw_os_error() == Some(Errno::INVAL.raw_os_error()) {
                 let detail = format!(
-                    "{what}: outside of what the device can do; see `ip -d link show {}`",
+                    "{what}: the device does not support this MTU; `ip -d link show {}` shows its \
+                     range",
                     self.name
                 );
                 error(DeviceErrorKind::Unsupported, "mtu", detail)
@@ -168,7 +170,7 @@ impl Link {
             Err(cause) if cause.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
                 Ok(LinkSpeed::default())
             }
-            Err(cause) => Err(self.explain("asking for the speed of", &cause)),
+            Err(cause) => Err(self.explain("reading the speed of", &cause)),
         }
     }
 
@@ -177,14 +179,14 @@ impl Link {
         match ioctl::queues(self.socket.as_fd(), &self.name) {
             Ok(queues) => Ok(Some(queues)),
             Err(cause) if cause.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => Ok(None),
-            Err(cause) => Err(self.explain("asking for the queues of", &cause)),
+            Err(cause) => Err(self.explain("reading the queues of", &cause)),
         }
     }
 
     /// True if the device removes VLAN tags from received frames.
     pub(crate) fn takes_tags_out(&self) -> Result<bool, DeviceError> {
         ioctl::has_feature(self.socket.as_fd(), &self.name, ioctl::TAKES_TAGS_OUT)
-            .map_err(|cause| self.explain("asking for the features of", &cause))
+            .map_err(|cause| self.explain("reading the features of", &cause))
     }
 
     /// Switches the removal of VLAN tags from received frames.
@@ -200,7 +202,7 @@ impl Link {
             Err(cause) if cause.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
                 Ok(false)
             }
-            Err(cause) => Err(self.explain("asking for the driver of", &cause)),
+            Err(cause) => Err(self.explain("reading the driver of", &cause)),
         }
     }
 
@@ -237,9 +239,9 @@ impl Link {
         names.sort_by_key(|name| (core::cmp::Reverse(common(name)), name.clone()));
         names.truncate(8);
         if names.is_empty() {
-            "; there is no device at all".to_owned()
+            "; the host has no such devices".to_owned()
         } else {
-            format!("; there are: {}", names.join(", "))
+            format!("; existing devices: {}", names.join(", "))
         }
     }
 }
@@ -285,7 +287,7 @@ mod tests {
                 let error = Link::new("upstrem0")?.index().unwrap_err();
                 assert_eq!((error.kind, error.field), (DeviceErrorKind::Missing, "device"));
                 assert!(
-                    error.detail.contains("there are: upstream0, upstream1"),
+                    error.detail.contains("existing devices: upstream0, upstream1"),
                     "{}",
                     error.detail
                 );

@@ -48,7 +48,8 @@ impl Namespace {
             || name.contains(['/', '\0'])
         {
             let detail = format!(
-                "`{}` cannot name a network namespace; take a name that `ip netns list` shows",
+                "`{}` is not a valid name of a network namespace; use a name that `ip netns list` \
+                 shows",
                 name.escape_default()
             );
             return Err(error(DeviceErrorKind::Missing, "netns", detail));
@@ -56,7 +57,8 @@ impl Namespace {
         let (id, fd) = id_of(&Path::new(DIRECTORY).join(name)).map_err(|cause| {
             if cause.kind() == io::ErrorKind::NotFound {
                 let detail = format!(
-                    "network namespace {name} does not exist; make it with `ip netns add {name}`{}",
+                    "network namespace {name} does not exist; create it with `ip netns add \
+                     {name}`{}",
                     existing()
                 );
                 error(DeviceErrorKind::Missing, "netns", detail)
@@ -108,8 +110,9 @@ impl Namespace {
                     Errno::INVAL => error(
                         DeviceErrorKind::Missing,
                         "netns",
-                        "the file under /run/netns is not a network namespace, perhaps left over from before a reboot; \
-                         delete it with `ip netns delete` and make it again",
+                        "the file under /run/netns is not a network namespace, perhaps a \
+                         remainder from before a reboot; delete it with `ip netns delete` and \
+                         create it again",
                     ),
                     errno => host("netns", "entering the network namespace", &errno.into()),
                 },
@@ -139,7 +142,11 @@ fn existing() -> String {
         names.take(64).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort_unstable();
     names.truncate(8);
-    if names.is_empty() { String::new() } else { format!("; there are: {}", names.join(", ")) }
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("; existing namespaces: {}", names.join(", "))
+    }
 }
 
 #[cfg(test)]
@@ -165,9 +172,9 @@ mod tests {
         let other = TestNetns::new();
         for (name, parts) in [
             ("suimon-none", &["suimon-none", "ip netns add"][..]),
-            ("../../proc/self/ns/net", &["cannot name"]),
-            ("", &["cannot name"]),
-            (".", &["cannot name"]),
+            ("../../proc/self/ns/net", &["not a valid name"]),
+            ("", &["not a valid name"]),
+            (".", &["not a valid name"]),
         ] {
             let error = Namespace::open(Some(name)).unwrap_err();
             assert_eq!((error.kind, error.field), (DeviceErrorKind::Missing, "netns"));

@@ -14,7 +14,7 @@ use crate::namespace::DIRECTORY;
 const EVENT_BYTES: usize = 4096;
 
 /// Message for the case that no watch can be created.
-pub(crate) const DEAF: &str = "it will not be noticed when a network namespace is deleted";
+pub(crate) const DEAF: &str = "deletion of network namespaces cannot be detected";
 
 /// Inotify watch of the directory of names.
 pub(crate) struct NamespaceNames(OwnedFd);

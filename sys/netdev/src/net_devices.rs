@@ -198,7 +198,7 @@ fn check_queue_pairs(pairs: u16) -> Result<(), DeviceError> {
     if (1..=QUEUE_PAIRS_MAX).contains(&pairs) {
         return Ok(());
     }
-    let detail = format!("queues = {pairs} is not between 1 and {QUEUE_PAIRS_MAX}");
+    let detail = format!("queues = {pairs} is outside of 1 to {QUEUE_PAIRS_MAX}");
     Err(error(DeviceErrorKind::Unsupported, "queues", detail))
 }
 

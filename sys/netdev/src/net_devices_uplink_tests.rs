@@ -251,7 +251,7 @@ fn uplinks_that_cannot_be_are_refused_with_the_choice() {
     let spec = |device: &str, driver| uplink_spec(device, driver);
     for (spec, kind, part) in [
         (spec(&misspelt, UplinkDriver::AfPacket), DeviceErrorKind::Missing, cable.near.as_str()),
-        (spec("no such", UplinkDriver::AfPacket), DeviceErrorKind::Unsupported, "cannot name"),
+        (spec("no such", UplinkDriver::AfPacket), DeviceErrorKind::Unsupported, "not a valid name"),
         (spec(&cable.near, UplinkDriver::Tap), DeviceErrorKind::Unsupported, "not a TAP"),
     ] {
         for error in [

@@ -195,7 +195,7 @@ fn configure(plan: &TapPlan, link: &Link, queues: &[OwnedFd]) -> Result<bool, De
     for queue in queues {
         let bytes = VNET_HEADER_BYTES as u8;
         ioctl::set_tap_header_bytes(queue.as_fd(), bytes)
-            .map_err(|cause| host("device", "setting the header of frames", &cause))?;
+            .map_err(|cause| host("device", "setting the virtio-net header of frames", &cause))?;
         udp_segmentation &= set_offloads(queue, offload::ingress(plan.offload, true))?;
     }
     if let Some(mtu) = plan.mtu {
@@ -219,7 +219,8 @@ fn attach_all(plan: &TapPlan, existed: bool) -> Result<Vec<OwnedFd>, DeviceError
     queues.collect::<io::Result<Vec<_>>>().map_err(|cause| {
         if existed && is(&cause, Errno::INVAL) {
             let detail = format!(
-                "TAP {0} exists with a single queue, so it cannot have {1}; set queues = 1, or delete it (`ip link delete {0}`) and let it be made again",
+                "TAP device {0} exists with a single queue, so it cannot have {1}; set queues = \
+                 1, or delete it (`ip link delete {0}`) and have it created again",
                 plan.device, plan.queue_pairs
             );
             return error(DeviceErrorKind::Unsupported, "queues", detail);
@@ -251,8 +252,9 @@ fn attach_once(device: &str, multi_queue: bool) -> io::Result<OwnedFd> {
 }
 
 fn persist(queue: &OwnedFd, keep: bool, device: &str) -> Result<(), DeviceError> {
-    ioctl::tap_value(queue.as_fd(), ioctl::TAP_PERSIST, u32::from(keep))
-        .map_err(|cause| host("device", &format!("changing how long TAP {device} lives"), &cause))
+    ioctl::tap_value(queue.as_fd(), ioctl::TAP_PERSIST, u32::from(keep)).map_err(|cause| {
+        host("device", &format!("setting the persistence of TAP device {device}"), &cause)
+    })
 }
 
 fn open_clone_device_raw() -> io::Result<OwnedFd> {
@@ -279,16 +281,18 @@ fn explain_attach(device: &str, cause: &io::Error) -> DeviceError {
     }
     if is(cause, Errno::BUSY) {
         let detail = format!(
-            "TAP {device} is in use by another process, perhaps another suimond or a VM; stop it or choose another device"
+            "TAP device {device} is in use by another process, perhaps another suimond or a VM; \
+             stop that process or choose another device"
         );
         return error(DeviceErrorKind::Busy, "device", detail);
     }
-    host("device", &format!("attaching to TAP {device}"), cause)
+    host("device", &format!("attaching to TAP device {device}"), cause)
 }
 
 fn not_a_tap(device: &str) -> DeviceError {
     let detail = format!(
-        "device {device} exists but is not a TAP; choose another name, or use it as an uplink with driver = \"af_packet\""
+        "device {device} exists but is not a TAP device; choose another name, or use it as an \
+         uplink with driver = \"af_packet\""
     );
     error(DeviceErrorKind::Unsupported, "device", detail)
 }

@@ -99,7 +99,7 @@ impl TapDevice {
         } else if !matches!(self.kernel_path, Some(Ok(_))) {
             let attached = self.kernel_paths.attach(self.port, &self.namespace, &self.plan.device);
             self.kernel_path = Some(attached.map_err(|error| {
-                tracing::warn!(device = self.plan.device, %error, "no path in the kernel");
+                tracing::warn!(device = self.plan.device, %error, "no kernel path");
                 error.to_string()
             }));
         }
@@ -186,7 +186,7 @@ impl PortDevice for TapDevice {
         if let Err(error) = self.apply(&to) {
             // A failed restoration is reported, because the device then did not stay as it was.
             if let Err(second) = self.apply(&before) {
-                let what = format!("{error}; and putting the old settings back");
+                let what = format!("{error}; restoring the former settings also failed");
                 return Err(host(error.field, &what, &std::io::Error::other(second)));
             }
             return Err(error);

@@ -96,7 +96,7 @@ impl LinkWatcher {
                 let token = EventData::new_u64(TOKEN_SPEEDS);
                 epoll::add(&epoll, speeds, token, EventFlags::IN)?;
             }
-            Err(error) => tracing::info!(%error, "speeds that are set are not heard of"),
+            Err(error) => tracing::info!(%error, "changes of link speed are not monitored"),
         }
         let (speeds, registry) = (speeds.ok(), Mutex::default());
         let shared = Arc::new(Shared { epoll, stop, names, query, speeds, registry });
@@ -189,7 +189,7 @@ impl Shared {
         if let Some((token, _)) = known {
             return Ok(*token);
         }
-        let fail = |errno: Errno| host("netns", "listening to link changes", &errno.into());
+        let fail = |errno: Errno| host("netns", "subscribing to link changes", &errno.into());
         let fd = namespace.run(|| open_socket().map_err(fail))?;
         let token = registry.next_token;
         registry.next_token += 1;
@@ -206,7 +206,7 @@ impl Shared {
             match epoll::wait(&self.epoll, spare_capacity(&mut events), None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => {
-                    tracing::error!(%errno, "link changes are no longer heard of");
+                    tracing::error!(%errno, "link changes are not monitored any more");
                     return;
                 }
             }
@@ -285,7 +285,7 @@ impl NetlinkSocket {
     fn ask(&self, index: Option<u32>) {
         // Fails only if the kernel has no memory, or during a dump, which contains the reply too.
         if let Err(errno) = send(&self.fd, &state_request(index), SendFlags::DONTWAIT) {
-            tracing::warn!(%errno, "asking for the state of links");
+            tracing::warn!(%errno, "reading the state of links");
         }
     }
 }

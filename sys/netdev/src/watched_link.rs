@@ -113,7 +113,9 @@ impl WatchedLink {
         let (up, reason) = {
             let mut seen = lock(&self.seen);
             let (state, reason) = match event {
-                LinkEvent::Is(state) if !state.up => (*state, "was set down"),
+                LinkEvent::Is(state) if !state.up => {
+                    (*state, "was set down (`ip link set DEVICE up`)")
+                }
                 LinkEvent::Is(state) => (*state, "has no carrier"),
                 LinkEvent::Gone | LinkEvent::Moved => {
                     (LinkState { up: false, carrier: false, ..seen.state }, "was deleted or moved")

@@ -19,8 +19,8 @@ pub(crate) fn lacks(powercap: &Path) -> Option<String> {
     let folders = folders(powercap);
     if folders.is_empty() {
         return Some(
-            "energy is not known here: the kernel shows no RAPL counters (class/powercap); \
-             virtual machines have none"
+            "energy is unknown: the kernel has no RAPL counters (class/powercap), as in virtual \
+             machines"
                 .to_owned(),
         );
     }
@@ -28,8 +28,8 @@ pub(crate) fn lacks(powercap: &Path) -> Option<String> {
         return None;
     }
     Some(
-        "energy is not known here: the daemon may not read the RAPL counters (energy_uj of \
-         class/powercap), which only root may"
+        "energy is unknown: the daemon has no permission to read the RAPL counters (energy_uj of \
+         class/powercap), which requires root"
             .to_owned(),
     )
 }

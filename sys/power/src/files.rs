@@ -68,7 +68,7 @@ pub(crate) fn write(path: &Path, value: &str) -> io::Result<()> {
     match file.write(value.as_bytes())? {
         written if written == value.len() => Ok(()),
         written => {
-            let text = format!("{written} of {} bytes were taken", value.len());
+            let text = format!("{written} of {} bytes were written", value.len());
             Err(io::Error::other(text))
         }
     }

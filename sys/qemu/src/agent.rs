@@ -42,8 +42,8 @@ struct Conversation {
 }
 
 fn silent() -> VmError {
-    let text = "the guest's agent does not answer; does it run? (on Debian the package \
-                qemu-guest-agent)";
+    let text = "the guest agent does not respond; check that it runs in the guest (Debian: \
+                package qemu-guest-agent)";
     VmError::new(VmErrorKind::Silent, text)
 }
 
@@ -76,8 +76,8 @@ impl Conversation {
     fn begin(folder: &Path, limit: Duration) -> Result<Self, VmError> {
         let stream = connect_in(folder, AGENT_SOCKET).map_err(|error| {
             let text = format!(
-                "the line to the guest's agent cannot be used ({error}); a VM that was started by \
-                 an earlier version has none until its next start"
+                "the channel to the guest agent cannot be used ({error}); a VM started by an \
+                 earlier version has none until its next start"
             );
             VmError::new(VmErrorKind::Refused, text)
         })?;

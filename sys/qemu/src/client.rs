@@ -22,14 +22,14 @@ pub(crate) struct LauncherClient {
 
 fn gone(path: &Path, error: &io::Error) -> VmError {
     let path = path.display();
-    let hint = "start the daemon again, which starts it, or `suimond --vm-launcher`";
-    let text = format!("the launcher of VMs does not answer at {path} ({error}): {hint}");
+    let hint = "restart the daemon, which starts the launcher, or run `suimond --vm-launcher`";
+    let text = format!("the VM launcher does not respond at {path} ({error}): {hint}");
     VmError::new(VmErrorKind::Host, text)
 }
 
 fn nonsense() -> VmError {
-    let text = "the launcher of VMs answers something else than it was asked; is it of another \
-                version? End it (VMs go on) and start the daemon again";
+    let text = "the VM launcher sent an unexpected reply, perhaps because it has another version; \
+                stop it (VMs keep running) and restart the daemon";
     VmError::new(VmErrorKind::Host, text)
 }
 
@@ -57,7 +57,7 @@ impl LauncherClient {
         let failed = |error| gone(&self.socket, &error);
         let [has_come] = wait_readable([connection.as_fd()], Some(LIMIT)).map_err(failed)?;
         if !has_come {
-            let text = format!("the launcher of VMs said nothing for {} s", LIMIT.as_secs());
+            let text = format!("the VM launcher has not replied for {} s", LIMIT.as_secs());
             return Err(VmError::new(VmErrorKind::Silent, text));
         }
         let answer = receive_message(&connection).map_err(failed)?;

@@ -134,8 +134,8 @@ fn negotiate(
         RecvTimeoutError::Timeout => {
             let seconds = GREETING_LIMIT.as_secs();
             let text = format!(
-                "QEMU said nothing for {seconds} s; does it wait for a socket of a NIC or disk on \
-                 which nobody listens, or has its monitor another client?"
+                "QEMU has not replied for {seconds} s; it may wait for a socket of a NIC or disk \
+                 without a listener, or its monitor may have another client"
             );
             VmError::new(VmErrorKind::Silent, text)
         }
@@ -291,7 +291,7 @@ impl VmHost for QemuHost {
         self.client.do_it(Request::Find(identity.clone()))?;
         let threshold = Arc::new(Threshold::default());
         let vm = self.attach(identity, threshold.clone(), None).map_err(|error| {
-            let text = format!("VM {} was not found again: {}", identity.name, error.text);
+            let text = format!("VM {} was not adopted: {}", identity.name, error.text);
             VmError::new(error.kind, text)
         })?;
         threshold.pass(observer);

@@ -68,7 +68,7 @@ impl QemuVm {
         let told = self.property(path, "mac")?;
         let mac = told.as_str().and_then(|mac| mac.parse().ok());
         mac.ok_or_else(|| {
-            let text = format!("QEMU's answer makes no sense: {path} has the address {told}");
+            let text = format!("invalid response of QEMU: {path} has the address {told}");
             VmError::new(VmErrorKind::Refused, text)
         })
     }
@@ -98,7 +98,9 @@ impl QemuVm {
             MigrationStage::Device => SendPhase::Finishing,
             MigrationStage::Completed => SendPhase::Done,
             MigrationStage::Failed(reason) => SendPhase::Failed(reason),
-            MigrationStage::Cancelled => SendPhase::Failed("it was cancelled".to_owned()),
+            MigrationStage::Cancelled => {
+                SendPhase::Failed("the migration was cancelled".to_owned())
+            }
         };
         Ok(SendStatus { phase, bytes_sent: read.bytes_sent, bytes_left: read.bytes_left })
     }

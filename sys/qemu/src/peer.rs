@@ -33,7 +33,7 @@ pub(crate) fn connect_to(path: &Path) -> io::Result<OwnedFd> {
 pub(crate) fn send_message(socket: impl AsFd, message: &impl Serialize) -> io::Result<()> {
     let bytes = serde_json::to_vec(message)?;
     if bytes.len() > MESSAGE_BYTES_MAX {
-        return Err(io::Error::other("the message is longer than a message may be"));
+        return Err(io::Error::other("the message exceeds the length limit"));
     }
     send(socket, &bytes, SendFlags::NOSIGNAL)?;
     Ok(())
@@ -48,7 +48,8 @@ pub(crate) fn receive_message<T: DeserializeOwned>(socket: impl AsFd) -> io::Res
         return Ok(None);
     }
     let bytes = buffer.get(..length);
-    let bytes = bytes.ok_or_else(|| io::Error::other("a message longer than one may be"))?;
+    let bytes =
+        bytes.ok_or_else(|| io::Error::other("a received message exceeds the length limit"))?;
     Ok(Some(serde_json::from_slice(bytes)?))
 }
 
@@ -63,7 +64,7 @@ pub(crate) fn write_line(
     let mut beside = SendAncillaryBuffer::new(&mut space);
     let descriptors = [descriptor];
     if !beside.push(SendAncillaryMessage::ScmRights(&descriptors)) {
-        return Err(io::Error::other("there is no room for a descriptor"));
+        return Err(io::Error::other("the message has no room for a descriptor"));
     }
     let slices = [IoSlice::new(line)];
     let sent =

@@ -105,7 +105,7 @@ impl Shared {
         match answer {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(text)) => {
-                let text = format!("QEMU refuses `{}`: {text}", command.name());
+                let text = format!("QEMU rejected `{}`: {text}", command.name());
                 Err(VmError::new(VmErrorKind::Refused, text))
             }
             Err(RecvTimeoutError::Disconnected) => Err(self.gone()),
@@ -115,13 +115,13 @@ impl Shared {
 
     pub(crate) fn silent(&self, what: &str) -> VmError {
         let (name, limit) = (&self.name, ANSWER_LIMIT.as_secs());
-        let text = format!("VM {name}: QEMU did not answer `{what}` within {limit} s");
+        let text = format!("VM {name}: QEMU did not complete `{what}` within {limit} s");
         VmError::new(VmErrorKind::Silent, text)
     }
 
     fn gone(&self) -> VmError {
         let (name, how) = (&self.name, self.how_it_ended());
-        VmError::new(VmErrorKind::Gone, format!("VM {name} is not there any more: {how}"))
+        VmError::new(VmErrorKind::Gone, format!("VM {name} has ended: {how}"))
     }
 
     /// Returns how the process ended, or that it has closed its monitor.
@@ -163,7 +163,7 @@ pub(crate) struct Session {
 impl Drop for Session {
     fn drop(&mut self) {
         // The thread sees the end of the connection and does not report it.
-        lock(&self.shared.known).ended.get_or_insert_with(|| "it was let go".to_owned());
+        lock(&self.shared.known).ended.get_or_insert_with(|| "the daemon released it".to_owned());
         let _ = self.shared.stream.shutdown(Shutdown::Both);
     }
 }
@@ -210,8 +210,8 @@ impl Session {
         builder.spawn(move || match thread_start() {
             Ok(()) => reading.run(),
             Err(error) => {
-                tracing::error!(%error, "a VM's thread could not give up its rights");
-                reading.end(&format!("nobody can listen to it: {error}"), false);
+                tracing::error!(%error, "a thread of a VM could not drop its privileges");
+                reading.end(&format!("its monitor cannot be read: {error}"), false);
             }
         })?;
         Ok((Self { shared }, greeted))
@@ -268,7 +268,8 @@ impl Reading {
             Some(watch) => wait_readable([stream, watch.descriptor()], limit),
             None => wait_readable([stream], limit).map(|[ready]| [ready, false]),
         };
-        let [has_words, has_news] = ready.map_err(|error| format!("it cannot be read: {error}"))?;
+        let [has_words, has_news] =
+            ready.map_err(|error| format!("its monitor cannot be read: {error}"))?;
         if has_words {
             self.read(reader)?;
         } else if has_news {
@@ -376,7 +377,11 @@ impl Reading {
                 self.unplug_further();
             }
             Event::DeviceUnplugRefused { device } => {
-                tracing::warn!(vm = self.shared.name, ?device, "the guest keeps a device");
+                tracing::warn!(
+                    vm = self.shared.name,
+                    ?device,
+                    "the guest does not release a device"
+                );
             }
             Event::PortChanged { id, is_open } if id == AGENT_PORT => {
                 lock(&self.shared.known).has_agent = is_open;
@@ -408,11 +413,11 @@ impl Reading {
         let word = off.as_deref().unwrap_or_default();
         let is_orderly = matches!(word, "guest-shutdown" | "host-qmp-quit") && !is_known_bad;
         let reason = match (word, how) {
-            ("guest-shutdown", _) if is_orderly => "the guest has turned itself off".to_owned(),
-            ("host-qmp-quit", _) if is_orderly => "it was told to end".to_owned(),
+            ("guest-shutdown", _) if is_orderly => "the guest has shut down".to_owned(),
+            ("host-qmp-quit", _) if is_orderly => "QEMU was requested to end".to_owned(),
             ("", Some(how)) => how,
-            (word, Some(how)) => format!("{how} (QEMU said: {word})"),
-            (_, None) => format!("{why}; the launcher did not tell how its process ended"),
+            (word, Some(how)) => format!("{how} (QEMU reported: {word})"),
+            (_, None) => format!("{why}; the exit status of its process is unknown"),
         };
         self.end(&reason, is_orderly);
     }

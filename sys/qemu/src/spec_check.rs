@@ -39,7 +39,7 @@ pub(crate) fn is_name(text: &str) -> bool {
 
 fn check_path(what: &str, path: &Path) -> Result<(), VmError> {
     let Some(text) = path.to_str() else {
-        return Err(refused(format!("{what} {} is no UTF-8", path.display())));
+        return Err(refused(format!("the path of {what}, {}, is not UTF-8", path.display())));
     };
     let is_plain = text.starts_with('/')
         && text.len() <= PATH_BYTES_MAX
@@ -47,7 +47,9 @@ fn check_path(what: &str, path: &Path) -> Result<(), VmError> {
     if is_plain {
         return Ok(());
     }
-    Err(refused(format!("{what} {text:?} is no absolute path without control characters")))
+    Err(refused(format!(
+        "the path of {what}, {text:?}, is not an absolute path without control characters"
+    )))
 }
 
 /// Checks a specification.
@@ -57,23 +59,28 @@ fn check_path(what: &str, path: &Path) -> Result<(), VmError> {
 pub(crate) fn check(spec: &VmSpec) -> Result<(), VmError> {
     if !is_name(&spec.name) {
         let form = "letters, digits, `-`, `_` and `.`, at most 63 bytes";
-        return Err(refused(format!("{:?} is no name of a VM: {form}", spec.name)));
+        return Err(refused(format!("{:?} is not a valid name of a VM: {form}", spec.name)));
     }
     check_path("the folder", &spec.folder)?;
     if spec.cpus == 0 || spec.cpus > spec.cpus_max || spec.cpus_max > CPUS_MAX {
         let (cpus, most) = (spec.cpus, spec.cpus_max);
-        let text = format!("{cpus} CPUs, {most} at most: it takes 1 to {CPUS_MAX}, in that order");
+        let text = format!(
+            "cpus {cpus} and cpus_max {most} must be in ascending order and from 1 to {CPUS_MAX}"
+        );
         return Err(refused(text));
     }
     if spec.memory_bytes == 0 || spec.memory_bytes % MIB != 0 {
-        return Err(refused(format!("{} bytes of memory are no whole MiB", spec.memory_bytes)));
+        return Err(refused(format!(
+            "memory_bytes {} is not a multiple of 1 MiB",
+            spec.memory_bytes
+        )));
     }
     check_boot(&spec.boot)?;
     if let Some(arrival) = &spec.arrival {
         check_arrival(arrival)?;
     }
     if let Some(cdrom) = &spec.cdrom {
-        check_path("the CD", cdrom)?;
+        check_path("the CD image", cdrom)?;
     }
     check_devices(spec)
 }
@@ -83,7 +90,7 @@ fn check_boot(boot: &VmBoot) -> Result<(), VmError> {
         VmBoot::Bios => Ok(()),
         VmBoot::Uefi { code, variables } => {
             check_path("the firmware", code)?;
-            check_path("the firmware's variables", variables)
+            check_path("the UEFI variable store", variables)
         }
         VmBoot::Direct { kernel, initrd, command_line } => {
             check_path("the kernel", kernel)?;
@@ -92,7 +99,9 @@ fn check_boot(boot: &VmBoot) -> Result<(), VmError> {
             }
             if command_line.len() >= KERNEL_WORDS_MAX || command_line.chars().any(char::is_control)
             {
-                return Err(refused("the kernel's command line takes 2047 bytes, none of control"));
+                return Err(refused(
+                    "the kernel command line exceeds 2047 bytes or has control characters",
+                ));
             }
             Ok(())
         }
@@ -119,7 +128,7 @@ fn check_devices(spec: &VmSpec) -> Result<(), VmError> {
         ("SATA disks", sata, SATA_MAX),
     ] {
         if number > most {
-            return Err(refused(format!("{number} {what}: a VM has {most} at most")));
+            return Err(refused(format!("{number} {what} exceed the limit of {most} per VM")));
         }
     }
     Ok(())
@@ -131,10 +140,13 @@ fn check_ports(spec: &VmSpec) -> Result<(), VmError> {
     let mut seen = BTreeSet::new();
     for port in named.chain(spec.disks.iter().filter_map(|disk| disk.port)) {
         if usize::from(port) >= PORTS {
-            return Err(refused(format!("port {port}: a VM has ports 0 to {}", PORTS - 1)));
+            return Err(refused(format!(
+                "port {port} does not exist; a VM has ports 0 to {}",
+                PORTS - 1
+            )));
         }
         if !seen.insert(port) {
-            return Err(refused(format!("two devices are to be plugged into port {port}")));
+            return Err(refused(format!("port {port} is assigned to two devices")));
         }
     }
     Ok(())
@@ -150,7 +162,7 @@ fn check_arrival(arrival: &VmArrival) -> Result<(), VmError> {
     if is_machine {
         return Ok(());
     }
-    Err(refused(format!("{machine:?} is no machine of QEMU's like pc-q35-7.2")))
+    Err(refused(format!("{machine:?} is not a machine type of QEMU like pc-q35-7.2")))
 }
 
 fn check_unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), VmError> {
@@ -169,13 +181,13 @@ fn check_unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<
 /// The first invalid field.
 pub(crate) fn check_nic(nic: &VmNicSpec) -> Result<(), VmError> {
     if !is_name(&nic.name) {
-        return Err(refused(format!("{:?} is no name of a NIC", nic.name)));
+        return Err(refused(format!("{:?} is not a valid name of a NIC", nic.name)));
     }
     check_path("the NIC's socket", &nic.socket)?;
     let most = if nic.kind == VmNicKind::Virtio { QUEUES_MAX } else { 1 };
     if nic.queue_pairs == 0 || nic.queue_pairs > most {
         let text =
-            format!("NIC {}: {} queue pairs; it takes 1 to {most}", nic.name, nic.queue_pairs);
+            format!("NIC {}: {} queue pairs are outside of 1 to {most}", nic.name, nic.queue_pairs);
         return Err(refused(text));
     }
     Ok(())
@@ -188,17 +200,17 @@ pub(crate) fn check_nic(nic: &VmNicSpec) -> Result<(), VmError> {
 pub(crate) fn check_disk(disk: &VmDiskSpec) -> Result<(), VmError> {
     let name = &disk.name;
     if !is_name(name) {
-        return Err(refused(format!("{name:?} is no name of a disk")));
+        return Err(refused(format!("{name:?} is not a valid name of a disk")));
     }
     let is_serial = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
     if disk.serial.len() > SERIAL_BYTES_MAX || !disk.serial.bytes().all(is_serial) {
-        let text = format!("disk {name}: a serial number has 20 characters of ASCII at most");
+        let text = format!("disk {name}: the serial number exceeds 20 ASCII characters");
         return Err(refused(text));
     }
     match &disk.kind {
         VmDiskKind::Virtio { socket, queues } => {
             if *queues == 0 || *queues > QUEUES_MAX {
-                let text = format!("disk {name}: {queues} queues; it takes 1 to {QUEUES_MAX}");
+                let text = format!("disk {name}: {queues} queues are outside of 1 to {QUEUES_MAX}");
                 return Err(refused(text));
             }
             check_path("the disk's socket", socket)
@@ -206,7 +218,8 @@ pub(crate) fn check_disk(disk: &VmDiskSpec) -> Result<(), VmError> {
         VmDiskKind::Ide { socket } | VmDiskKind::Sata { socket } => {
             if disk.is_read_only {
                 let text = format!(
-                    "disk {name}: QEMU has no IDE or SATA disk that is read-only; take virtio"
+                    "disk {name}: QEMU supports no read-only IDE or SATA disk; set controller = \
+                     \"virtio\""
                 );
                 return Err(refused(text));
             }

@@ -45,14 +45,14 @@ pub fn start_launcher(socket: &Path, mut command: Command) -> io::Result<bool> {
         }
         if let Some(status) = child.try_wait()? {
             return Err(io::Error::other(match reason_of(&mut child) {
-                Some(reason) => format!("the launcher of VMs failed: {reason}"),
-                None => format!("the launcher of VMs ended with {status}"),
+                Some(reason) => format!("the VM launcher failed: {reason}"),
+                None => format!("the VM launcher ended with {status}"),
             }));
         }
         if Instant::now() >= until {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(io::Error::other("the launcher of VMs does not listen"));
+            return Err(io::Error::other("the VM launcher does not listen"));
         }
         std::thread::sleep(Duration::from_millis(10));
     }

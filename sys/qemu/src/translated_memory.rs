@@ -45,9 +45,9 @@ pub(crate) fn check_recorded(machine: Machine, bytes: u64) -> Result<(), VmError
         return Ok(());
     }
     let text = format!(
-        "QEMU {} may lose writes of this guest while its memory is copied, because KVM does not \
-         run it: set huge_pages = false if it is true, then stop the VM and start it again; or \
-         install QEMU {CORRECTED_IN} or later",
+        "without KVM, QEMU {} may lose writes of this guest while it copies the guest's memory; \
+         set huge_pages = false if it is true, then stop and start the VM; or install QEMU \
+         {CORRECTED_IN} or later",
         machine.version
     );
     Err(VmError::new(VmErrorKind::Refused, text))

@@ -50,5 +50,5 @@ fn check_name(nic: &str) -> Result<(), VmError> {
     if is_name(nic) {
         return Ok(());
     }
-    Err(VmError::new(VmErrorKind::Refused, format!("{nic:?} is no name of a NIC")))
+    Err(VmError::new(VmErrorKind::Refused, format!("{nic:?} is not a valid name of a NIC")))
 }

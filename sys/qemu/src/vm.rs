@@ -97,7 +97,7 @@ impl QemuVm {
             }
         }
         let name = &self.identity.name;
-        Err(refused(format!("VM {name} has {PORTS} ports, and something is behind each of them")))
+        Err(refused(format!("all {PORTS} ports of VM {name} are in use; unplug a device first")))
     }
 
     /// Adds the backends of a device and then the device, all or nothing.
@@ -134,7 +134,8 @@ impl QemuVm {
         let VmDiskKind::Virtio { socket, queues } = &disk.kind else {
             let name = &disk.name;
             let text = format!(
-                "disk {name}: an IDE or SATA disk comes and goes with a start of the VM only; take virtio"
+                "disk {name}: IDE and SATA disks cannot be hot-plugged; restart the VM, or set \
+                 controller = \"virtio\""
             );
             return Err(refused(text));
         };
@@ -160,12 +161,16 @@ impl QemuVm {
         let wanted = u64::from(wanted);
         if wanted < taken {
             let taken = Count::new(taken, "CPU");
-            let text = format!("the VM has {taken}; it can have fewer after a new start only");
+            let text = format!(
+                "the VM has {taken}; their number can be reduced only by a restart of the VM"
+            );
             return Err(refused(text));
         }
         if wanted > most {
             let most = Count::new(most, "CPU");
-            return Err(refused(format!("the VM was started with {most} at most")));
+            return Err(refused(format!(
+                "the VM was started with a maximum of {most}; raise cpus_max and restart it"
+            )));
         }
         let mut count = taken;
         for slot in slots.iter().filter(|slot| !slot.is_taken) {
@@ -188,7 +193,7 @@ impl QemuVm {
     /// Runs a session with the guest agent, one at a time, because QEMU accepts one connection.
     fn with_agent<T>(&self, talk: fn(&Path) -> Result<T, VmError>) -> Result<T, VmError> {
         if !self.shared().known().has_agent {
-            let text = "no agent runs in the guest; install it there (on Debian the package \
+            let text = "no guest agent runs in the guest; install it there (Debian: package \
                         qemu-guest-agent)";
             return Err(refused(text));
         }
@@ -199,7 +204,7 @@ impl QemuVm {
     fn console_chardev(&self) -> Result<Chardev, VmError> {
         let chardevs = chardevs(&self.ask(&Command::QueryChardev)?).map_err(nonsense)?;
         let console = chardevs.into_iter().find(|chardev| chardev.id == CONSOLE_CHARDEV);
-        console.ok_or_else(|| refused(format!("VM {} has no console", self.identity.name)))
+        console.ok_or_else(|| refused(format!("VM {} has no serial console", self.identity.name)))
     }
 }
 
@@ -211,7 +216,7 @@ fn check_socket(path: &Path) -> Result<(), VmError> {
         return Ok(());
     }
     let path = path.display();
-    Err(VmError::new(VmErrorKind::Host, format!("{path} is no socket: nobody listens there yet")))
+    Err(VmError::new(VmErrorKind::Host, format!("{path} is not a socket with a listener yet")))
 }
 
 impl Vm for QemuVm {
@@ -273,16 +278,22 @@ impl Vm for QemuVm {
         if !self.console_chardev()?.is_disconnected() {
             let name = &self.identity.name;
             return Err(refused(format!(
-                "somebody has the console of VM {name}, and it is for one at a time: close it there first"
+                "the serial console of VM {name} is in use, and only one client is possible; \
+                 close it there first"
             )));
         }
-        let stream: UnixStream = connect_in(&self.identity.folder, CONSOLE_SOCKET)
-            .map_err(|error| VmError::new(VmErrorKind::Gone, format!("its console: {error}")))?;
+        let stream: UnixStream =
+            connect_in(&self.identity.folder, CONSOLE_SOCKET).map_err(|error| {
+                VmError::new(
+                    VmErrorKind::Gone,
+                    format!("the serial console of the VM cannot be opened: {error}"),
+                )
+            })?;
         // Until QEMU has accepted the connection, another one could be accepted in its place.
         let until = Instant::now() + CONSOLE_LIMIT;
         while self.console_chardev()?.is_disconnected() {
             if Instant::now() >= until {
-                return Err(self.shared().silent("a connection to the console"));
+                return Err(self.shared().silent("open a connection to the serial console"));
             }
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -80,7 +80,7 @@ impl Ended {
         if self.log.is_empty() {
             return self.status.clone();
         }
-        format!("{}; its log ends with: {}", self.status, self.log)
+        format!("{}; end of its log: {}", self.status, self.log)
     }
 }
 

@@ -42,8 +42,9 @@ impl FileRecords {
         let owner = rustix::process::geteuid().as_raw();
         if !found.is_dir() || found.uid() != owner || found.mode() & 0o077 != 0 {
             let text = format!(
-                "{0} must be a directory of user {owner} with mode 700; it holds completed writes that are not in their images yet: \
-                 keep it, and run `chown {owner} {0} && chmod 700 {0}`",
+                "{0} must be a directory owned by {owner} with mode 700; it holds completed \
+                 writes that are not in their images yet: keep it, and run `chown {owner} {0} && \
+                 chmod 700 {0}`",
                 folder.display()
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
@@ -132,7 +133,7 @@ impl FileRecords {
     fn path(&self, key: &str) -> io::Result<PathBuf> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if key.is_empty() || key.len() > 100 || !key.chars().all(is_plain) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a key of a record"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a key of a redo record"));
         }
         Ok(self.folder.join(format!("{key}.{ENDING}")))
     }
@@ -225,7 +226,7 @@ fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>
             continue;
         };
         if is_end {
-            let text = "an entry of it is damaged";
+            let text = "an entry of the redo record is damaged";
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         file_len = file_len.max(entry.file_len);
@@ -243,7 +244,7 @@ fn name_redoing(file: &File) -> io::Result<[u8; 16]> {
 }
 
 fn damaged(path: &Path) -> io::Error {
-    let text = format!("{} is no record of this version: remove it", path.display());
+    let text = format!("{} is not a redo record of this version; remove it", path.display());
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 

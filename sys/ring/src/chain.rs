@@ -276,11 +276,11 @@ fn no_table<Q: Virtqueue>(queue: &Q, head: u16, descriptor: Descriptor) -> RingF
     let reason = if !queue.side().features.indirect() {
         "the feature was not negotiated"
     } else if descriptor.flags & Descriptor::NEXT != 0 {
-        "NEXT beside INDIRECT"
+        "a descriptor has both NEXT and INDIRECT"
     } else if descriptor.len % DESCRIPTOR_BYTES as u32 != 0 || descriptor.len == 0 {
-        "its length is not a multiple of 16 bytes, or 0"
+        "its length is 0 or not a multiple of 16 bytes"
     } else {
-        "more entries than the queue"
+        "it has more entries than the queue"
     };
     RingFault::Indirect { queue: queue.side().queue, head, reason }
 }

@@ -96,7 +96,7 @@ fn marks_survive_a_reader_that_takes_them_out() {
 fn a_log_that_cannot_be_used_is_refused() {
     let (file, _log) = log_of(8, 0);
     let error = DirtyLog::map(file.as_fd(), 0, 1 << 20).unwrap_err().to_string();
-    assert!(error.contains("log of written pages") && error.contains("0x28"), "{error}");
+    assert!(error.contains("log of dirty pages") && error.contains("0x28"), "{error}");
     assert!(DirtyLog::map(file.as_fd(), 0, 0).is_err());
     assert!(DirtyLog::map(file.as_fd(), u64::MAX, 8).is_err());
 }

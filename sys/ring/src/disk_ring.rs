@@ -241,10 +241,12 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         buffers.begin();
         chain::gather(&mut self.queue, head, buffers)?;
         let Some(header) = buffers.header().map(Header::decode) else {
-            return Err(self.no_request(head, "its device-readable bytes are less than a header"));
+            return Err(
+                self.no_request(head, "the device-readable bytes are fewer than a request header")
+            );
         };
         let Some(status) = buffers.take_status(tag) else {
-            return Err(self.no_request(head, "it has no device-writable byte for the status"));
+            return Err(self.no_request(head, "no device-writable byte for the status"));
         };
         Ok((header, AnswerPlace { status, room: buffers.writable_bytes() }))
     }

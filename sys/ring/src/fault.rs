@@ -4,21 +4,21 @@ use suimon_ports::{FaultKind, PortFault};
 use thiserror::Error;
 
 /// Kind of file that a front-end may share its memory with, and how a VM is given such a file.
-pub const MEMORY_FILE: &str = "a file on tmpfs or hugetlbfs; back the VM's memory with a memfd (QEMU: \
-                               `-object memory-backend-memfd,share=on`, libvirt: `<source \
+pub const MEMORY_FILE: &str = "a file on tmpfs or hugetlbfs; back the VM's memory with a memfd \
+                               (QEMU: `-object memory-backend-memfd,share=on`, libvirt: `<source \
                                type='memfd'/>`) or with a file in /dev/shm or on hugetlbfs";
 
 /// Error of a VM's memory table.
 #[derive(Debug, Error)]
 pub enum MemoryError {
     /// A region has size 0.
-    #[error("memory region {index}: size 0; the front-end must leave empty regions out")]
+    #[error("memory region {index}: size 0; the front-end must omit empty regions")]
     Empty {
         /// Position of the region in the memory table.
         index: usize,
     },
     /// An address or offset plus the size exceeds 2^64.
-    #[error("memory region {index}: `{field}` {value:#x} plus size {size:#x} passes 2^64")]
+    #[error("memory region {index}: `{field}` {value:#x} plus size {size:#x} exceeds 2^64")]
     Overflow {
         /// Position of the region in the memory table.
         index: usize,
@@ -30,7 +30,9 @@ pub enum MemoryError {
         size: u64,
     },
     /// Two regions contain the same addresses.
-    #[error("memory regions overlap at {field} {address:#x}; each address may be described once")]
+    #[error(
+        "memory regions overlap at {field} {address:#x}; each address may be in one region only"
+    )]
     Overlap {
         /// Address space of the overlap: "user address" or "guest address".
         field: &'static str,
@@ -38,7 +40,7 @@ pub enum MemoryError {
         address: u64,
     },
     /// The table has more regions than accepted.
-    #[error("{count} memory regions; at most {max} are accepted")]
+    #[error("{count} memory regions exceed the limit of {max}")]
     TooMany {
         /// Number of regions in the table.
         count: usize,
@@ -53,8 +55,8 @@ pub enum MemoryError {
     },
     /// The device would map more than one device may.
     #[error(
-        "memory region {index}: with its {size:#x} bytes the device maps more than {max:#x}; \
-         reduce the VM's memory"
+        "memory region {index}: with its {size:#x} bytes the mapped memory of the device exceeds \
+         {max:#x} bytes; reduce the VM's memory"
     )]
     DeviceLimit {
         /// Position of the region in the memory table.
@@ -66,8 +68,8 @@ pub enum MemoryError {
     },
     /// All devices would map more than the host permits.
     #[error(
-        "memory region {index}: no address space is left for {size:#x} bytes; other VMs map most \
-         of it"
+        "memory region {index}: the daemon has no address space for {size:#x} bytes, because \
+         other VMs map most of it; stop other VMs or reduce their memory"
     )]
     HostLimit {
         /// Position of the region in the memory table.
@@ -77,8 +79,8 @@ pub enum MemoryError {
     },
     /// The file ends before the end of the region.
     #[error(
-        "memory region {index}: the file has {file_bytes:#x} bytes, the region needs \
-         {needed:#x}; a page behind the file's end cannot be touched"
+        "memory region {index}: the file has {file_bytes:#x} bytes, but the region needs \
+         {needed:#x}; the front-end must pass a file of the full size"
     )]
     FileTooShort {
         /// Position of the region in the memory table.
@@ -104,7 +106,7 @@ pub enum MemoryError {
 
 /// Error of a dirty page log's file.
 #[derive(Debug, Error)]
-#[error("the log of written pages cannot be used: {source}")]
+#[error("the log of dirty pages cannot be used: {source}")]
 pub struct LogError {
     /// Error of the file; the log counts as region 0.
     pub(crate) source: MemoryError,
@@ -115,8 +117,8 @@ pub struct LogError {
 pub enum InflightError {
     /// The region has no queues, no entries, or more entries than a queue may have.
     #[error(
-        "in-flight region for {queues} queues of {size} entries: there must be a queue, and from \
-         1 to {max} entries"
+        "in-flight region for {queues} queues of {size} entries: at least one queue and 1 to \
+         {max} entries are required"
     )]
     Shape {
         /// Requested number of queues.
@@ -127,7 +129,7 @@ pub enum InflightError {
         max: u16,
     },
     /// The region is shorter than its queues require.
-    #[error("in-flight region of {bytes:#x} bytes: its queues need {needed:#x}")]
+    #[error("in-flight region has {bytes:#x} bytes, but its queues need {needed:#x}")]
     TooShort {
         /// Length of the region in bytes.
         bytes: u64,
@@ -201,7 +203,7 @@ pub enum RingFault {
         max: u16,
     },
     /// The size of a packed ring is 0 or too large.
-    #[error("queue {queue}: size {size} of a packed ring is not from 1 to {max}")]
+    #[error("queue {queue}: size {size} of a packed ring is outside of 1 to {max}")]
     PackedSize {
         /// Index of the vring in its device.
         queue: u16,
@@ -212,8 +214,8 @@ pub enum RingFault {
     },
     /// The base of a packed ring is not a position in the ring.
     #[error(
-        "queue {queue}: base {base:#x} of a packed ring (the wrap counter is bit 15) is beyond \
-         its {size} entries"
+        "queue {queue}: base {base:#x} of a packed ring (bit 15 is the wrap counter) exceeds its \
+         {size} entries"
     )]
     PackedBase {
         /// Index of the vring in its device.
@@ -245,7 +247,7 @@ pub enum RingFault {
     },
     /// An area of the ring is not inside one memory region.
     #[error(
-        "queue {queue}: {area}, {bytes} bytes at {address:#x}, is not inside one memory region"
+        "queue {queue}: {area}, {bytes} bytes at {address:#x}, is not within one memory region"
     )]
     Area {
         /// Index of the vring in its device.
@@ -259,8 +261,8 @@ pub enum RingFault {
     },
     /// The available index is further ahead than the queue has entries.
     #[error(
-        "queue {queue}: available index {avail} is {ahead} ahead of {next}, the queue has {size} \
-         entries"
+        "queue {queue}: available index {avail} is {ahead} ahead of {next}, but the queue has \
+         {size} entries"
     )]
     AvailIndex {
         /// Index of the vring in its device.
@@ -275,7 +277,7 @@ pub enum RingFault {
         size: u16,
     },
     /// An available entry or `next` refers to a descriptor outside the table.
-    #[error("queue {queue}: {field} names descriptor {index}, the table has {size}")]
+    #[error("queue {queue}: {field} names descriptor {index}, but the table has {size}")]
     DescriptorIndex {
         /// Index of the vring in its device.
         queue: u16,
@@ -334,7 +336,7 @@ pub enum RingFault {
         bytes: u64,
     },
     /// A transmit chain exceeds the maximum frame length.
-    #[error("queue {queue}: chain at descriptor {head} carries more than {max} bytes")]
+    #[error("queue {queue}: chain at descriptor {head} has more than {max} bytes")]
     FrameLength {
         /// Index of the vring in its device.
         queue: u16,
@@ -344,7 +346,9 @@ pub enum RingFault {
         max: usize,
     },
     /// A receive chain has no device-writable bytes.
-    #[error("queue {queue}: receive chain at descriptor {head} has no room, not even for a header")]
+    #[error(
+        "queue {queue}: receive chain at descriptor {head} is shorter than a virtio-net header"
+    )]
     NoRoom {
         /// Index of the vring in its device.
         queue: u16,
@@ -352,7 +356,9 @@ pub enum RingFault {
         head: u16,
     },
     /// A descriptor was made available again before the chain that it starts was returned.
-    #[error("queue {queue}: descriptor {head} was offered again before its chain was returned")]
+    #[error(
+        "queue {queue}: descriptor {head} was made available again before its chain was returned"
+    )]
     Outstanding {
         /// Index of the vring in its device.
         queue: u16,
@@ -360,13 +366,13 @@ pub enum RingFault {
         head: u16,
     },
     /// `IN_ORDER` was negotiated for a device that returns buffers in any order.
-    #[error("queue {queue}: IN_ORDER was negotiated, which is not offered for this device")]
+    #[error("queue {queue}: IN_ORDER was negotiated, but is not offered for this device")]
     InOrder {
         /// Index of the vring in its device.
         queue: u16,
     },
     /// A chain is not a valid request of a block device (virtio 1.3, section 5.2.6).
-    #[error("queue {queue}: chain at descriptor {head} is no request: {reason}")]
+    #[error("queue {queue}: chain at descriptor {head} is not a disk request: {reason}")]
     Request {
         /// Index of the vring in its device.
         queue: u16,
@@ -376,7 +382,7 @@ pub enum RingFault {
         reason: &'static str,
     },
     /// The file behind the VM's memory was truncated while in use.
-    #[error("queue {queue}: the front-end cut the file behind the VM's memory short")]
+    #[error("queue {queue}: the front-end truncated the file of the VM's memory")]
     MemoryGone {
         /// Index of the vring in its device.
         queue: u16,

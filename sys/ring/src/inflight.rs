@@ -100,7 +100,7 @@ impl Inflight {
             move |errno: rustix::io::Errno| InflightError::Host { action, source: errno.into() }
         };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let fd = memfd_create("suimon-inflight", flags).map_err(host("make a file for"))?;
+        let fd = memfd_create("suimon-inflight", flags).map_err(host("create a file for"))?;
         ftruncate(&fd, shape.bytes()).map_err(host("lengthen"))?;
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         fcntl_add_seals(&fd, seals).map_err(host("seal"))?;
@@ -172,16 +172,16 @@ impl InflightQueue {
     pub(crate) fn check(&self, queue: u16, size: u16, is_packed: bool) -> Result<(), RingFault> {
         let shape = self.region.shape;
         if shape.is_packed != is_packed {
-            let reason = "the region was made for rings of the other form";
+            let reason = "the region was created for the other ring format (split or packed)";
             return Err(RingFault::Inflight { queue, reason });
         }
         if shape.queue_size < size {
-            let reason = "the region was made for a smaller ring";
+            let reason = "the region was created for a smaller ring";
             return Err(RingFault::Inflight { queue, reason });
         }
         let version = self.part().load_16(VERSION_AT);
         if version > VERSION {
-            let reason = "the region has a version that is not known";
+            let reason = "the region has an unknown version";
             return Err(RingFault::Inflight { queue, reason });
         }
         Ok(())

@@ -157,7 +157,7 @@ impl PackedInflight {
         let size = cells.size();
         let (used, old) = self.load_positions();
         if used.index >= size || old.index >= size {
-            return Err("its used position is not in the ring");
+            return Err("its used index is outside of the ring");
         }
         let was_returned = used != old && !cells.is_available(old);
         if was_returned {
@@ -223,7 +223,7 @@ impl PackedInflight {
             let index = if nth == 0 { head } else { self.part.load_16(entry_at(last) + NEXT_AT) };
             match is_used.get_mut(usize::from(index)) {
                 Some(used) if !*used => *used = true,
-                _ => return Err("a chain in flight has entries that are not its own"),
+                _ => return Err("an in-flight chain has entries of another chain"),
             }
             if nth != 0 {
                 self.note_link(last, index);
@@ -241,7 +241,7 @@ impl PackedInflight {
             });
         }
         if count == 0 {
-            Err("a chain in flight has no entries")
+            Err("an in-flight chain has no entries")
         } else {
             Ok(ChainEntries { first: head, last })
         }

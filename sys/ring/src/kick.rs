@@ -18,6 +18,6 @@ pub(crate) fn kick_of(setup: &RingSetup) -> Result<Arc<PeerEventFd>, PortFault> 
     }
     PeerEventFd::unshared().map(Arc::new).map_err(|error| PortFault {
         kind: FaultKind::Host,
-        detail: format!("cannot make an eventfd: {error}; raise the limit of open files"),
+        detail: format!("cannot create an eventfd: {error}; raise the limit of open files"),
     })
 }

@@ -147,7 +147,8 @@ fn check_threads(count: usize) -> io::Result<()> {
 fn no_thread() -> io::Error {
     io::Error::new(
         io::ErrorKind::WouldBlock,
-        "the host has no thread left; raise `TasksMax` of the unit or `kernel.threads-max`",
+        "the host cannot start another thread; raise `TasksMax` of the unit or \
+         `kernel.threads-max`",
     )
 }
 

@@ -26,7 +26,7 @@ pub struct Stop(watch::Receiver<bool>);
 /// Error of a blocking call without result: the host could not start a thread for it, or it
 /// panicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the host could not execute a blocking call: no thread is left, or the call panicked")]
+#[error("the host could not run a blocking call: no thread could be started, or the call panicked")]
 pub struct Interrupted;
 
 impl Task {

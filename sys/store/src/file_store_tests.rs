@@ -74,7 +74,7 @@ fn what_is_out_of_bounds_is_refused_whole() {
     for (bad, part) in [
         (put("t", &long, b""), "a key"),
         (put(&table, "k", b""), "a table's name"),
-        (put("", "k", b""), "needs a name"),
+        (put("", "k", b""), "is empty"),
         (put("t", "k", &vec![0; VALUE_BYTES_MAX + 1]), "a value"),
     ] {
         fails_with(store.commit(&[fine.clone(), bad]), &[part]);

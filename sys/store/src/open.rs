@@ -33,14 +33,14 @@ pub(crate) fn locate(directory: &Path) -> Result<Located, StoreError> {
     let file = directory.join(FILE_NAME);
     match std::fs::symlink_metadata(&file) {
         Ok(metadata) if !metadata.is_file() => {
-            return Err(explain::damaged(&file, "it is not a regular file"));
+            return Err(explain::damaged(&file, "not a regular file"));
         }
         Ok(metadata) if metadata.len() == 0 => {
-            return Err(explain::damaged(&file, "it is empty"));
+            return Err(explain::damaged(&file, "empty file"));
         }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => create(directory, &file, &lock)?,
-        Err(error) => return Err(explain::host(&file, "looking at", error)),
+        Err(error) => return Err(explain::host(&file, "checking", error)),
     }
     Ok(Located { file, directory: lock })
 }
@@ -53,7 +53,7 @@ pub(crate) fn contained<T>(
     // State left by a panic is not used: the library poisons its locks, and each later call reports
     // that.
     catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err(explain::damaged(file, "its pages contradict each other")))
+        .unwrap_or_else(|_| Err(explain::damaged(file, "inconsistent pages")))
 }
 
 fn lock_directory(directory: &Path) -> Result<OwnedFd, StoreError> {

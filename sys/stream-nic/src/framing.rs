@@ -22,9 +22,7 @@ pub enum FramingError {
     #[error("the length of a frame is 0")]
     Empty,
     /// Frame longer than QEMU sends. The start of the next frame is unknown.
-    #[error(
-        "the length of a frame is {bytes} bytes; at most {STREAM_FRAME_BYTES_MAX} are possible"
-    )]
+    #[error("the length of a frame is {bytes} bytes; the limit is {STREAM_FRAME_BYTES_MAX}")]
     TooLong {
         /// Length field of the frame.
         bytes: u32,

@@ -39,10 +39,11 @@ impl StreamNic {
         check(spec)?;
         let (listener, file) = listen_on(&spec.socket)?;
         let status = DeviceStatus { mac: spec.mac, mtu: spec.mtu, ..DeviceStatus::default() };
-        let wake = event().map(Arc::new).map_err(|error| host_error("make an eventfd", &error))?;
+        let wake =
+            event().map(Arc::new).map_err(|error| host_error("create an eventfd", &error))?;
         let descriptors = {
             let _guard = runtime.enter();
-            let failed = |error| host_error("watch a descriptor", &error);
+            let failed = |error| host_error("poll a descriptor", &error);
             Descriptors {
                 listener: Watched::readable(listener).map_err(failed)?,
                 wake: Watched::readable(Arc::clone(&wake)).map_err(failed)?,
@@ -97,7 +98,7 @@ fn check(spec: &StreamSpec) -> Result<(), DeviceError> {
     if (68..=9216).contains(&spec.mtu) {
         return Ok(());
     }
-    let detail = format!("an MTU of {} bytes; 68 to 9216 are possible", spec.mtu);
+    let detail = format!("an MTU of {} bytes is outside of 68 to 9216", spec.mtu);
     Err(DeviceError { kind: DeviceErrorKind::Unsupported, field: "mtu", detail })
 }
 

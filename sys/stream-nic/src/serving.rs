@@ -92,7 +92,11 @@ impl Shared {
             match listener.read(accept).await {
                 Ok(socket) => return socket,
                 Err(error) => {
-                    tracing::warn!(port = self.port.0, %error, "cannot accept a legacy NIC");
+                    tracing::warn!(
+                        port = self.port.0,
+                        %error,
+                        "cannot accept the connection of a legacy NIC"
+                    );
                     sleep(SHORTAGE).await;
                 }
             }
@@ -140,7 +144,7 @@ impl Shared {
                         Ok(Other::Successor) => return End::Left,
                         Err(error) => {
                             let port = self.port.0;
-                            tracing::warn!(port, %error, "cannot turn a second QEMU away");
+                            tracing::warn!(port, %error, "cannot reject a second QEMU");
                             is_door_open = false;
                         }
                     }
@@ -153,7 +157,7 @@ impl Shared {
         let now = Instant::now();
         limits.turned_away.note(now);
         if let Some(left_out) = limits.turned_away_log.next(now) {
-            tracing::warn!(port = self.port.0, left_out, "a second QEMU is turned away");
+            tracing::warn!(port = self.port.0, left_out, "a second QEMU was rejected");
         }
     }
 

@@ -15,10 +15,10 @@ use crate::framing::FramingError;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum End {
     /// The peer closed the connection, or its process ended.
-    #[error("QEMU has left")]
+    #[error("QEMU closed the connection")]
     Left,
     /// The host could not start a thread to attach the queues.
-    #[error("the host has no thread left to serve it")]
+    #[error("the host cannot start a thread for the connection")]
     Host,
     /// The peer sent an invalid length.
     #[error("{0}")]

@@ -134,7 +134,7 @@ fn clear_path(path: &Path, removes: bool) -> Result<(), DeviceError> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(refused(path, "look at", &error)),
+        Err(error) => return Err(refused(path, "check", &error)),
     };
     if !found.file_type().is_socket() {
         let detail = format!(
@@ -147,7 +147,7 @@ fn clear_path(path: &Path, removes: bool) -> Result<(), DeviceError> {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
-            return Err(refused(path, "look at", &error));
+            return Err(refused(path, "check", &error));
         }
         _ => {
             let detail = format!(
@@ -177,7 +177,7 @@ fn check_directory(path: &Path) -> Result<(), DeviceError> {
         Ok(found) if found.is_dir() => Ok(()),
         Ok(_) => Err(missing(directory, "is not a directory")),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            Err(refused(path, "look at", &error))
+            Err(refused(path, "check", &error))
         }
         Err(_) => Err(missing(directory, "does not exist; create it")),
     }
@@ -198,7 +198,7 @@ fn address(path: &Path) -> Result<SocketAddrUnix, DeviceError> {
         kind: DeviceErrorKind::Unsupported,
         field: "socket",
         detail: format!(
-            "{} is no path of a Unix socket; it must have 1 to 107 bytes and no NUL",
+            "{} is not a path of a Unix socket; it must have 1 to 107 bytes and no NUL",
             path.display()
         ),
     })

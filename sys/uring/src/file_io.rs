@@ -270,7 +270,7 @@ const fn is_due(unsent: usize, sent: usize) -> bool {
 
 fn own_bytes(len: u64) -> io::Result<AlignedBytes> {
     if len > OWN_BYTES_MAX {
-        let why = format!("{len} bytes at once; {OWN_BYTES_MAX} are possible");
+        let why = format!("a request of {len} bytes exceeds the limit of {OWN_BYTES_MAX}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     Ok(AlignedBytes::zeroed(usize::try_from(len).unwrap_or(0)))

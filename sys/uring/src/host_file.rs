@@ -81,7 +81,7 @@ impl HostFile {
             FileType::RegularFile => false,
             FileType::BlockDevice => true,
             _ => {
-                let why = "it is neither a file nor a block device";
+                let why = "neither a file nor a block device";
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
             }
         };

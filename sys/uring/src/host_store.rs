@@ -69,7 +69,7 @@ impl HostStore {
             other => {
                 let fault = StoreFault::WrongStore {
                     found: word(other),
-                    hint: "give the path of a directory or a block device",
+                    hint: "set the path of a directory or a block device",
                 };
                 return Err(StoreFileError::new(path.to_string_lossy(), fault));
             }
@@ -85,7 +85,7 @@ impl HostStore {
             Place::Folder(folder) => Ok(folder),
             Place::Device => Err(StoreFault::WrongStore {
                 found: "a block device, which has no files",
-                hint: "use it as a whole (format pass-through), or put files into a directory",
+                hint: "use the whole device (format pass-through), or set the path of a directory",
             }),
         }
     }
@@ -124,7 +124,7 @@ impl HostStore {
             open_at(self.folder()?, name.as_str(), flags | OFlags::CLOEXEC | OFlags::NONBLOCK)?;
         let opened = regular(rustix::fs::fstat(&file).map_err(fault)?)?;
         if (opened.st_dev, opened.st_ino) != (seen.st_dev, seen.st_ino) {
-            return Err(io::Error::other("it was exchanged just now: try again").into());
+            return Err(io::Error::other("the path was replaced just now; retry").into());
         }
         Ok(file)
     }
@@ -212,7 +212,7 @@ impl StoreFiles for HostStore {
     fn open_device(&self, used: FileUse, unit: u32) -> Result<Arc<dyn DiskFile>, StoreFileError> {
         let open = || {
             if let Place::Folder(_) = self.place {
-                let hint = "name a block device as the store of a disk that passes through";
+                let hint = "set a block device as the store of a pass-through disk";
                 return Err(StoreFault::WrongStore { found: "a directory", hint });
             }
             // With O_EXCL the kernel rejects a device that is mounted or part of another one.
@@ -235,8 +235,8 @@ impl StoreFiles for HostStore {
                 Ok(()) => Ok(()),
                 Err(Errno::INVAL) if len == 0 => Ok(()),
                 Err(Errno::OPNOTSUPP | Errno::NOSYS) => Err(StoreFault::Unsupported {
-                    what: "set space aside",
-                    hint: "make a dynamic disk, or use ext4, XFS or Btrfs",
+                    what: "preallocate space",
+                    hint: "create a dynamic disk, or use ext4, XFS or Btrfs",
                 }),
                 Err(errno) => Err(fault(errno)),
             }
@@ -335,7 +335,7 @@ fn fault(errno: Errno) -> StoreFault {
         Errno::EXIST => StoreFault::Exists,
         Errno::NOSPC | Errno::DQUOT => StoreFault::Full,
         Errno::BUSY => {
-            StoreFault::InUse { holder: "the system has it mounted or in use".to_owned() }
+            StoreFault::InUse { holder: "the kernel has it mounted or in use".to_owned() }
         }
         other => StoreFault::System(other.into()),
     }
@@ -350,6 +350,6 @@ const fn word(kind: FileType) -> &'static str {
         FileType::Socket => "a socket",
         FileType::CharacterDevice => "a character device",
         FileType::BlockDevice => "a block device",
-        _ => "of a type that is not known",
+        _ => "a file of unknown type",
     }
 }

@@ -50,7 +50,7 @@ fn take(file: i32, used: FileUse) -> io::Result<Option<String>> {
         if let Err(error) = fcntl(file, libc::F_OFD_SETLK, &mut wanted) {
             let is_held = matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES));
             return if is_held {
-                Ok(Some("it is locked as a whole".to_owned()))
+                Ok(Some("the whole file is locked".to_owned()))
             } else {
                 Err(error)
             };
@@ -58,10 +58,10 @@ fn take(file: i32, used: FileUse) -> io::Result<Option<String>> {
     }
     for (what, word) in ALL {
         if keeps_off.contains(&what) && is_held(file, DOES + what)? {
-            return Ok(Some(format!("it {word} the file")));
+            return Ok(Some(format!("another program {word} the file")));
         }
         if does.contains(&what) && is_held(file, KEEPS_OFF + what)? {
-            return Ok(Some(format!("it allows nobody else who {word}")));
+            return Ok(Some(format!("another program permits no user who {word} the file")));
         }
     }
     Ok(None)

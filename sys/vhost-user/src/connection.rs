@@ -35,7 +35,7 @@ pub(crate) enum End {
     #[error("the device was closed")]
     Stopped,
     /// The front-end closed its end between two messages.
-    #[error("the front-end left")]
+    #[error("the front-end disconnected")]
     Left,
     /// The front-end closed its end inside a message.
     #[error("the connection ended after {got} of {expected} bytes of a message")]
@@ -46,7 +46,7 @@ pub(crate) enum End {
         expected: usize,
     },
     /// The rest of a message did not arrive in time.
-    #[error("{got} of {expected} bytes of a message came, the rest did not follow")]
+    #[error("{got} of {expected} bytes of a message were received, the rest did not follow")]
     Stalled {
         /// Bytes of the message received so far.
         got: usize,
@@ -54,13 +54,13 @@ pub(crate) enum End {
         expected: usize,
     },
     /// The front-end does not read its replies.
-    #[error("the front-end does not read its answers")]
+    #[error("the front-end does not read replies")]
     Deaf,
     /// A message with more descriptors than any request carries.
-    #[error("more than {FDS_MAX} descriptors in one message")]
+    #[error("a message has more than {FDS_MAX} descriptors")]
     Descriptors,
     /// A descriptor of a kind that the protocol does not have.
-    #[error("{request}: a descriptor is not {}", kind_of(*.request))]
+    #[error("{request}: the descriptor is not {}", kind_of(*.request))]
     Foreign {
         /// Request that the descriptor was sent with.
         request: Request,
@@ -70,8 +70,8 @@ pub(crate) enum End {
     Message(#[from] MessageError),
     /// Another front-end has connected after the process of this one exited.
     #[error(
-        "the front-end's process exited, but its connection is open: the back-end channel that it \
-         passed holds the other end; another front-end connects"
+        "the front-end's process exited, but its connection is open, because the other end of its \
+         back-end channel holds it; another front-end connects"
     )]
     Replaced,
     /// A system call on the socket failed.

@@ -305,7 +305,7 @@ impl Shared {
             Some(fault) => {
                 if let Some(left_out) = limits.refused_log.next(Instant::now()) {
                     let device = self.subject.name();
-                    tracing::warn!(%device, %fault, left_out, "a message is refused");
+                    tracing::warn!(%device, %fault, left_out, "a message was rejected");
                 }
                 Ok(())
             }
@@ -369,8 +369,8 @@ impl Shared {
         let device = self.subject.name();
         tracing::warn!(
             %device, writes, left_out,
-            "writes behind the end of the front-end's log of written pages; the guest's memory may \
-             arrive incomplete"
+            "writes beyond the end of the front-end's log of dirty pages; the migrated memory may \
+             be incomplete"
         );
     }
 
@@ -440,7 +440,7 @@ async fn keep_pace(session: &mut Session) -> Result<(), Reason> {
             Turn::Wait(ms) => sleep(Duration::from_millis(u64::from(ms))).await,
             Turn::Flood => {
                 let text = format!(
-                    "a flood of messages: more than {} a second for {} seconds",
+                    "more than {} messages a second for {} seconds",
                     Pace::PER_SECOND,
                     Pace::PATIENCE_MS / 1000
                 );

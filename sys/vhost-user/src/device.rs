@@ -134,7 +134,7 @@ impl Device {
         let Some(channel) = self.channel.as_ref().filter(|_| has_config) else { return };
         if let Err(error) = channel.config_changed() {
             let device = self.link.model.name();
-            tracing::warn!(%device, %error, "the front-end cannot be told");
+            tracing::warn!(%device, %error, "cannot notify the front-end");
         }
     }
 

@@ -99,14 +99,16 @@ impl VhostUserDisk {
 /// Checks that the specification is valid and sufficient for what the VM has negotiated.
 fn check(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
     if !(1..=QUEUES_MAX).contains(&spec.queues) {
-        let detail = format!("{} queues; 1 to {QUEUES_MAX} are possible", spec.queues);
+        let detail = format!("{} queues are outside of 1 to {QUEUES_MAX}", spec.queues);
         return Err(refused("queues", detail));
     }
     let sector_bytes = spec.sector_bytes;
     let sizes = SECTOR_BYTES as u32..=SECTOR_BYTES_MAX;
     if !sector_bytes.is_power_of_two() || !sizes.contains(&sector_bytes) {
-        let detail =
-            format!("sectors of {sector_bytes} bytes; 512, 1024, 2048 and 4096 are possible");
+        let detail = format!(
+            "logical sectors of {sector_bytes} bytes are not supported; use 512, 1024, 2048 or \
+             4096"
+        );
         return Err(refused("sector_bytes", detail));
     }
     let physical = spec.physical_sector_bytes;
@@ -115,14 +117,13 @@ fn check(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
         || physical / sector_bytes > PHYSICAL_SECTORS_MAX
     {
         let detail = format!(
-            "physical sectors of {physical} bytes; a power of two from {sector_bytes} to \
-             {PHYSICAL_SECTORS_MAX} times as much is possible"
+            "physical sectors of {physical} bytes are not supported; use a power of two from \
+             {sector_bytes} to {PHYSICAL_SECTORS_MAX} times as much"
         );
         return Err(refused("physical_sector_bytes", detail));
     }
     if spec.serial.len() > SERIAL_BYTES || !spec.serial.is_ascii() {
-        let detail =
-            format!("the serial number {:?}; at most 20 bytes of ASCII are possible", spec.serial);
+        let detail = format!("the serial number {:?} exceeds 20 bytes of ASCII", spec.serial);
         return Err(refused("serial", detail));
     }
     check_length(spec.bytes, sector_bytes)?;
@@ -134,17 +135,17 @@ fn check_length(bytes: u64, sector_bytes: u32) -> Result<(), DeviceError> {
         return Ok(());
     }
     let detail =
-        format!("a disk of {bytes} bytes; its length must be a multiple of {sector_bytes}");
+        format!("the size of the disk, {bytes} bytes, is not a multiple of {sector_bytes}");
     Err(refused("bytes", detail))
 }
 
 fn check_promise(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
     let VhostUserPromise { features, queue_pairs } = spec.promise;
-    let way_out = "shut the VM down, then take the disk from it and give it again";
+    let way_out = "shut down the VM, then remove the disk from it and add it again";
     if queue_pairs > spec.queues {
         let detail = format!(
-            "the VM on this disk uses {queue_pairs} queues, {} would be left to it when it comes \
-             back; {way_out}",
+            "the VM of this disk uses {queue_pairs} queues, but only {} would remain after it \
+             reconnects; {way_out}",
             spec.queues
         );
         return Err(refused("queues", detail));
@@ -152,8 +153,8 @@ fn check_promise(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
     let missing = features & !Offer::disk(spec.queues, spec.is_read_only, features).features;
     if missing != 0 {
         let detail = format!(
-            "the VM on this disk has negotiated virtio features {features:#x}, of which \
-             {missing:#x} could not be offered to it when it comes back; {way_out}"
+            "the VM of this disk has negotiated virtio features {features:#x}, of which \
+             {missing:#x} would be missing after it reconnects; {way_out}"
         );
         return Err(refused("is_read_only", detail));
     }

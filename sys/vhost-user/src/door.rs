@@ -116,12 +116,12 @@ impl Door {
             if let Some(left_out) = limits.turned_away_log.next(now) {
                 match &closed {
                     Ok(_) => {
-                        tracing::warn!(device = %name, left_out, "another front-end is turned away");
+                        tracing::warn!(device = %name, left_out, "another front-end was rejected");
                     }
                     Err(error) => {
                         tracing::warn!(
                             device = %name, %error, left_out,
-                            "another front-end cannot be turned away"
+                            "cannot reject another front-end"
                         );
                     }
                 }

@@ -19,7 +19,7 @@ pub enum DeviceFault {
         source: MemoryError,
     },
     /// Memory region that is not mapped.
-    #[error("{request}: no region of {size:#x} bytes at guest address {guest_addr:#x}")]
+    #[error("{request}: no memory region of {size:#x} bytes at guest address {guest_addr:#x}")]
     NoRegion {
         /// Request of the rejected message.
         request: Request,
@@ -29,7 +29,7 @@ pub enum DeviceFault {
         size: u64,
     },
     /// Vring index out of range.
-    #[error("{request}: vring {index}, this {noun} has {count}")]
+    #[error("{request}: vring {index} does not exist, this {noun} has {count} vrings")]
     VringIndex {
         /// Request of the rejected message.
         request: Request,
@@ -41,7 +41,7 @@ pub enum DeviceFault {
         count: usize,
     },
     /// Feature bits that were not offered.
-    #[error("{request}: bits {bits:#x} were not offered")]
+    #[error("{request}: feature bits {bits:#x} were not offered")]
     NotOffered {
         /// Request of the rejected message.
         request: Request,
@@ -71,7 +71,7 @@ pub enum DeviceFault {
         source: InflightError,
     },
     /// Request whose protocol feature was not negotiated.
-    #[error("{request}: its protocol feature, bit {bit}, was not negotiated")]
+    #[error("{request}: its protocol feature (bit {bit}) was not negotiated")]
     NotNegotiated {
         /// Request of the rejected message.
         request: Request,
@@ -79,7 +79,7 @@ pub enum DeviceFault {
         bit: u32,
     },
     /// Position out of the range of a split ring.
-    #[error("{request}: vring {index}: base {base:#x}, a split ring has 0 to 0xffff")]
+    #[error("{request}: vring {index}: base {base:#x} of a split ring is outside of 0 to 0xffff")]
     Base {
         /// Request of the rejected message.
         request: Request,
@@ -103,7 +103,7 @@ pub enum DeviceFault {
         source: PortFault,
     },
     /// MTU that the port does not support. The connection stays open.
-    #[error("NET_SET_MTU: {mtu} bytes, the port carries 68 to {max}; raise `mtu` of the NIC")]
+    #[error("NET_SET_MTU: {mtu} bytes are outside of 68 to {max}; raise `mtu` of the NIC")]
     Mtu {
         /// MTU that the front-end requested, in bytes.
         mtu: u64,
@@ -111,7 +111,9 @@ pub enum DeviceFault {
         max: u16,
     },
     /// Write to a read-only part of configuration space. The connection stays open.
-    #[error("SET_CONFIG: {bytes} bytes at {offset}: configuration space is read-only there")]
+    #[error(
+        "SET_CONFIG: {bytes} bytes at offset {offset} of the configuration space are read-only"
+    )]
     ReadOnly {
         /// Offset of the first byte in configuration space.
         offset: u32,

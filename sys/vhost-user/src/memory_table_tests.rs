@@ -38,7 +38,7 @@ fn what_several_queue_pairs_repeat_is_done_once() {
     assert_eq!(count(&table), 1);
     // All repeated removals have been counted, so a further one is an error.
     let error = table.remove(region(1)).unwrap_err().to_string();
-    assert!(error.contains("REM_MEM_REG: no region of 0x100000 bytes"), "{error}");
+    assert!(error.contains("REM_MEM_REG: no memory region of 0x100000 bytes"), "{error}");
 }
 
 /// The first pair removes and re-adds the region before the second pair begins.

@@ -30,15 +30,15 @@ const NEED_REPLY: u32 = 1 << 3;
 pub enum MessageError {
     /// Request that this back-end does not implement.
     #[error(
-        "request {code} is unknown or was not offered; the front-end must keep to the negotiated \
-         features"
+        "request {code} is unknown or was not offered; the front-end may use negotiated features \
+         only"
     )]
     Unknown {
         /// Unknown code in the header.
         code: u32,
     },
     /// Protocol version other than 1.
-    #[error("{request}: version {version} in `flags`, only version 1 exists")]
+    #[error("{request}: version {version} in `flags`, only version 1 is supported")]
     Version {
         /// Request code in the message's header.
         request: Request,
@@ -46,7 +46,7 @@ pub enum MessageError {
         version: u32,
     },
     /// Reply where only requests are expected.
-    #[error("{request}: `flags` mark a reply, nothing was asked")]
+    #[error("{request}: `flags` mark a reply, but no request is pending")]
     UnexpectedReply {
         /// Request code in the message's header.
         request: Request,

@@ -106,17 +106,20 @@ fn check(spec: &VhostUserSpec) -> Result<(), DeviceError> {
         Err(DeviceError { kind: DeviceErrorKind::Unsupported, field, detail })
     };
     if !(1..=64).contains(&spec.queue_pairs) {
-        return refuse("queues", format!("{} queue pairs; 1 to 64 are possible", spec.queue_pairs));
+        return refuse(
+            "queues",
+            format!("{} queue pairs are outside of 1 to 64", spec.queue_pairs),
+        );
     }
     if !(68..=9216).contains(&spec.mtu) {
-        return refuse("mtu", format!("an MTU of {} bytes; 68 to 9216 are possible", spec.mtu));
+        return refuse("mtu", format!("an MTU of {} bytes is outside of 68 to 9216", spec.mtu));
     }
     let VhostUserPromise { features, queue_pairs } = spec.promise;
-    let way_out = "shut the VM down, then delete the NIC and create it again";
+    let way_out = "shut down the VM, then delete the NIC and create it again";
     if queue_pairs > spec.queue_pairs {
         let detail = format!(
-            "the VM on this NIC uses {queue_pairs} queue pairs, {} would be left to it when it \
-             comes back; {way_out}",
+            "the VM of this NIC uses {queue_pairs} queue pairs, but only {} would remain after it \
+             reconnects; {way_out}",
             spec.queue_pairs
         );
         return refuse("queues", detail);
@@ -125,8 +128,8 @@ fn check(spec: &VhostUserSpec) -> Result<(), DeviceError> {
     let missing = features & !offer.features;
     if missing != 0 {
         let detail = format!(
-            "the VM on this NIC has negotiated virtio features {features:#x}, of which \
-             {missing:#x} could not be offered to it when it comes back; {way_out}"
+            "the VM of this NIC has negotiated virtio features {features:#x}, of which \
+             {missing:#x} would be missing after it reconnects; {way_out}"
         );
         return refuse("queues", detail);
     }

@@ -71,7 +71,7 @@ impl Served {
     ) -> Result<Self, DeviceError> {
         let name = subject.name();
         let host_error = |action: &'static str| move |error| host_error(name, action, &error);
-        suimon_mapping::watch_for_cuts().map_err(host_error("watch the guest's memory"))?;
+        suimon_mapping::watch_for_cuts().map_err(host_error("monitor the guest's memory"))?;
         // Read while the thread may; threads that read messages may not.
         let _ = suimon_ring::device_bytes_max();
         suimon_eventfd::prepare().map_err(host_error("prepare interrupts"))?;
@@ -79,7 +79,7 @@ impl Served {
             VhostUserMode::Server => {
                 let (listener, file) = listen_on(socket)?;
                 let door = Door::listens(listener, &threads.serving)
-                    .map_err(host_error("watch the socket"))?;
+                    .map_err(host_error("poll the socket"))?;
                 (door, Some(file), None)
             }
             VhostUserMode::Client => {
@@ -89,11 +89,11 @@ impl Served {
         };
         let faults = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(io::Error::from)
-            .map_err(host_error("make an eventfd"))?;
+            .map_err(host_error("create an eventfd"))?;
         let faults = Arc::new(faults);
         let watched = {
             let _guard = threads.serving.enter();
-            Watched::readable(Arc::clone(&faults)).map_err(host_error("watch an eventfd"))?
+            Watched::readable(Arc::clone(&faults)).map_err(host_error("poll an eventfd"))?
         };
         let changing = Mutex::new(changing);
         let shared = Arc::new(Shared { subject, wake: Notify::new(), faults, changing });

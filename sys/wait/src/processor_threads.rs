@@ -56,7 +56,7 @@ impl ProcessorRuntime for ProcessorThreads {
             // A thread that ended without a report has panicked.
             Err(_) => {
                 join(thread);
-                Err(io::Error::other("the processor's thread ended before it started"))
+                Err(io::Error::other("the worker's thread ended before it started"))
             }
         }
     }
@@ -83,7 +83,7 @@ impl ProcessorThreads {
             Placement::Pinned(cpu) => cpu,
         };
         let text = format!(
-            "CPU {cpu} does not exist or this process may not run on it; choose from {}",
+            "CPU {cpu} does not exist, or this process may not run on it; choose from {}",
             ranges(&allowed)
         );
         Err(io::Error::new(io::ErrorKind::InvalidInput, text))
@@ -96,7 +96,10 @@ fn run_on(cpus: &[u16], mut wait: EpollWait, body: Body, report: &SyncSender<io:
     let placed = sched_setaffinity(None, &set)
         .and_then(|()| set_current_timer_slack(TIMER_SLACK_NS))
         .map_err(|errno| {
-            io::Error::new(errno.kind(), format!("placing it on {}: {errno}", ranges(cpus)))
+            io::Error::new(
+                errno.kind(),
+                format!("setting the CPU affinity to {}: {errno}", ranges(cpus)),
+            )
         });
     let started = placed.is_ok();
     // The caller waits for this message, so sending cannot fail.
@@ -116,7 +119,7 @@ fn join(thread: JoinHandle<()>) {
 /// Truncates the name at a character boundary to the length that the kernel keeps.
 fn thread_name(name: &str) -> io::Result<String> {
     if name.is_empty() || name.contains('\0') {
-        let text = format!("`{}` is not a name for a thread", name.escape_default());
+        let text = format!("`{}` is not a valid name of a thread", name.escape_default());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     let end = name

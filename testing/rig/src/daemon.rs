@@ -55,7 +55,7 @@ pub struct Daemon {
 }
 
 /// Text that the daemon logs when a system call of one of its threads was rejected.
-const REFUSAL: &str = "which it never needs, and was refused";
+const REFUSAL: &str = "which is not in its allow list, and the kernel denied it";
 
 /// No test may cause a system call that the daemon has given up.
 impl Drop for Daemon {

@@ -253,7 +253,7 @@ impl Etcd {
     /// The member is not running.
     pub fn kill(&mut self, at: usize) -> Result<()> {
         let member = self.members.get_mut(at).and_then(Option::take);
-        member.context("it does not run")?.kill();
+        member.context("it is not running")?.kill();
         Ok(())
     }
 }

@@ -78,7 +78,8 @@ impl AdviseFlags {
         let runs = last_runs(&self.results.folder())?;
         ensure!(
             !runs.is_empty(),
-            "no run to learn from: quick ones and those that did not end do not count; begin with `suimon lab run vmq-teaming`"
+            "there is no run to derive advice from (quick and incomplete runs do not count); \
+             start with `suimon lab run vmq-teaming`"
         );
         let advice: Vec<Advice> = runs.iter().flat_map(rules::of_run).collect();
         let before = self.host_text()?;
@@ -111,7 +112,7 @@ impl AdviseFlags {
             let done = match (&of.target, changed) {
                 (None, _) => Words::default(),
                 (Some(target), 0) => Words::new(
-                    format!(" Nothing to change: no [{}] differs in {}.", target.table, target.key),
+                    format!(" No change: [{}] does not differ in {}.", target.table, target.key),
                     format!(
                         " 変更不要です ({} の {} はそのままで構いません)。",
                         target.table, target.key

@@ -6,10 +6,7 @@ use anyhow::{Result, ensure};
 /// largest value.
 pub(crate) fn check_bounds(keys: &[(&str, u64, u64, u64)]) -> Result<()> {
     for &(key, value, least, most) in keys {
-        ensure!(
-            (least..=most).contains(&value),
-            "{key}: from {least} to {most} are possible, not {value}"
-        );
+        ensure!((least..=most).contains(&value), "{key}: {value} is outside of {least} to {most}");
     }
     Ok(())
 }

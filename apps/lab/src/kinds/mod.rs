@@ -47,7 +47,7 @@ const KINDS: &[Kind] = &[
 pub(crate) fn make(kind: &str, settings: toml::Table) -> Made {
     let Some((_, make)) = KINDS.iter().find(|(name, _)| *name == kind) else {
         let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
-        bail!("kind: `{kind}` is none of {}", known.join(", "));
+        bail!("kind: `{kind}` is not one of {}", known.join(", "));
     };
     make(settings)
 }

@@ -100,7 +100,7 @@ impl Database {
         let mut server = guest.start(rig, "mariadb", &vcpus.bound(&words))?;
         let sql =
             "CREATE DATABASE sbtest; CREATE USER sbtest@'%'; GRANT ALL ON sbtest.* TO sbtest@'%'";
-        until("MariaDB that answers", START_LIMIT, || {
+        until("MariaDB that accepts connections", START_LIMIT, || {
             server.check_running()?;
             let asked =
                 ["mariadb", "--no-defaults", "--user=root", &socket_flag, "--execute", "SELECT 1"];
@@ -204,7 +204,7 @@ fn read(said: &str, warm_up_s: u64) -> Result<Answered> {
     let errors = said.lines().find_map(|line| number_after(line, "ignored errors:"));
     Ok(Answered {
         seconds: seconds.iter().map(|(at, rate, _)| (*at, *rate)).collect(),
-        per_s: rate.with_context(|| format!("sysbench told of no second: {said}"))?.mean,
+        per_s: rate.with_context(|| format!("sysbench reported no second: {said}"))?.mean,
         p95_ms: Estimate::of(&latencies).map_or(0.0, |of| of.median),
         errors: errors.unwrap_or(0.0),
     })

@@ -88,7 +88,7 @@ impl FtpClients {
         files: usize,
     ) -> Result<Self> {
         let listed = from.run(&["curl", "-sS", "--max-time", "10", "-l", &url(to, "")])?;
-        ensure!(listed.contains("file1"), "vsftpd has no files: {listed}");
+        ensure!(listed.contains("file1"), "vsftpd lists no files: {listed}");
         let start = |client: usize| {
             let script = script(to, client, files);
             from.start(rig, "ftp-client", &["sh", "-c", &script])

@@ -115,8 +115,8 @@ impl OrderEntry {
         desk: &Desk<'_>,
     ) -> Result<OrdersDone> {
         let limit = Duration::from_secs(load.warm_up_s + load.measure_s) + END_LIMIT;
-        let status = desk.wait_for(process, limit).context("the JVM's load")?;
-        ensure!(status.success(), "the JVM's load ended ({status}): {}", process.last_words());
+        let status = desk.wait_for(process, limit).context("the Java load")?;
+        ensure!(status.success(), "the Java load ended ({status}): {}", process.last_words());
         read(&process.log())
     }
 }
@@ -126,7 +126,7 @@ fn read(said: &str) -> Result<OrdersDone> {
         said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let seconds = lines.iter().filter_map(|line| Some((line.at_s?, line.per_s))).collect();
     let last = lines.iter().find(|line| line.seconds.is_some());
-    let last = last.with_context(|| format!("the JVM's load told no result: {said}"))?;
+    let last = last.with_context(|| format!("the Java load reported no result: {said}"))?;
     let paused = last.pauses_ms.unwrap_or(0.0) / 10.0 / last.seconds.unwrap_or(1.0);
     Ok(OrdersDone { seconds, per_s: last.per_s, paused_percent: paused })
 }

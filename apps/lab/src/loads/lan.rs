@@ -84,7 +84,7 @@ impl Lan {
     /// # Errors
     /// The switch is private.
     pub(crate) fn world(&self) -> Result<&Namespace> {
-        let world = self.world.as_ref().context("a private switch has no outside")?;
+        let world = self.world.as_ref().context("a private switch has no outside endpoint")?;
         Ok(&world.namespace)
     }
 
@@ -93,13 +93,13 @@ impl Lan {
     /// # Errors
     /// The switch is private.
     pub(crate) fn far_device(&self) -> Result<&str> {
-        Ok(&self.world.as_ref().context("a private switch has no outside")?.device)
+        Ok(&self.world.as_ref().context("a private switch has no outside endpoint")?.device)
     }
 
     fn wait_reached(&self) -> Result<()> {
-        let first = self.guests.first().context("no guests")?.address();
+        let first = self.guests.first().context("the guests are missing")?.address();
         let far = if self.world.is_some() { WORLD } else { &first };
-        until("guests that reach the others", READY_LIMIT, || {
+        until("guests that reach each other", READY_LIMIT, || {
             Ok(self.guests.iter().all(|guest| guest.namespace.ping(far).unwrap_or(false)))
         })
     }

@@ -195,9 +195,9 @@ impl Served {
 /// Parses the last output of wrk.
 fn told(log: &str) -> Result<Told> {
     let line = log.lines().rev().find(|line| line.starts_with('{'));
-    let line = line.with_context(|| format!("wrk told nothing: {}", log.trim()))?;
-    let told: Told = serde_json::from_str(line).with_context(|| format!("wrk told: {line}"))?;
-    ensure!(told.requests > 0.0, "wrk had no answer: {}", log.trim());
+    let line = line.with_context(|| format!("wrk printed nothing: {}", log.trim()))?;
+    let told: Told = serde_json::from_str(line).with_context(|| format!("wrk printed: {line}"))?;
+    ensure!(told.requests > 0.0, "wrk received no response: {}", log.trim());
     Ok(told)
 }
 

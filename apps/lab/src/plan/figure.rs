@@ -80,7 +80,7 @@ impl<'de> Deserialize<'de> for Source {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let Some((case, measure)) = text.split_once('/') else {
-            return Err(D::Error::custom(format!("`{text}`: write CASE/MEASURE")));
+            return Err(D::Error::custom(format!("`{text}` is not of the form CASE/MEASURE")));
         };
         Ok(Self { case: case.to_owned(), measure: measure.to_owned() })
     }

@@ -122,7 +122,7 @@ impl Plan {
             let text = shipped(name).with_context(|| {
                 let known: Vec<&str> = SHIPPED.iter().map(|(id, _)| *id).collect();
                 format!(
-                    "there is no plan `{name}`: write the path of a file, or one of {}",
+                    "there is no plan `{name}`; give the path of a plan file, or one of {}",
                     known.join(", ")
                 )
             })?;
@@ -173,7 +173,7 @@ impl Plan {
             for source in [figure.measured.as_ref(), figure.over.as_ref()].into_iter().flatten() {
                 ensure!(
                     is_measure(&source.measure),
-                    "figure {}: no measure `{}`",
+                    "figure {}: there is no measure `{}`",
                     figure.id,
                     source.measure
                 );
@@ -181,7 +181,11 @@ impl Plan {
         }
         for chart in &self.head.charts {
             for measure in &chart.measures {
-                ensure!(is_measure(measure), "chart {}: no measure `{measure}`", chart.title.en);
+                ensure!(
+                    is_measure(measure),
+                    "chart {}: there is no measure `{measure}`",
+                    chart.title.en
+                );
             }
         }
         for id in measures.iter().map(|of| &of.id).chain(experiment.cases().iter().map(|of| &of.id))
@@ -205,17 +209,14 @@ impl Head {
         let changed = [self.quick.repeat, self.full.repeat].into_iter().flatten();
         for repeat in changed.chain([self.repeat]) {
             let Repeat { least, most, narrow_percent } = repeat;
-            ensure!(
-                (1..=1000).contains(&least),
-                "repeat.least: from 1 to 1000 are possible, not {least}"
-            );
+            ensure!((1..=1000).contains(&least), "repeat.least: {least} is outside of 1 to 1000");
             ensure!(
                 (least..=1000).contains(&most),
-                "repeat.most: from {least} to 1000 are possible, not {most}"
+                "repeat.most: {most} is outside of {least} to 1000"
             );
             ensure!(
                 narrow_percent > 0.0 && narrow_percent <= 100.0,
-                "repeat.narrow_percent: more than 0, 100 at most"
+                "repeat.narrow_percent must be above 0 and at most 100"
             );
         }
         Ok(())
@@ -235,7 +236,7 @@ fn change_all(table: &mut toml::Table, by: &toml::Table) {
 /// Checks an id. Ids are used as names of folders and keys.
 pub(crate) fn check_id(what: &str, id: &str) -> Result<()> {
     if !is_id(id) {
-        bail!("{what} `{id}`: letters, digits, `-`, `.` and `+` make it up");
+        bail!("{what} `{id}` may contain only letters, digits, `-`, `.` and `+`");
     }
     Ok(())
 }

@@ -125,7 +125,7 @@ fn plans_of_disk_io_that_make_no_sense_are_refused() {
             ("ways = [", "ways = [] # [", "ways"),
             ("ways = [", "ways = [\"engine\", ", "ways"),
             ("ways = [", "ways = [\"carrier-pigeon\", ", "carrier-pigeon"),
-            ("id = \"database\"", "id = \"file-server\"", "same id"),
+            ("id = \"database\"", "id = \"file-server\"", "an id is listed twice"),
             ("\"raw\"", "\"vhd-fixed\"", "targets"),
             ("\"pass-through\"", "\"floppy\"", "floppy"),
         ],

@@ -277,7 +277,7 @@ pub(super) fn sum_up(told: &str, sample_s: f64) -> Result<Vec<Module>> {
         let count: Option<u64> = fields.next().and_then(|count| count.parse().ok());
         let (Some(count), Some(object), Some(symbol)) = (count, fields.next(), fields.next())
         else {
-            return Err(anyhow::anyhow!("{line}")).context("perf report says");
+            return Err(anyhow::anyhow!("{line}")).context("output of perf report");
         };
         *samples.entry(module(object, symbol)).or_default() += count;
     }

@@ -40,7 +40,7 @@ pub(super) fn body(read: &Read) -> String {
     html += &format!("<div class=verdict><p>{}</p></div>", both(&read.verdict));
     if let Some(reason) = &run.cut_short {
         let words = Words::new(
-            format!("The run is not complete: {reason}."),
+            format!("The run is incomplete: {reason}."),
             format!("この測定は途中までです ({reason})。"),
         );
         html += &format!("<div class=\"verdict noise\"><p>{}</p></div>", both(&words));
@@ -86,13 +86,14 @@ fn figures(read: &Read) -> String {
     let mut rows = vec![head(&[
         ("figure", "数値"),
         ("published", "公表値"),
-        ("measured here", "実測"),
+        ("measured on this host", "実測"),
         ("simulated", "シミュレーション"),
         ("", ""),
     ])];
     rows.extend(read.judged.iter().map(figure));
     let note = both(&Words::new(
-        "± is half of the 95 % confidence interval of the mean. A figure agrees if its whole interval is within what was published.",
+        "± is half of the 95 % confidence interval of the mean. A figure agrees if its whole \
+         interval is within the published range.",
         "± は平均の 95 % 信頼区間の半幅です。区間全体が公表値の範囲に入るとき「一致」とします。",
     ));
     format!("<h2>{heading}</h2>{}<p class=soft>{note}</p>", table("figures", &rows))
@@ -143,14 +144,13 @@ fn simulated_figures(read: &Read, heading: &str) -> String {
 
 fn published_and_setup(read: &Read) -> String {
     let plan = &read.plan.head;
-    let mut html =
-        format!("<h2>{}</h2>", both(&Words::new("What was published", "公表された実験")));
+    let mut html = format!("<h2>{}</h2>", both(&Words::new("Published", "公表された実験")));
     html += &format!(
         "<p>{}</p><p class=soft>{}</p>",
         both(&plan.published),
         both(&document(&plan.document))
     );
-    html += &format!("<h2>{}</h2><ul>", both(&Words::new("What was set up here", "ここでの構成")));
+    html += &format!("<h2>{}</h2><ul>", both(&Words::new("Setup on this host", "ここでの構成")));
     for words in &read.run.setup {
         html += &format!("<li>{}</li>", both(words));
     }
@@ -158,7 +158,7 @@ fn published_and_setup(read: &Read) -> String {
     if !read.run.missing.is_empty() {
         html += &format!(
             "<h3>{}</h3><ul>",
-            both(&Words::new("What this machine lacks", "このマシンにないもの"))
+            both(&Words::new("Missing on this host", "このマシンにないもの"))
         );
         for words in &read.run.missing {
             html += &format!("<li>{}</li>", both(words));
@@ -208,11 +208,13 @@ fn values(read: &Read) -> String {
     let summary =
         both(&Words::new(format!("{} rows", rows.len() - 1), format!("{} 行", rows.len() - 1)));
     let files = both(&Words::new(
-        "Beside this page: run.json with everything, values.csv, samples.csv with every sample over time.",
+        "Further files beside this page: run.json with all records, values.csv, and samples.csv \
+         with every sample over time.",
         "このページの隣に、全記録 run.json、values.csv、全サンプル samples.csv があります。",
     ));
     format!(
-        "<h2>{heading}</h2><details><summary>{summary}</summary>{}</details><p class=soft>{files}</p>",
+        "<h2>{heading}</h2><details><summary>{summary}</summary>{}</details><p \
+         class=soft>{files}</p>",
         table("values", &rows)
     )
 }
@@ -222,7 +224,7 @@ fn failures(read: &Read) -> String {
     let noted: Vec<&Part> = read.run.parts.iter().filter(|part| !part.notes.is_empty()).collect();
     let mut html = String::new();
     if !failed.is_empty() {
-        html += &format!("<h2>{}</h2><ul>", both(&Words::new("What failed", "失敗した測定")));
+        html += &format!("<h2>{}</h2><ul>", both(&Words::new("Failures", "失敗した測定")));
         for part in failed {
             html += &format!(
                 "<li>{}, {}: <code>{}</code></li>",
@@ -235,7 +237,7 @@ fn failures(read: &Read) -> String {
     }
     if !noted.is_empty() {
         let mut seen: Vec<&Words> = Vec::new();
-        html += &format!("<h2>{}</h2><ul>", both(&Words::new("What is to be known", "注記")));
+        html += &format!("<h2>{}</h2><ul>", both(&Words::new("Notes", "注記")));
         for words in noted.iter().flat_map(|part| &part.notes) {
             if !seen.contains(&words) {
                 html += &format!("<li>{}</li>", both(words));

@@ -37,11 +37,18 @@ pub(super) fn modules(run: &Run) -> String {
         return String::new();
     };
     let note = both(&Words::new(
-        "Of the whole machine while values were measured, in percent of one CPU; idle CPUs are left out. perf took samples of all CPUs meanwhile, which costs a little: values may be somewhat worse than without. Parts of the kernel are told by the names of its functions; what it does while interrupts are off counts for what lets them in again, often a lock. profile.csv has all modules.",
-        "測定中のマシン全体の CPU 時間 (CPU 1 個に対する %、アイドルを除く)。測定中は perf が全 CPU をサンプリングするため、値はわずかに悪くなることがあります。カーネルの内訳は関数名で分類しています。割り込み禁止中の時間は、割り込みを許可し直した関数 (多くはロック) に数えられます。全モジュールは profile.csv にあります。",
+        "CPU time of the whole machine during the measurement, in percent of one CPU, without \
+         idle time. perf sampled all CPUs meanwhile, so values may be slightly lower than \
+         without. Parts of the kernel are classified by function name; time with interrupts \
+         disabled is attributed to the function that enables them again, often a lock. \
+         profile.csv lists all modules.",
+        "測定中のマシン全体の CPU 時間 (CPU 1 個に対する %、アイドルを除く)。測定中は perf が全 CPU \
+         をサンプリングするため、値はわずかに悪くなることがあります。カーネルの内訳は関数名で分類しています。割り込み禁止中の時間は、割り込みを許可し直した関数 (多くはロック) \
+         に数えられます。全モジュールは profile.csv にあります。",
     ));
     format!(
-        "<h2>{}</h2><section class=chart><div class=drawings>{drawing}</div></section><p class=soft>{note}</p>",
+        "<h2>{}</h2><section class=chart><div class=drawings>{drawing}</div></section><p \
+         class=soft>{note}</p>",
         both(&title)
     )
 }

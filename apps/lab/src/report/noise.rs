@@ -28,15 +28,18 @@ pub(super) fn noise(machine: &Machine) -> (bool, Words) {
     let (load, slowest, gap, steal) = figures;
     let mut words = Words::new(
         format!(
-            "Before it began {load} threads wanted to run, the slowest of 40 equal pieces of work took {slowest} % more than the median, the longest interruption was {gap} µs, and a hypervisor took {steal} % of the CPU time."
+            "Before the run: load average {load}; the slowest of 40 equal pieces of work took \
+             {slowest} % longer than the median; the longest interruption was {gap} µs; the \
+             hypervisor took {steal} % of the CPU time."
         ),
         format!(
-            "開始前の実行可能スレッドは {load}、同じ作業 40 回のうち最も遅いものは中央値より {slowest} % 長く、最長の中断は {gap} µs、ハイパーバイザーに取られた CPU 時間は {steal} % でした。"
+            "開始前の実行可能スレッドは {load}、同じ作業 40 回のうち最も遅いものは中央値より {slowest} % 長く、最長の中断は {gap} \
+             µs、ハイパーバイザーに取られた CPU 時間は {steal} % でした。"
         ),
     );
     if is_noisy {
         words.en = format!(
-            "This machine was not quiet: differences may be somebody else's work. {}",
+            "This machine was not idle: differences may be due to other load. {}",
             words.en
         );
         words.ja =

@@ -75,6 +75,6 @@ fn a_run_that_measured_nothing_has_a_report_that_says_so() {
     run.cut_short = Some("asked to stop".to_owned());
     let page = page_of(&Read::of(run).unwrap(), Language::En);
     assert!(page.contains("iperf3 &lt;died&gt;"));
-    assert!(page.contains("The run is not complete: asked to stop."));
+    assert!(page.contains("The run is incomplete: asked to stop."));
     assert!(page.contains("4 were not measured"));
 }

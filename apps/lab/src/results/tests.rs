@@ -55,7 +55,9 @@ fn what_was_measured_is_there_though_the_run_never_ended() {
 fn a_name_that_is_no_run_is_refused_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let results = Results::new(folder.path().to_owned());
-    for (name, expected) in [("web", "no run `web`"), ("..", "make it up"), ("/tmp", "is no run")] {
+    for (name, expected) in
+        [("web", "no run `web`"), ("..", "may contain only"), ("/tmp", "is not a run")]
+    {
         let error = format!("{:#}", results.find(name).unwrap_err());
         assert!(error.contains(expected), "{error}");
     }
@@ -64,5 +66,5 @@ fn a_name_that_is_no_run_is_refused_with_what_to_do() {
     other.format = FORMAT + 1;
     of.finish(&other).unwrap();
     let error = format!("{:#}", of.load().unwrap_err());
-    assert!(error.contains("format 2 where this program reads 1"), "{error}");
+    assert!(error.contains("format 2, but this program reads 1"), "{error}");
 }

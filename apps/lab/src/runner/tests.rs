@@ -121,5 +121,5 @@ fn a_case_that_fails_is_given_up_and_the_others_go_on() {
     let failed = run.parts.iter().find(|part| part.case == "c").unwrap();
     assert!(failed.failure.as_deref().unwrap().contains("no such luck"));
     let (_, _, done) = measure(&["c"], repeat, Vec::new());
-    assert!(format!("{:#}", done.unwrap_err()).contains("nothing was measured: no such luck"));
+    assert!(format!("{:#}", done.unwrap_err()).contains("no measurement completed: no such luck"));
 }

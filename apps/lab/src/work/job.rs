@@ -47,7 +47,7 @@ impl Job {
     pub(super) fn start(flags: &ResultsFlags, work_folder: &Path, wanted: Wanted) -> Result<Self> {
         let results = flags.folder();
         let before = results.ids()?.into_iter().collect();
-        let said = tempfile::tempfile().context("a file for what the run says")?;
+        let said = tempfile::tempfile().context("a file for the run's output")?;
         let child = Command::new(std::env::current_exe()?)
             .args(["run", &wanted.plan, "--scale", wanted.scale.name(), "--json", "--results"])
             .arg(flags.path())
@@ -106,7 +106,7 @@ impl Job {
         let reported =
             self.run.as_deref().map(|id| report::write(&self.results.find(id)?, Language::En));
         if let (None, Some(Err(wrong))) = (&error, reported) {
-            error = Some(format!("its report cannot be written: {wrong:#}"));
+            error = Some(format!("the report cannot be written: {wrong:#}"));
         }
         Done { run: self.run, error }
     }
@@ -124,8 +124,8 @@ impl Job {
         let last = said.lines().rev().find(|line| !line.trim().is_empty());
         let last = last.map(|line| line.strip_prefix("suimon lab: ").unwrap_or(line).to_owned());
         last.unwrap_or_else(|| match self.ended {
-            Some(status) => format!("the run ended without a word: {status}"),
-            None => "the run ended without a word".to_owned(),
+            Some(status) => format!("the run ended without an error message: {status}"),
+            None => "the run ended without an error message".to_owned(),
         })
     }
 }

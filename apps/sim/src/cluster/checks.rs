@@ -44,7 +44,10 @@ impl CapsOf {
             let caps = self.held.iter().map(|(node, held)| (*node, held.iops_at(ns)));
             let caps: Vec<(u32, u64)> = caps.filter(|(_, iops)| *iops > 0).take(16).collect();
             let can = self.capability;
-            let what = format!("store {store}: nodes may do {sum} of {can}: {caps:?}");
+            let what = format!(
+                "store {store}: the caps of all nodes, {sum} IOPS, exceed the capacity of {can} \
+                 IOPS: {caps:?}"
+            );
             complaints.add(Time::from_ns(ns), "caps", what);
         }
     }
@@ -128,7 +131,9 @@ impl<F: OfCluster> Checker<F> for Leases {
                 let of = (*node, *store);
                 let last = self.taken.insert(of, (*incarnation, *grant));
                 if last.is_some_and(|(start, before)| start == *incarnation && before >= *grant) {
-                    let what = format!("node {node}, store {store}: {grant:?} after {last:?}");
+                    let what = format!(
+                        "node {node}, store {store}: grant {grant:?} was received after {last:?}"
+                    );
                     complaints.add(now, "leases", what);
                 }
                 if *until_ns == 0 {
@@ -139,15 +144,16 @@ impl<F: OfCluster> Checker<F> for Leases {
                 let most = made.next_back().map_or(0, |made| made + self.longest_ns);
                 if *until_ns > most {
                     let late = (*until_ns - most) / 1_000_000;
-                    let what =
-                        format!("node {node}, store {store}: a lease lasts {late} ms too long");
+                    let what = format!("node {node}, store {store}: a lease is {late} ms too long");
                     complaints.add(now, "leases", what);
                 }
             }
             Some(ClusterFact::Written { store, term, .. }) => {
                 let last = self.written.entry(*store).or_default();
                 if *term < *last {
-                    let what = format!("store {store}: written in term {term} after {last}");
+                    let what = format!(
+                        "store {store}: a write of term {term} was accepted after term {last}"
+                    );
                     complaints.add(now, "leases", what);
                 }
                 *last = *term;

@@ -92,8 +92,9 @@ impl fmt::Display for Counts {
         let Self { reports, grants, requests, terms, resigned, etcd_leaders, unanswered } = self;
         write!(
             f,
-            "{reports} reports, {grants} grants, {requests} requests of etcd; {terms} terms of leaders, of \
-             whom {resigned} resigned; {etcd_leaders} elections in etcd, {unanswered} requests unanswered"
+            "{reports} reports, {grants} grants, {requests} requests to etcd; {terms} terms of \
+             leaders, {resigned} of them ended by resignation; {etcd_leaders} elections in etcd, \
+             {unanswered} requests without reply"
         )
     }
 }

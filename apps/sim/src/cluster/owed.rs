@@ -182,7 +182,8 @@ impl Minimums {
             let least = (owed * MET_PERCENT / 100) as u64;
             if done + 2 * self.place.largest < least {
                 let what = format!(
-                    "disk {disk} of node {node} on store {store}: {done} operations where {owed} are owed"
+                    "disk {disk} of node {node} on store {store}: {done} operations delivered, \
+                     {owed} guaranteed"
                 );
                 complaints.add(Time::from_ns(now), "minimums", what);
             }
@@ -311,8 +312,8 @@ impl Spare {
             let least = can.saturating_sub(idle) * USED_PERCENT / 100;
             if used < least {
                 let what = format!(
-                    "store {store}: {used} operations while somebody waited, where {can} can be and \
-                     {idle} may idle"
+                    "store {store}: {used} operations while requests were queued; {can} are \
+                     possible and {idle} may be unused"
                 );
                 complaints.add(Time::from_ns(now), "spare", what);
             }

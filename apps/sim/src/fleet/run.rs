@@ -77,7 +77,7 @@ pub(crate) fn run_with(
             head,
             row("reports", counts.reports),
             row("grants", counts.grants),
-            row("requests of etcd", counts.requests),
+            row("requests to etcd", counts.requests),
         ],
         ..Outcome::default()
     })

@@ -109,7 +109,7 @@ fn a_leader_that_gives_too_much_is_found_out() {
 #[test]
 fn a_fleet_that_makes_no_sense_is_refused_with_the_key() {
     let cases = [
-        ("nodes = 10000\n", "nodes = 0\n", "nodes: 0 is not from 1 to 100000"),
+        ("nodes = 10000\n", "nodes = 0\n", "nodes: 0 is outside of 1 to 100000"),
         ("stores_per_node = 2", "stores_per_node = 2000", "stores_per_node: 2000"),
         ("greedy_percent = 3\n", "greedy_percent = 90\n", "disks.greedy_percent and disks"),
         ("[faults]", "[faults]\nof = 1", "unknown field `of`"),

@@ -59,7 +59,7 @@ impl HostScenario {
             wrong.within(format!("{key}.talk"), u64::from(*from), 1, count);
             wrong.within(format!("{key}.talk"), u64::from(*to), 1, count);
             if from == to {
-                wrong.add(format!("{key}.talk"), format!("VM {from} does not send to itself"));
+                wrong.add(format!("{key}.talk"), format!("VM {from} cannot send to itself"));
             }
         }
         if let Some(block) = case.block_bytes {
@@ -69,7 +69,7 @@ impl HostScenario {
             let most = u64::from(vmq.max_processors);
             wrong.within(format!("{key}.vmq.max_processors"), most, 1, 1024);
         } else if self.vms.iter().any(|vms| of(vms) > 0 && vms.uses(Place::Queue)) {
-            wrong.add(format!("{key}.vmq"), "stages are at a queue: say who works queues off");
+            wrong.add(format!("{key}.vmq"), "missing; stages of a queue require vmq settings");
         }
         if let Some(percent) = case.power.and_then(|of| of.performance_percent_min) {
             wrong.within(format!("{key}.power.performance_percent_min"), percent.into(), 0, 100);
@@ -93,7 +93,7 @@ fn check_expect(key: &str, of: &Expect, kinds: &[&str], cases: &[&str], wrong: &
         known_only(&format!("{key}.against"), against, cases, wrong);
     }
     if of.from > of.to {
-        wrong.add(format!("{key}.from"), format!("{} is more than to, {}", of.from, of.to));
+        wrong.add(format!("{key}.from"), format!("{} exceeds to, {}", of.from, of.to));
     }
 }
 
@@ -128,7 +128,7 @@ impl EnergySpec {
             wrong.within(of("mhz"), *mhz, 1, 100_000);
         }
         if !self.mhz.is_sorted() || !self.millivolts.is_sorted() {
-            wrong.add(of("mhz"), "clocks and voltages are not ascending");
+            wrong.add(of("mhz"), "clocks and voltages must be in ascending order");
         }
         self.millivolts.iter().for_each(|mv| wrong.within(of("millivolts"), *mv, 1, 10_000));
         wrong.within(of("core_mw"), self.core_mw, 1, 1_000_000);
@@ -169,10 +169,10 @@ impl VmsSpec {
         wrong.within(of("pace_us"), self.pace_us, 0, 60_000_000);
         wrong.within(of("broadcasts"), self.broadcasts, 0, 1_000_000);
         if self.reference.is_some_and(|reference| reference.is_nan() || reference <= 0.0) {
-            wrong.add(of("reference"), "is not more than 0");
+            wrong.add(of("reference"), "must be above 0");
         }
         if !has_nic && (self.uses(Place::Nic) || self.uses(Place::Wire)) {
-            wrong.add(of("request"), "stages are at a NIC and there is none");
+            wrong.add(of("request"), "there are stages of a NIC, but no NIC");
         }
         for (number, request) in (1..).zip(&self.request) {
             let of = |field: &str| format!("{key}.request {number}.{field}");
@@ -199,6 +199,6 @@ impl VmsSpec {
 
 fn known_only(key: &str, name: &str, known: &[&str], wrong: &mut Wrongs) {
     if !known.contains(&name) {
-        wrong.add(key, format!("there is no \"{name}\"; there are {}", known.join(", ")));
+        wrong.add(key, format!("there is no \"{name}\"; existing: {}", known.join(", ")));
     }
 }

@@ -41,7 +41,7 @@ impl Checker<Fact> for Work {
         if now > self.last {
             complaints.judged += 1;
             if !self.waits.is_empty() && self.at.iter().any(Option::is_none) {
-                let what = format!("{:?} wait while a processor has nothing to do", self.waits);
+                let what = format!("{:?} are queued while a CPU is idle", self.waits);
                 complaints.add(self.last, "work", what);
                 self.waits.clear();
             }
@@ -51,11 +51,11 @@ impl Checker<Fact> for Work {
             Fact::Began { cpu, worker } => {
                 self.waits.remove(&worker);
                 if let Some(other) = self.at[usize::from(cpu)].replace(worker) {
-                    let what = format!("{other} and {worker} work on processor {cpu} at once");
+                    let what = format!("{other} and {worker} run on CPU {cpu} at the same time");
                     complaints.add(now, "work", what);
                 }
                 if let Some(other) = self.on.insert(worker, cpu) {
-                    let what = format!("{worker} works on processors {other} and {cpu} at once");
+                    let what = format!("{worker} runs on CPUs {other} and {cpu} at the same time");
                     complaints.add(now, "work", what);
                 }
             }
@@ -86,35 +86,35 @@ impl Checker<Fact> for Ways {
         match *fact {
             Fact::Asked { session, vm, legs } => {
                 let before = self.under_way.insert(session, (vm, 0, legs));
-                let twice = before.map(|_| format!("session {session} asks twice at once"));
+                let twice = before.map(|_| format!("session {session} has two requests in flight"));
                 twice.into_iter().for_each(|what| complaints.add(now, "ways", what));
             }
             Fact::Passed { session, leg, by_queue } => {
                 complaints.judged += 1;
                 let Some((vm, next, _)) = self.under_way.get_mut(&session) else {
-                    let what = format!("session {session} is served and has not asked");
+                    let what = format!("session {session} received a response without a request");
                     return complaints.add(now, "ways", what);
                 };
                 if leg != *next {
-                    let what = format!("session {session}: leg {leg} where {next} is next");
+                    let what = format!("session {session}: leg {leg} instead of {next}");
                     complaints.add(now, "ways", what);
                 }
                 *next = leg + 1;
                 if by_queue && self.vfs.values().any(|owner| owner == vm) {
-                    let what = format!("VM {vm} has a virtual function and uses the queue");
+                    let what = format!("VM {vm} has a VF but uses the queue");
                     complaints.add(now, "ways", what);
                 }
             }
             Fact::Done { session } => {
                 let whole = self.under_way.remove(&session).is_some_and(|(_, leg, of)| leg == of);
                 if !whole {
-                    let what = format!("session {session}: not all was done");
+                    let what = format!("session {session}: not all requests completed");
                     complaints.add(now, "ways", what);
                 }
             }
             Fact::Vf { vm, vf } => {
                 if let Some(other) = self.vfs.insert(vf, vm) {
-                    let what = format!("VMs {other} and {vm} have virtual function {vf}");
+                    let what = format!("VMs {other} and {vm} have the same VF {vf}");
                     complaints.add(now, "ways", what);
                 }
             }
@@ -141,11 +141,11 @@ impl Checker<Fact> for Switching {
         complaints.judged += 1;
         if vm == to && came_to + 1 != self.vms {
             let what =
-                format!("a broadcast of VM {vm} came to {came_to} of {} others", self.vms - 1);
+                format!("a broadcast of VM {vm} reached {came_to} of {} other VMs", self.vms - 1);
             complaints.add(now, "switching", what);
         }
         if vm != to && (came_to != to || out) {
-            let what = format!("VM {vm} sent to VM {to}: it came to {came_to}, outside: {out}");
+            let what = format!("VM {vm} sent to VM {to}: received by {came_to}, outside: {out}");
             complaints.add(now, "switching", what);
         }
     }
@@ -179,7 +179,7 @@ impl Checker<Fact> for Clocks {
         let (Fact::Clock { cpu, mhz }, Some((least, most))) = (fact, self.allowed) else { return };
         complaints.judged += 1;
         if *mhz < least || *mhz > most {
-            let what = format!("processor {cpu}: {mhz} MHz, not from {least} to {most}");
+            let what = format!("CPU {cpu}: {mhz} MHz is outside of {least} to {most}");
             complaints.add(now, "clocks", what);
         }
     }

@@ -141,8 +141,8 @@ fn of(expect: &Expect) -> String {
     match (expect.against.as_ref().filter(|_| expect.by != By::Best), expect.what.as_str()) {
         (None, "") => "all".to_owned(),
         (None, what) => what.to_owned(),
-        (Some(against), "") => format!("against {against}"),
-        (Some(against), what) => format!("{what}, against {against}"),
+        (Some(against), "") => format!("relative to {against}"),
+        (Some(against), what) => format!("{what}, relative to {against}"),
     }
 }
 
@@ -151,9 +151,11 @@ fn compare(expect: &Expect, report: &Report, other: Option<&Report>) -> (String,
     let value = report.measure(expect.of, &expect.what);
     let unit = match expect.of {
         Measure::Mbit => "Mbit/s",
-        Measure::Rate | Measure::Left | Measure::LeftBroadcasts => "a second",
-        Measure::Cpu => "% of all processors",
-        Measure::CpuEach | Measure::HostEach | Measure::VmEach | Measure::Module => "µs each",
+        Measure::Rate | Measure::Left | Measure::LeftBroadcasts => "per second",
+        Measure::Cpu => "% of all CPUs",
+        Measure::CpuEach | Measure::HostEach | Measure::VmEach | Measure::Module => {
+            "µs per request"
+        }
         Measure::Watts => "W",
         Measure::Score => "points",
     };

@@ -205,12 +205,12 @@ fn checkers_find_what_leaves_is_led_astray_or_runs_too_fast() {
 #[test]
 fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
     let cases = [
-        (WEB, "logical_cpus = 16", "logical_cpus = 0", "machine 1.logical_cpus: 0 is not from 1"),
+        (WEB, "logical_cpus = 16", "logical_cpus = 0", "machine 1.logical_cpus: 0 is outside of 1"),
         (
             WEB,
             "unless = [\"vmq\"]",
             "unless = [\"vqm\"]",
-            "there is no \"vqm\"; there are checksum-by-nic",
+            "there is no \"vqm\"; existing: checksum-by-nic",
         ),
         (
             WEB,
@@ -225,23 +225,28 @@ fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
             SRIOV,
             "iov_weight = 100",
             "iov_weight = 101",
-            "vms 1.iov_weight: 101 is not from 0 to 100",
+            "vms 1.iov_weight: 101 is outside of 0 to 100",
         ),
         (
             SRIOV,
             "\"X520 without VFs\"\nvms",
             "\"X521\"\nvms",
-            "case 4.nic: there is no \"X521\"; there are X520",
+            "case 4.nic: there is no \"X521\"; existing: X520",
         ),
         (SRIOV, "rx-checksum", "rx-sum", "unknown variant `rx-sum`"),
-        (VM_TO_VM, "talk = [[1, 2]]", "talk = [[1, 9]]", "case 1.talk: 9 is not from 1 to 2"),
-        (VM_TO_VM, "talk = [[1, 2]]", "talk = [[2, 2]]", "VM 2 does not send to itself"),
-        (POWER, "mhz = [1600, 1733", "mhz = [1733, 1600", "clocks and voltages are not ascending"),
+        (VM_TO_VM, "talk = [[1, 2]]", "talk = [[1, 9]]", "case 1.talk: 9 is outside of 1 to 2"),
+        (VM_TO_VM, "talk = [[1, 2]]", "talk = [[2, 2]]", "VM 2 cannot send to itself"),
+        (
+            POWER,
+            "mhz = [1600, 1733",
+            "mhz = [1733, 1600",
+            "clocks and voltages must be in ascending order",
+        ),
         (POWER, "plan = \"balanced\"", "plan = \"fast\"", "unknown variant `fast`"),
         (POWER, "percent_min = 100", "percent_min = 101", "performance_percent_min: 101"),
         (OFFLOAD, "offload = { segmentation", "offload = { tso", "unknown field `tso`"),
-        (TILES, "web = 128", "wed = 128", "takes_percent: there is no \"wed\"; there are Java"),
-        (TILES, "measure_ms = 1000", "measure_ms = 0", "measure_ms: 0 is not from 1"),
+        (TILES, "web = 128", "wed = 128", "takes_percent: there is no \"wed\"; existing: Java"),
+        (TILES, "measure_ms = 1000", "measure_ms = 0", "measure_ms: 0 is outside of 1"),
     ];
     for (text, from, to, told) in cases {
         assert!(text.contains(from), "{from}");

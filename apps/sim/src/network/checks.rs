@@ -37,7 +37,7 @@ impl Frames {
         if number > last && number <= of.sent && is_whole {
             return None;
         }
-        Some(format!("VM {vm}, session {session}: {number} came after {last}"))
+        Some(format!("VM {vm}, session {session}: frame {number} was received after {last}"))
     }
 }
 
@@ -57,7 +57,7 @@ impl Checker<Fact> for Frames {
                 self.sessions.entry((vm, session)).or_default().lost.insert(number);
                 let until = self.link_changed.map(|at| at + RELEARNED_NS);
                 if until.is_none_or(|until| now.as_ns() > until) {
-                    let what = format!("VM {vm}, session {session}: {number} is lost");
+                    let what = format!("VM {vm}, session {session}: frame {number} is lost");
                     complaints.add(now, "frames", what);
                 }
             }
@@ -84,13 +84,13 @@ impl Checker<Fact> for Processors {
             Fact::Used { moving, .. } if moving > 0 => {
                 let since = *self.moving_since.get_or_insert(now.as_ns());
                 if now.as_ns() > since + MOVED_NS {
-                    let what = format!("{moving} queues are on their way for a second");
+                    let what = format!("{moving} queues have been moving for a second");
                     complaints.add(now, "processors", what);
                     self.moving_since = None;
                 }
             }
             Fact::Used { processors, moving: 0 } if processors > self.most => {
-                let what = format!("{processors} have queues where {} may", self.most);
+                let what = format!("{processors} workers have queues, {} are permitted", self.most);
                 complaints.add(now, "processors", what);
             }
             Fact::Used { .. } => self.moving_since = None,

@@ -125,14 +125,14 @@ fn checkers_find_what_is_lost_doubled_reordered_stuck_or_too_much() {
 #[test]
 fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
     let cases = [
-        ("logical_cpus = 24", "logical_cpus = 0", "host.logical_cpus: 0 is not from 1 to 1024"),
+        ("logical_cpus = 24", "logical_cpus = 0", "host.logical_cpus: 0 is outside of 1 to 1024"),
         (
             "hyper-v-port\"]",
             "hyper-v\"]",
             "team.combinations: \"switch-independent/hyper-v\" is no",
         ),
-        ("mtu = 1500", "mtu = 15", "vms.mtu: 15 is not from 576 to 9216"),
-        ("seconds = 30", "seconds = 3", "step 1.seconds: 3 is not more than settle_s, 10"),
+        ("mtu = 1500", "mtu = 15", "vms.mtu: 15 is outside of 576 to 9216"),
+        ("seconds = 30", "seconds = 3", "step 1.seconds: 3 must exceed settle_s, 10"),
         ("count = 8\n", "count = 0\n", "vms.count: 0"),
         ("gbit_s = 10", "gbit_s = 10\ngbit = 1", "unknown field `gbit`"),
     ];

@@ -188,7 +188,7 @@ impl NetworkScenario {
         for (number, step) in (1..).zip(&self.step) {
             let key = |field: &str| format!("step {number}.{field}");
             if step.seconds <= self.settle_s {
-                let why = format!("{} is not more than settle_s, {}", step.seconds, self.settle_s);
+                let why = format!("{} must exceed settle_s, {}", step.seconds, self.settle_s);
                 wrong.add(key("seconds"), why);
             }
             wrong.within(key("sessions"), step.sessions.into(), 0, 65_535);
@@ -217,10 +217,10 @@ pub(crate) fn named(names: &[String]) -> Vec<Combination> {
 fn check_names(key: &str, names: &[String], wrong: &mut Wrongs) {
     for name in names {
         if named(std::slice::from_ref(name)).is_empty() {
-            let why = "all and static/hyper-v-port are, with the modes static, lacp and \
+            let why = "valid are all and static/hyper-v-port, with the modes static, lacp and \
                        switch-independent and the algorithms hyper-v-port, transport-ports, \
                        ip-addresses and mac-addresses";
-            wrong.add(key, format!("\"{name}\" is no combination; {why}"));
+            wrong.add(key, format!("\"{name}\" is not a combination; {why}"));
         }
     }
 }

@@ -153,13 +153,13 @@ impl WhatIf for DisksWhatIf {
             changes.map(|(at, change)| Ok((*at, self.changed(names, *change)?))).collect();
         let changes = changes?;
         let mut notes = vec![
-            "requests come as long after each answer as they did, and the device takes for each what \
-             it took"
+            "each request is submitted as long after the preceding completion as recorded, and \
+             takes the recorded time in the device"
                 .to_owned(),
         ];
         notes.extend(refused(&changes));
         if let Some(at) = self.shared {
-            let text = "several processors had the store from then on, of which this says nothing";
+            let text = "several workers used the store from then on, which what-if does not model";
             notes.push(format!("until {at}: {text}"));
         }
         let did = Run::new(self, changes).run();
@@ -175,17 +175,17 @@ impl WhatIf for DisksWhatIf {
             let name = name_of(names, id);
             let (was, would) =
                 (rate(seen.operations, self.end.as_ns()), rate(did.operations, until));
-            rows.push(Row::new(format!("{name}: operations a second"), was, would));
+            rows.push(Row::new(format!("{name}: operations per second"), was, would));
             if did.is_out {
                 let seconds = until.saturating_sub(first) as f64 / 1e9;
-                notes.push(format!("{name} had done all that was recorded after {seconds:.1} s"));
+                notes.push(format!("{name} completed all recorded requests after {seconds:.1} s"));
             }
         }
         match self.shared {
             Some(at) if rows.is_empty() => bail!(
-                "several processors had the store of these disks from {at} on, before anything was asked of \
-                 them, and of that what-if says nothing; record with one (`floating_processors = 1` of \
-                 [host])"
+                "several workers used the store of these disks from {at} on, before the first \
+                 request, which what-if does not model; record with one worker \
+                 (`floating_processors = 1` of [host])"
             ),
             _ => Ok((rows, notes)),
         }
@@ -210,8 +210,8 @@ fn refused(changes: &[(Time, Change)]) -> Option<String> {
         let most = capability.map(|iops| iops * PROMISED_PERCENT_MAX / 100);
         if let Some(most) = most.filter(|most| sum > *most) {
             return Some(format!(
-                "minimums of {sum} in all would be refused: {PROMISED_PERCENT_MAX} % of what the store \
-                 can do is {most}"
+                "the sum of the minimums, {sum} IOPS, would be rejected; the permitted sum is \
+                 {most} IOPS, {PROMISED_PERCENT_MAX} % of the store's capacity"
             ));
         }
     }

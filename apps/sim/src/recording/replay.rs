@@ -154,17 +154,17 @@ impl Replay {
         for of in &self.streams {
             let seconds = (of.last_ns.saturating_sub(of.began_ns)) as f64 / 1e9;
             let StreamReport { policy, name, steps, .. } = of;
-            let same = if of.differs.is_some() { "DIFFERS" } else { "the same" };
+            let same = if of.differs.is_some() { "DIFFERS" } else { "identical" };
             let _ = write!(text, "{policy} {name}: {steps} steps in {seconds:.3} s, {same}");
             if let Some(loss) = of.lost {
-                let _ = write!(text, "; not recorded after that: {loss}");
+                let _ = write!(text, "; the rest was not recorded: {loss}");
             }
             text.push('\n');
         }
         if let Some(offset) = self.cut {
             let _ = writeln!(
                 text,
-                "the file ends within its block at {offset}: what is before it was read"
+                "the file ends within its block at {offset}; the blocks before it were read"
             );
         }
         text
@@ -180,8 +180,8 @@ impl Replay {
             let at = *at_ns as f64 / 1e9;
             let _ = writeln!(
                 text,
-                "{policy} {name}: step {step}, recorded at {at:.6} s and at byte {offset} of the file: \
-                 {difference}\n  it was told {told}"
+                "{policy} {name}: step {step}, recorded at {at:.6} s and at byte {offset} of the \
+                 file: {difference}\n  input: {told}"
             );
         }
         text

@@ -29,7 +29,7 @@ impl FromStr for Setting {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (key, value) = text.split_once('=').ok_or("give KEY=VALUE")?;
-        let (of, rest) = key.split_once('.').ok_or("give a key as team.algorithm")?;
+        let (of, rest) = key.split_once('.').ok_or("give a key like team.algorithm")?;
         let of = match of {
             "team" => Of::Team,
             "vmq" => Of::Vmq,

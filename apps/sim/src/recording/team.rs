@@ -111,8 +111,8 @@ impl WhatIf for TeamWhatIf {
         let spec = |team: &Team| format!("{}/{}", team.spec().mode, team.spec().algorithm);
         let mut rows = vec![
             Row::new("team", spec(&self.recorded), spec(&self.other)),
-            Row::new("new distributions", was.distributions, would.distributions),
-            Row::new("ports announced", was.announcements, would.announcements),
+            Row::new("recomputed distributions", was.distributions, would.distributions),
+            Row::new("announced addresses", was.announcements, would.announcements),
             Row::new("events", was.events, would.events),
         ];
         let mut notes = Vec::new();
@@ -129,26 +129,24 @@ impl WhatIf for TeamWhatIf {
         }
         if !was.carried.is_empty() {
             let percent = |of: &Sum| format!("{}.{} %", of.worst / 10, of.worst % 10);
-            rows.push(Row::new("the busiest, in its worst second", percent(was), percent(would)));
+            rows.push(Row::new("busiest member, highest second", percent(was), percent(would)));
             notes.push(format!(
-                "loads of {} s; each flow is taken to be where the team wants it",
+                "loads of {} s; each flow is assumed to be on the member that the team assigns",
                 self.seconds
             ));
         }
         if self.unknown {
             notes.push(
-                "what members would have carried is not known: flows were told apart by other fields"
-                    .to_owned(),
+                "traffic per member is unknown: flows were recorded with other fields".to_owned(),
             );
         } else if self.seconds == 0 {
             notes.push(
-                "what members would have carried is not known: loads are looked at with the algorithm \
-                 dynamic only"
+                "traffic per member is unknown: loads are recorded only with the algorithm dynamic"
                     .to_owned(),
             );
         }
         if let Some(refused) = &self.refused {
-            notes.push(format!("once it was refused: {refused}"));
+            notes.push(format!("the settings were rejected once: {refused}"));
         }
         Ok((rows, notes))
     }

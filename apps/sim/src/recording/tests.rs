@@ -135,11 +135,14 @@ fn any_bytes_are_an_answer_or_an_error_with_its_place() {
     }
     assert!(refused > 50 && read > 20, "{refused} {read}");
     for (bytes, words) in [
-        (&b""[..], "does not begin as a recording does"),
-        (b"SUIMONRC\x01\0\0\0", "of version 1, and 2 is known here; use the `sim` of the release"),
-        (b"SUIMONRC\x03\0\0\0", "of version 3"),
-        (b"SUIMONRC\x02\0\0\0\xff\xff\xff\xff\0\0\0\0", "at 12: a block of 4294967295 bytes"),
-        (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "does not begin as a recording does"),
+        (&b""[..], "does not begin like a recording"),
+        (
+            b"SUIMONRC\x01\0\0\0",
+            "format version 1, and this program reads version 2; use the `sim` of the release",
+        ),
+        (b"SUIMONRC\x03\0\0\0", "format version 3"),
+        (b"SUIMONRC\x02\0\0\0\xff\xff\xff\xff\0\0\0\0", "offset 12: a block of 4294967295 bytes"),
+        (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "does not begin like a recording"),
     ] {
         let error = replayed(bytes).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
@@ -161,20 +164,20 @@ fn another_algorithm_would_have_carried_the_same_bytes_otherwise() {
     // The distribution by hash is uneven, that by load is even.
     assert!((percent(was) - 50.0).abs() + 1.0 < (percent(would) - 50.0).abs(), "{answer:#?}");
     let unknown = asked(&file, &["team.algorithm=hyper-v-port"]).unwrap();
-    assert!(unknown.policies[0].notes[0].contains("is not known"), "{unknown:#?}");
+    assert!(unknown.policies[0].notes[0].contains("is unknown"), "{unknown:#?}");
 }
 
 #[test]
 fn fewer_processors_would_have_been_busier_and_short() {
     let file = recorded().file();
     let same = asked(&file, &["vmq.max_processors=4"]).unwrap();
-    let (was, would) = row(&same, "the same, most");
+    let (was, would) = row(&same, "workers with load by queues, maximum");
     assert_eq!(was, would);
     let answer = asked(&file, &["vmq.wan.max_processors=1"]).unwrap();
-    let (was, would) = row(&answer, "the same, most");
+    let (was, would) = row(&answer, "workers with load by queues, maximum");
     assert_eq!((was, would), ("4", "1"), "{answer:#?}");
     let number = |text: &str| text.parse::<f64>().unwrap();
-    let (was, would) = row(&answer, "seconds of work that found no processor");
+    let (was, would) = row(&answer, "seconds of load without a worker");
     assert!(number(was) == 0.0 && number(would) > 1.0, "{answer:#?}");
     let text = answer.text();
     assert!(text.contains("what if vmq.wan.max_processors=1"), "{text}");
@@ -217,7 +220,7 @@ fn other_limits_would_have_given_disks_other_parts() {
             let (was, would) = row(&answer, what);
             (number(was), number(would))
         };
-        (of("fast: operations a second"), of("slow: operations a second"))
+        (of("fast: operations per second"), of("slow: operations per second"))
     };
     let (fast, slow) = rates("disk.slow.max_iops=2000");
     assert!(
@@ -230,7 +233,7 @@ fn other_limits_would_have_given_disks_other_parts() {
     assert!(near(fast.1, 3000) && near(slow.1, 2000), "{fast:?} {slow:?}");
     let answer = asked(&file, &["disk.slow.max_iops=none", "disk.slow.min_iops=7000"]).unwrap();
     assert!(
-        answer.policies[0].notes.iter().any(|note| note.contains("would be refused")),
+        answer.policies[0].notes.iter().any(|note| note.contains("would be rejected")),
         "{answer:#?}"
     );
     for (setting, words) in [

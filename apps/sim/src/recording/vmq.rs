@@ -164,19 +164,21 @@ impl WhatIf for VmqWhatIf {
         let row = |what: &str, (was, would): (String, String)| Row::new(what, was, would);
         let rows = vec![
             row("moves", both(|of| of.moves.to_string())),
-            row("processors with work of queues, mean", both(Sum::used_mean)),
-            row("the same, most", both(|of| of.used_max.to_string())),
-            row("the busiest processor, mean", both(Sum::busiest_mean)),
-            row("seconds in which it did all it could", both(|of| seconds(of.saturated_ns))),
-            row("seconds of work that found no processor", both(|of| seconds(of.short_ns))),
+            row("workers with load by queues, mean", both(Sum::used_mean)),
+            row("workers with load by queues, maximum", both(|of| of.used_max.to_string())),
+            row("busiest worker, mean load", both(Sum::busiest_mean)),
+            row("seconds of saturated workers", both(|of| seconds(of.saturated_ns))),
+            row("seconds of load without a worker", both(|of| seconds(of.short_ns))),
         ];
         let mut notes = vec![format!(
-            "{} s; a queue is taken to cost what it cost, wherever it is, and moves to be made at once",
+            "{} s; the load of a queue is assumed to be as recorded on any worker, and moves to \
+             take no time",
             seconds(was.ns)
         )];
         if was.saturated_ns > 0 {
             notes.push(
-                "while a processor did all it could its queues may have wanted more than they got"
+                "while a worker was saturated, the load of its queues may have been higher than \
+                 recorded"
                     .to_owned(),
             );
         }

@@ -166,7 +166,7 @@ impl Stream {
     fn tell(self, names: &Names) -> Result<Told> {
         let (rows, mut notes) = self.of.tell(names)?;
         if let Some(loss) = self.lost {
-            notes.push(format!("not all of it was recorded: {loss}"));
+            notes.push(format!("the recording is incomplete: {loss}"));
         }
         let name = match self.kind {
             Kind::StorageQos => store_name(names, &self.name),

@@ -29,8 +29,8 @@ impl fmt::Display for Calibrated {
         let Self { parameter, value, is, iops, target_iops, iops_low, iops_high } = self;
         write!(
             f,
-            "{parameter}: {value} (the scenario has {is}): {iops} operations of 8 KB a second where \
-             {target_iops} are wanted; {iops_low} to {iops_high} with what the manual allows"
+            "{parameter}: {value} (scenario: {is}): {iops} operations of 8 KB per second, target \
+             {target_iops}; {iops_low} to {iops_high} within the range of the manual"
         )
     }
 }
@@ -52,7 +52,10 @@ pub(crate) fn calibrate(scenario: &StorageScenario, seed: u64) -> Result<Calibra
     let (iops_low, iops_high) = (with(low), with(high));
     if spec.target_iops < iops_low || spec.target_iops > iops_high {
         let (key, target) = (&spec.parameter, spec.target_iops);
-        bail!("{key}: from {low} to {high} the array does {iops_low} to {iops_high}, not {target}");
+        bail!(
+            "{key}: from {low} to {high} the array delivers {iops_low} to {iops_high} IOPS, which \
+             excludes {target}"
+        );
     }
     // The rate of the array rises monotonically with that of the media.
     while high - low > 1 {

@@ -145,7 +145,7 @@ impl Checker<Fact> for Within {
                 let above = of.sum - of.carried - of.least;
                 if above > self.allowed {
                     let excess = (above - self.allowed) / i128::from(SECOND);
-                    let what = format!("node {node}: {excess} operations above what it is held to");
+                    let what = format!("node {node}: {excess} operations above its limit");
                     complaints.add(now, "within", what);
                     of.least = of.sum - of.carried;
                 }
@@ -170,13 +170,14 @@ impl Checker<Fact> for Order {
             Fact::LetGo { disk, tag, .. } => {
                 let first = self.waiting.get_mut(&disk).and_then(VecDeque::pop_front);
                 if first != Some(tag) {
-                    let what = format!("disk {disk}: request {tag} went before {first:?}");
+                    let what =
+                        format!("disk {disk}: request {tag} was dispatched before {first:?}");
                     complaints.add(now, "order", what);
                 }
                 self.sent.insert(tag);
             }
             Fact::Answered { disk, tag, .. } if !self.sent.remove(&tag) => {
-                let what = format!("disk {disk}: {tag} was answered and not sent");
+                let what = format!("disk {disk}: request {tag} was completed without submission");
                 complaints.add(now, "order", what);
             }
             _ => {}
@@ -201,7 +202,11 @@ impl Checker<Fact> for Idle {
             let since = since.max(self.disturbed_until);
             if now_ns > since.saturating_add(IDLE_NS) {
                 let ms = (now_ns - since) / 1_000_000;
-                complaints.add(now, "idle", format!("requests waited {ms} ms for an idle array"));
+                complaints.add(
+                    now,
+                    "idle",
+                    format!("requests were queued for {ms} ms while the array was idle"),
+                );
             } else {
                 self.since = Some(since);
             }
@@ -221,7 +226,7 @@ impl Checker<Fact> for Idle {
                 self.disturbed_until = self.disturbed_until.max(until_ns);
             }
             Fact::WokenInThePast { node, by_ns } => {
-                let what = format!("node {node} waits for a time {by_ns} ns ago");
+                let what = format!("node {node} waits for a time that was {by_ns} ns ago");
                 complaints.add(now, "idle", what);
             }
             _ => {}
@@ -274,7 +279,8 @@ impl Minimum {
             complaints.judged += u64::from(owed > 0);
             let least = (owed * u128::from(MET_PERCENT) / 100) as u64;
             if delivered + 2 * of.largest < least {
-                let what = format!("disk {disk}: {delivered} operations where {owed} are owed");
+                let what =
+                    format!("disk {disk}: {delivered} operations delivered, {owed} guaranteed");
                 complaints.add(now, "minimum", what);
             }
         }

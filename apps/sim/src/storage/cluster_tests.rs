@@ -195,7 +195,7 @@ fn a_swarm_finds_what_only_faults_show_and_nothing_in_production() {
 #[test]
 fn a_cluster_that_makes_no_sense_is_refused_with_the_key() {
     let cases = [
-        ("members = 3", "members = 0", "cluster.etcd.members: 0 is not from 1 to 9"),
+        ("members = 3", "members = 0", "cluster.etcd.members: 0 is outside of 1 to 9"),
         ("session_s = 5", "session_s = 0", "cluster.etcd.session_s: 0"),
         ("delay_us = 100", "delay_us = 9000000", "cluster.network.delay_us"),
         ("declared_percent = 98", "declared_percent = 0", "cluster.declared_percent"),

@@ -91,11 +91,12 @@ pub(crate) fn run_with(
     let mut world = World::new(scenario, seed, nodes, control, deeds, witness);
     world.run(Time::from_ns(seconds * SECOND));
     if let Some(refusal) = &world.refused {
-        bail!("step: a limit is refused: {refusal}");
+        bail!("step: limits were rejected: {refusal}");
     }
     let is_told = !is_swarm;
     let sum = Sum { scenario, ledger: &world.ledger, can };
-    let mut about = vec![format!("the array can do {can} operations of 8 KB a second, measured")];
+    let mut about =
+        vec![format!("the measured capacity of the array is {can} operations of 8 KB per second")];
     about.extend(world.control.as_ref().map(|control| control.counts.to_string()));
     Ok(Outcome {
         events: world.happened(),
@@ -269,16 +270,16 @@ impl Sum<'_> {
                 let seconds = lasting.as_secs();
                 let holder = of(holder);
                 format!(
-                    "{holder} has {delivered_iops} of {entitled_iops} IOPS for {seconds} s: \
-                     {shortfall:?}"
+                    "{holder} gets {delivered_iops} of {entitled_iops} guaranteed IOPS for \
+                     {seconds} s: {shortfall:?}"
                 )
             }
-            Event::MinimumMet { holder, .. } => format!("{} has its minimum again", of(holder)),
+            Event::MinimumMet { holder, .. } => format!("{} gets its minimum again", of(holder)),
             Event::CapabilityLow(low) => format!(
-                "the store does {} IOPS and should do {}",
+                "the store delivers {} IOPS and needs {}",
                 low.estimate_iops, low.needed_iops
             ),
-            Event::CapabilityEnough { .. } => "the store does enough again".to_owned(),
+            Event::CapabilityEnough { .. } => "the store delivers enough again".to_owned(),
         }
     }
 
@@ -322,7 +323,7 @@ impl Sum<'_> {
             Expect::EachBelow { iops } => (each, most < *iops as f64),
             Expect::SumBelow { iops } => {
                 let sum: f64 = means.iter().sum();
-                (format!("{:.1} MB/s in sum", mb_s(sum)), sum < *iops as f64)
+                (format!("{:.1} MB/s in total", mb_s(sum)), sum < *iops as f64)
             }
             Expect::Equal { within_percent } => {
                 (each, most - least <= most * *within_percent as f64 / 100.0)
@@ -339,16 +340,16 @@ impl Sum<'_> {
             Expect::Used { percent } => {
                 let sum: f64 = means.iter().sum();
                 let used = sum * 100.0 / self.can as f64;
-                (format!("{used:.1} % of the array"), used >= *percent as f64)
+                (format!("{used:.1} % of the capacity of the array"), used >= *percent as f64)
             }
             Expect::Refused { within_s } => {
                 let (from, until) = self.bounds(step);
                 let told = self.ledger.refused.iter().map(|(at, _)| *at);
                 let first = told.filter(|at| (from..until).contains(at)).min();
-                let Some(first) = first else { return ("not refused".to_owned(), false) };
+                let Some(first) = first else { return ("not rejected".to_owned(), false) };
                 let after = first - from;
                 (
-                    format!("refused after {:.1} s", after as f64 / SECOND as f64),
+                    format!("rejected after {:.1} s", after as f64 / SECOND as f64),
                     after <= within_s * SECOND,
                 )
             }

@@ -167,7 +167,7 @@ fn a_broken_scheduler_is_found_out_by_who_watches_for_that() {
         let checkers: Vec<&str> = outcome.complaints.iter().map(|of| of.checker).collect();
         assert!(checkers.contains(&by), "{checkers:?} and not {by}");
         let text = failure(Path::new("qos-host.toml"), 1, false, &outcome);
-        assert!(text.contains("; again: sim run qos-host.toml --seed 1\n"), "{text}");
+        assert!(text.contains("; repeat with: sim run qos-host.toml --seed 1\n"), "{text}");
         assert!(text.contains("seed 1, commit ") && text.contains(by), "{text}");
     }
 }
@@ -193,7 +193,7 @@ fn a_swarm_finds_a_broken_scheduler_and_none_in_the_one_of_production() {
 #[test]
 fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
     let cases = [
-        ("pairs = 5", "pairs = 0", "array.pairs: 0 is not from 1 to 1024"),
+        ("pairs = 5", "pairs = 0", "array.pairs: 0 is outside of 1 to 1024"),
         ("pairs = 5", "pears = 5", "unknown field `pears`"),
         ("pairs = 5", "pairs = \"five\"", "invalid type: string \"five\", expected u32"),
         ("kind = \"storage\"", "kind = \"weather\"", "kind: there is no \"weather\""),
@@ -208,9 +208,9 @@ fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
             "disks = \"VM01..VM11\"\nmax",
             "step 2.set 1.disks: \"VM01..VM11\"",
         ),
-        ("seconds = 80", "seconds = 8", "step 3.seconds: 8 is not more than settle_s, 10"),
+        ("seconds = 80", "seconds = 8", "step 3.seconds: 8 must exceed settle_s, 10"),
         ("reorder = 1", "reorder = 0", "array.drive.reorder: 0"),
-        ("\"VM02\"", "\"VM01\"", "clients.names: VM01 is there twice"),
+        ("\"VM02\"", "\"VM01\"", "clients.names: VM01 is listed twice"),
         ("size_gb = 30", "size_gb = 3000", "array.drive.capacity_gb: all disks have 30000 GiB"),
         ("step = \"1 nothing set\"", "step = \"1\"", "there is no step \"1\""),
     ];
@@ -221,5 +221,5 @@ fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
     }
     let over = HOST.replacen("min_iops = 3000", "min_iops = 4000", 1);
     let error = run(&read(&over), once(1, false)).unwrap_err().to_string();
-    assert!(error.contains("come to 16000 IOPS"), "{error}");
+    assert!(error.contains("minimums is 16000 IOPS"), "{error}");
 }

@@ -237,8 +237,10 @@ impl StorageScenario {
         wrong.within("capability.settle_s", self.capability.settle_s, 0, 3600);
         wrong.within("node", self.node.len() as u64, 1, 64);
         for node in self.node.iter().filter(|node| node.clock_ppm.abs() > 100_000) {
-            wrong
-                .add("node.clock_ppm", format!("{} is not from -100000 to 100000", node.clock_ppm));
+            wrong.add(
+                "node.clock_ppm",
+                format!("{} is outside of -100000 to 100000", node.clock_ppm),
+            );
         }
         if let Some(cluster) = &self.cluster {
             cluster.check(wrong);
@@ -289,14 +291,14 @@ impl StorageScenario {
         wrong.within("clients.names", disks.len() as u64, 1, 4096);
         for (at, disk) in disks.iter().enumerate() {
             if disks[..at].iter().any(|other| other.name == disk.name) {
-                wrong.add("clients.names", format!("{} is there twice", disk.name));
+                wrong.add("clients.names", format!("{} is listed twice", disk.name));
             }
         }
         for (number, clients) in (1..).zip(&self.clients) {
             let key = |field: &str| format!("clients {number}.{field}");
             if !self.node.iter().any(|node| node.name == clients.node) {
                 let known: Vec<&str> = self.node.iter().map(|node| node.name.as_str()).collect();
-                let why = format!("there is no node \"{}\"; there are", clients.node);
+                let why = format!("there is no node \"{}\"; existing:", clients.node);
                 wrong.add(key("node"), format!("{why} {}", known.join(", ")));
             }
             let load = &clients.load;
@@ -308,14 +310,14 @@ impl StorageScenario {
         let stripes = u64::from(self.array.pairs.max(1)) * u64::from(self.array.drive.capacity_gb);
         let asked = disks.iter().map(|disk| u64::from(disk.load.size_gb)).sum::<u64>();
         if (asked << 30) > stripes * 1_000_000_000 {
-            let why = format!("all disks have {asked} GiB, and the array {stripes} GB");
+            let why = format!("all disks have {asked} GiB, but the array has {stripes} GB");
             wrong.add("array.drive.capacity_gb", why);
         }
     }
 
     fn check_step(&self, key: &str, step: &StepSpec, wrong: &mut Wrongs) {
         if step.seconds <= self.settle_s {
-            let why = format!("{} is not more than settle_s, {}", step.seconds, self.settle_s);
+            let why = format!("{} must exceed settle_s, {}", step.seconds, self.settle_s);
             wrong.add(format!("{key}.seconds"), why);
         }
         for (number, set) in (1..).zip(&step.set) {
@@ -348,7 +350,8 @@ impl StorageScenario {
             let disks = self.disks();
             let names = disks.first().zip(disks.last()).map(|(one, two)| (one.name, two.name));
             let (first, last) = names.unwrap_or(("", ""));
-            let why = format!("\"{range}\" names no disk; {first}..{last}, one name or all does");
+            let why =
+                format!("\"{range}\" names no disk; valid are {first}..{last}, one name, and all");
             wrong.add(format!("{key}.disks"), why);
         }
     }

@@ -51,7 +51,7 @@ fn what_is_wrong_has_its_exit_status_and_words() {
     fs::write(&bad, text.replace("pairs = 5", "pairs = 0")).unwrap();
     let bad = bad.to_str().unwrap();
     let cases: [(&[&str], i32, &str); 7] = [
-        (&["run", bad], 3, "array.pairs: 0 is not from 1 to 1024"),
+        (&["run", bad], 3, "array.pairs: 0 is outside of 1 to 1024"),
         (&["run", "/no/such.toml"], 1, "/no/such.toml: No such file"),
         (&["run"], 2, "<SCENARIO>"),
         (&["swarm", &scenario("qos-cluster-max.toml")], 1, "has no table `[swarm]`"),

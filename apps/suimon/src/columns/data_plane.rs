@@ -56,7 +56,7 @@ pub(crate) const VMQS: Columns = Columns {
     schema: Some("VmqStatus"),
     all: &[
         text("UPLINK", "uplink", "Uplink or team."),
-        text("ENABLED", "config.enabled", "`no`: the base processor services all queues."),
+        text("ENABLED", "config.enabled", "`no`: the base worker services all queues."),
         text(
             "MODE",
             "config.mode",
@@ -131,7 +131,7 @@ pub(crate) const VMQ_QUEUES: Columns = Columns {
         text(
             "DEFAULT QUEUE",
             "default_queue",
-            "`yes` if the NIC has `vmq_weight` 0: the base processor services it.",
+            "`yes` if the NIC has `vmq_weight` 0: the base worker services it.",
         ),
     ],
 };

@@ -51,7 +51,7 @@ fn a_wrong_host_file_is_refused_with_all_its_errors_and_nobody_is_asked() {
     assert_eq!(daemon.asked(), [""; 0]);
     let (code, _, err) = told(&suimon(&["check", "-f", "-"], b"[host\n"));
     assert_eq!(code, 3);
-    assert!(err.starts_with("<stdin>:1: this is not TOML"), "{err}");
+    assert!(err.starts_with("<stdin>:1: the file is not valid TOML"), "{err}");
     assert_eq!(told(&suimon(&["check", "-f", "-"], GOOD.as_bytes())).0, 0);
     assert_eq!(told(&suimon(&["check", "-f", "/no/such/file"], b"")).0, 1);
 }
@@ -163,7 +163,7 @@ fn errors_are_json_too_when_json_is_asked_for() {
 fn without_a_daemon_the_exit_code_is_5_and_the_way_out_is_told() {
     let (code, out, err) = told(&suimon(&["--socket", "/no/such/socket", "nic", "list"], b""));
     assert_eq!((code, out.as_str()), (5, ""));
-    assert!(err.contains("/no/such/socket") && err.contains("is suimond running"), "{err}");
+    assert!(err.contains("/no/such/socket") && err.contains("check that suimond runs"), "{err}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ const FLOW: &str = r#"{"disk":"NAME","store":"fast","holder":"disk/NAME","limits
 
 pub(crate) const CONFIG: &str = r#"{"store":[{"name":"fast","path":"/srv/fast"}],"disk":[{"name":"web","store":"fast","format":"vhdx"}]}"#;
 
-const REFUSAL: &str = r#"{"errors":[{"code":"overcommitted","message":"2 minimums come to 9000 IOPS","resource":"store/fast"}]}"#;
+const REFUSAL: &str = r#"{"errors":[{"code":"overcommitted","message":"the sum of 2 minimums is 9000 IOPS","resource":"store/fast"}]}"#;
 
 fn disk(name: &str) -> String {
     let requests = r#"{"requests":1,"bytes":4096,"errors":0,"latency_ns_p50":80000,"latency_ns_p99":90000,"latency_ns_max":100000}"#;
@@ -24,7 +24,7 @@ fn host_with_disks() -> Daemon {
     let checked = operation("succeeded", r#","report":["2 blocks are not referred to"]"#);
     let promises = |fits: bool| {
         format!(
-            r#"{{"fits":{fits},"stores":[{{"store":"fast","minimums":2,"minimums_iops":9000,"promisable_iops":8000,"capability_iops":8889,"fits":{fits},"text":"2 minimums come to 9000 IOPS"}}]}}"#
+            r#"{{"fits":{fits},"stores":[{{"store":"fast","minimums":2,"minimums_iops":9000,"promisable_iops":8000,"capability_iops":8889,"fits":{fits},"text":"the sum of 2 minimums is 9000 IOPS"}}]}}"#
         )
     };
     let nbd = r#""format":"vhdx","nbd":{"socket":"/run/nbd.sock","listen":"192.0.2.1:10809","tls_certificate":"/c","tls_key":"/k"}}"#;
@@ -206,7 +206,7 @@ fn too_much_is_promised_only_with_force() {
     let add = ["qos", "policy", "add", "gold", "--min-iops=9000"];
     let (code, out, err) = told(&daemon.run(&add));
     assert_eq!((code, out.as_str()), (3, ""));
-    assert_eq!(err, "store/fast: 2 minimums come to 9000 IOPS\n");
+    assert_eq!(err, "store/fast: the sum of 2 minimums is 9000 IOPS\n");
     let forced = daemon.run(&[&add[..], &["--force", "--no-wait"]].concat());
     assert_eq!(told(&forced).0, 0);
 }
@@ -218,7 +218,7 @@ fn what_if_shows_the_arithmetic_and_says_by_its_exit_code_whether_it_fits() {
         told(&daemon.run(&["qos", "what-if", "disk/web", "min_iops=9000", "--without=db"]));
     assert_eq!(code, 3);
     assert!(out.contains("fast          2  9000      8889         8000  no"), "{out}");
-    assert_eq!(err, "store/fast: 2 minimums come to 9000 IOPS\n");
+    assert_eq!(err, "store/fast: the sum of 2 minimums is 9000 IOPS\n");
     assert_eq!(
         daemon.asked().pop().unwrap(),
         r#"POST /1.0/qos/what-if HTTP/1.1 {"proposals":[{"without_disk":"db"},{"disk":{"name":"web","qos":{"min_iops":9000,"weight":100}}}]}"#

@@ -3,7 +3,7 @@
 
 use crate::support::{Daemon, command, json, lines, operation, told};
 
-const NODE: &str = r#"{"config":{"name":"right","address":"right:8443","authority":"/a.pem","token_file":"/t"},"condition":{"health":"down","reason":"cannot reach right:8443: nobody listens there"}}"#;
+const NODE: &str = r#"{"config":{"name":"right","address":"right:8443","authority":"/a.pem","token_file":"/t"},"condition":{"health":"down","reason":"cannot reach right:8443: no process listens there"}}"#;
 const PLAN: &str = r#"{"steps":[{"action":"create","resource":"vm/web"}]}"#;
 
 fn host_with_node() -> Daemon {
@@ -24,7 +24,7 @@ fn nodes_are_listed_and_made() {
     let daemon = host_with_node();
     let (code, out, err) = told(&daemon.run(&["node", "list"]));
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(out.contains("right:8443") && out.contains("nobody listens there"), "{out}");
+    assert!(out.contains("right:8443") && out.contains("no process listens there"), "{out}");
     let flags = ["--address", "[2001:db8::2]:8443", "--authority", "/a.pem", "--token-file", "/t"];
     let (code, _, err) = told(&daemon.run(&[&["node", "create", "left"][..], &flags].concat()));
     assert_eq!(code, 0, "{err}");

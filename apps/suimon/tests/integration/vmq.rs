@@ -4,7 +4,7 @@ use crate::support::{Daemon, json, operation, told};
 
 const COUNTERS: &str = r#"{"rx_frames":0,"rx_bytes":0,"tx_frames":0,"tx_bytes":0,"rx_dropped":[],"tx_dropped":[],"flooded":0,"software_segmented":0,"software_checksummed":0,"software_coalesced_segments":0,"software_coalesced_units":0}"#;
 
-const VMQS: &str = r#"[{"uplink":"both","config":{},"processors":[{"processor":0,"permitted":true,"queues":1,"load_ppm":9000,"other_load_ppm":0},{"processor":1,"permitted":true,"queues":0,"load_ppm":0,"other_load_ppm":0}],"queues":[{"queue":"web/rx/0","nic":"web","default_queue":false,"processor":0,"load_ppm":8000,"age_s":3,"why":"it started there","stays":"the default queue does not move"}]}]"#;
+const VMQS: &str = r#"[{"uplink":"both","config":{},"processors":[{"processor":0,"permitted":true,"queues":1,"load_ppm":9000,"other_load_ppm":0},{"processor":1,"permitted":true,"queues":0,"load_ppm":0,"other_load_ppm":0}],"queues":[{"queue":"web/rx/0","nic":"web","default_queue":false,"processor":0,"load_ppm":8000,"age_s":3,"why":"first assigned there","stays":"the default queue is not moved"}]}]"#;
 
 /// Starts a host with a team of one uplink used by switch `lan`, an unused uplink, and NICs `web`
 /// and `idle` on `lan` and `alone` on a private switch.

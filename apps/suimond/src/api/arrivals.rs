@@ -154,7 +154,7 @@ async fn disk(
 ) -> Result<Response, Failure> {
     let asked = Asked::of(&mut request, NBD_PROTOCOL)?;
     let disk = disk.parse::<Name>().map_err(|error| {
-        let text = format!("the VM that comes has no disk of this name: {error}");
+        let text = format!("the arriving VM has no disk of this name: {error}");
         ApiError::new(ErrorCode::NotFound, text).about(format!("disk/{disk}"))
     })?;
     begin(&state, id, FarLine::Disk(disk), asked).await

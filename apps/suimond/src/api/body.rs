@@ -26,7 +26,8 @@ impl<S: Send + Sync> FromRequest<S> for Body {
     async fn from_request(request: Request, _: &S) -> Result<Self, Failure> {
         let read = read(request.into_body().into_data_stream());
         tokio::time::timeout(BODY_TIMEOUT, read).await.unwrap_or_else(|_| {
-            let text = format!("the body did not come within {} s", BODY_TIMEOUT.as_secs());
+            let text =
+                format!("the request body was not received within {} s", BODY_TIMEOUT.as_secs());
             let error = ApiError::new(ErrorCode::Malformed, text);
             Err(Failure::with_status(StatusCode::REQUEST_TIMEOUT, error))
         })
@@ -37,7 +38,7 @@ async fn read(mut stream: BodyDataStream) -> Result<Body, Failure> {
     let mut bytes = Vec::new();
     while let Some(part) = stream.next().await {
         let part = part.map_err(|error| {
-            ApiError::new(ErrorCode::Malformed, format!("the body is not complete: {error}"))
+            ApiError::new(ErrorCode::Malformed, format!("the request body is incomplete: {error}"))
         })?;
         if part.len() > JSON_BYTES_MAX - bytes.len() {
             drop(bytes);
@@ -55,7 +56,7 @@ async fn forget(mut stream: BodyDataStream) -> Failure {
         let Some(after) = left.checked_sub(part.len()) else { break };
         left = after;
     }
-    let text = format!("the body is larger than {JSON_BYTES_MAX} bytes");
+    let text = format!("the request body exceeds {JSON_BYTES_MAX} bytes");
     let error = ApiError::new(ErrorCode::Malformed, text);
     Failure::with_status(StatusCode::PAYLOAD_TOO_LARGE, error)
 }

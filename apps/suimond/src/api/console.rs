@@ -19,8 +19,8 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     responses((status = OK, body = ConsoleLogin), (status = "4XX", body = ErrorBody)))]
 async fn log_in(State(state): State<ApiState>) -> Result<Json<ConsoleLogin>, Failure> {
     let Some(console) = &state.console else {
-        let text = "there is no console: add `[console]` with `listen = \"127.0.0.1:7446\"` to the \
-                    host file, apply it and restart the daemon";
+        let text = "the console is not configured; add `[console]` with `listen = \
+                    \"127.0.0.1:7446\"` to the host file, apply it and restart the daemon";
         return Err(ApiError::new(ErrorCode::NotFound, text).about("console").into());
     };
     Ok(console.new_login().map(Json)?)

@@ -41,7 +41,7 @@ impl Failure {
 impl From<Vec<ApiError>> for Failure {
     fn from(mut errors: Vec<ApiError>) -> Self {
         if errors.is_empty() {
-            errors.push(ApiError::new(ErrorCode::Internal, "refused without a reason"));
+            errors.push(ApiError::new(ErrorCode::Internal, "rejected without a reason"));
         }
         let code = errors.first().map_or(ErrorCode::Internal, |error| error.code);
         let status = StatusCode::from_u16(code.http_status());
@@ -63,8 +63,10 @@ impl IntoResponse for Failure {
 
 /// Responds to a path without an endpoint.
 pub(super) async fn no_such_endpoint(request: Request) -> Failure {
-    let text =
-        format!("there is no {}; /1.0/openapi.json describes what there is", request.uri().path());
+    let text = format!(
+        "the path {} does not exist; /1.0/openapi.json lists the paths",
+        request.uri().path()
+    );
     ApiError::new(ErrorCode::NotFound, text).into()
 }
 
@@ -72,7 +74,7 @@ pub(super) async fn no_such_endpoint(request: Request) -> Failure {
 /// the supported methods (RFC 9110, section 15.5.6).
 pub(super) async fn no_such_method(request: Request) -> Failure {
     let text = format!(
-        "{} does not take {}; /1.0/openapi.json describes what it takes",
+        "{} does not support {}; /1.0/openapi.json lists the methods",
         request.uri().path(),
         request.method()
     );
@@ -128,7 +130,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for InPath<
             Err(rejection) => {
                 let reason = rejection.body_text();
                 let reason = reason.trim_start_matches("Invalid URL: ");
-                let text = format!("there is no {}: {reason}", parts.uri.path());
+                let text = format!("the path {} does not exist: {reason}", parts.uri.path());
                 Err(ApiError::new(ErrorCode::NotFound, text).into())
             }
         }

@@ -151,6 +151,6 @@ impl Lines for OperationFollower {
 }
 
 fn not_found(id: u64) -> Failure {
-    let text = "there is no such operation; the last 1000 are remembered while the daemon runs";
+    let text = "the operation does not exist; the daemon keeps the last 1000 until it ends";
     ApiError::new(ErrorCode::NotFound, text).about(format!("operation/{id}")).into()
 }

@@ -47,7 +47,7 @@ async fn hand_over(
     let request: MoveQueueRequest =
         parse_request(&body).map_err(|error| in_field(error, "processor"))?;
     let side = QueueSide::parse(&side).ok_or_else(|| {
-        let text = format!("a queue is `rx` or `tx`, not `{side}`");
+        let text = format!("the direction of a queue is `rx` or `tx`, not `{side}`");
         ApiError::new(ErrorCode::NotFound, text).about(format!("queue/{port}"))
     })?;
     let index = u16::try_from(index.value()).unwrap_or(u16::MAX);

@@ -46,7 +46,8 @@ impl ApiState {
         match tokio::task::spawn_blocking(move || call(&node)).await {
             Ok(result) => result.map_err(Into::into),
             Err(error) => {
-                let text = format!("the daemon failed at this request: {error}; see its log");
+                let text =
+                    format!("the daemon failed to process the request: {error}; see its log");
                 Err(ApiError::new(ErrorCode::Internal, text).into())
             }
         }
@@ -127,8 +128,8 @@ impl News {
     pub(super) fn event_follower(&self) -> Result<OwnedSemaphorePermit, Failure> {
         self.event_followers.clone().try_acquire_owned().map_err(|_| {
             let text = format!(
-                "{EVENT_FOLLOWERS_MAX} clients follow the events already; end one of them first, \
-                 or list the events"
+                "{EVENT_FOLLOWERS_MAX} clients already follow the events, the most possible; end \
+                 one of them, or list the events"
             );
             ApiError::new(ErrorCode::Conflict, text).about("event").into()
         })

@@ -28,7 +28,10 @@ impl Asked {
         let asked = request.headers().get(header::UPGRADE).is_some_and(|asked| asked == protocol);
         let upgrade = request.extensions_mut().remove::<OnUpgrade>();
         let upgrade = upgrade.filter(|_| asked).ok_or_else(|| {
-            let text = format!("this is no document; ask with the header `Upgrade: {protocol}`");
+            let text = format!(
+                "this resource is a connection, not a document; send the header `Upgrade: \
+                 {protocol}`"
+            );
             let error = ApiError::new(ErrorCode::Malformed, text);
             Failure::with_status(StatusCode::UPGRADE_REQUIRED, error)
         })?;
@@ -50,13 +53,19 @@ impl Asked {
         let protocol = self.protocol;
         let (client, line) = match (self.upgrade.await, local(line)) {
             (Ok(client), Ok(line)) => (TokioIo::new(client), line),
-            (Err(error), _) => return tracing::debug!(protocol, %error, "a line came to nothing"),
-            (_, Err(error)) => return tracing::warn!(protocol, %error, "a line cannot be used"),
+            (Err(error), _) => {
+                return tracing::debug!(protocol, %error,
+                "an upgraded connection failed");
+            }
+            (_, Err(error)) => {
+                return tracing::warn!(protocol, %error,
+                "an upgraded connection cannot be used");
+            }
         };
         tokio::select! {
             ended = carry(client, line) => {
                 if let Err(error) = ended {
-                    tracing::debug!(protocol, %error, "a line ended early");
+                    tracing::debug!(protocol, %error, "an upgraded connection ended early");
                 }
             }
             () = news.wait_end() => {}

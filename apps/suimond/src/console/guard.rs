@@ -47,13 +47,13 @@ fn refusal(state: &ConsoleState, request: &Request) -> Option<Response> {
     let console = &state.console;
     // Protects against DNS rebinding: another site's host name may resolve to this address.
     if !is_own_host(request.headers()) {
-        let text = format!("this console answers to http://{} only", console.address);
+        let text = format!("the console is available at http://{} only", console.address);
         let error = ApiError::new(ErrorCode::PermissionDenied, text);
         return Some(Failure::with_status(StatusCode::MISDIRECTED_REQUEST, error).into_response());
     }
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     if !is_read && !request.headers().contains_key(PAGE_HEADER) {
-        let text = format!("whatever changes something needs the header `{PAGE_HEADER}: 1`");
+        let text = format!("requests that change something require the header `{PAGE_HEADER}: 1`");
         let error = ApiError::new(ErrorCode::PermissionDenied, text);
         return Some(Failure::with_status(StatusCode::FORBIDDEN, error).into_response());
     }
@@ -70,7 +70,7 @@ fn refusal(state: &ConsoleState, request: &Request) -> Option<Response> {
     if is_for_all || is_logged_in() {
         return None;
     }
-    Some(unauthorized("log in with the address that `suimon console login` prints on the host"))
+    Some(unauthorized("log in with the URL that `suimon console login` prints on the host"))
 }
 
 /// Returns true if the request is addressed to a loopback address or `localhost`. The port may

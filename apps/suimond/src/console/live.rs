@@ -89,12 +89,13 @@ pub(super) async fn follow(
 ) -> Result<Response, Failure> {
     let topics: Vec<String> = parameters.topics.split(',').map(str::to_owned).collect();
     if topics.len() > TOPICS_MAX {
-        let text = format!("{} topics are asked for; {TOPICS_MAX} can be followed", topics.len());
+        let text = format!("the request has {} topics; the limit is {TOPICS_MAX}", topics.len());
         return Err(ApiError::new(ErrorCode::InvalidValue, text).field("topics").into());
     }
     if let Some(topic) = topics.iter().find(|topic| !is_topic(topic)) {
         let text = format!(
-            "`{topic}` cannot be followed; what can is {EVENTS}, {}, {}, and one of these by its name",
+            "`{topic}` is not a topic; the topics are {EVENTS}, {}, {}, and one of these with a \
+             name",
             LISTS.join(", "),
             NAMED.join(", ")
         );

@@ -38,8 +38,8 @@ pub(super) async fn open(
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, Failure> {
     if !guard::is_of_own_page(&headers) {
-        let text =
-            "the serial console is for this console's own page; `suimon vm console` has it, too";
+        let text = "the serial console is available on the console's own page only; use `suimon \
+                    vm console` elsewhere";
         let error = ApiError::new(ErrorCode::PermissionDenied, text);
         return Err(Failure::with_status(StatusCode::FORBIDDEN, error));
     }
@@ -64,7 +64,7 @@ async fn line(state: &ConsoleState, name: &str) -> Result<UnixStream, Failure> {
     let about = format!("vm/{name}");
     let line = state.api.ask(move |node| node.vm_console(&name)).await?;
     local(line).map_err(|error| {
-        let text = format!("the console cannot be used: {error}; try again");
+        let text = format!("the serial console cannot be opened: {error}; retry");
         ApiError::new(ErrorCode::HostError, text).about(about).into()
     })
 }
@@ -81,14 +81,17 @@ async fn carry(
     let mut news = state.api.news.clone();
     tokio::select! {
         () = show(reads, page) => {
-            Some(ended("the VM closed its console: it ended, or was started anew; open it again"))
+            Some(ended(
+                "the VM closed its serial console because it ended or was restarted; open it \
+                 again"))
         }
         () = hand_on(typed, writes, || state.console.logins().renew(Instant::now(), session)) => None,
         () = no_session(state, session) => {
-            let text = "log in with the address that `suimon console login` prints on the host";
+            let text = "log in with the URL that `suimon console login` prints on the host";
             Some(ApiError::new(ErrorCode::Unauthorized, text).into())
         }
-        () = news.wait_end() => Some(ended("the daemon ends; open it again when it is back")),
+        () = news.wait_end() => Some(ended(
+            "the daemon is stopping; open the serial console again when it runs")),
     }
 }
 

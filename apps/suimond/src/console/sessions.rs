@@ -48,13 +48,16 @@ pub(super) async fn log_in(State(state): State<ConsoleState>, Body(body): Body) 
     if !is_right {
         let text = match login {
             Login::Code(_) => {
-                "this code was used or is too old; `suimon console login` on the host gives another"
+                "this login code was used or has expired; run `suimon console login` on the host \
+                 for another"
             }
             Login::Token(_) if console.token.is_none() => {
-                "there is no token, as [console] token_file is not set; log in with the address \
+                "token login is off, because [console] token_file is not set; log in with the URL \
                  that `suimon console login` prints on the host"
             }
-            Login::Token(_) => "this is not the token in the file that [console] token_file names",
+            Login::Token(_) => {
+                "the token differs from that in the file that [console] token_file names"
+            }
         };
         return guard::unauthorized(text);
     }
@@ -65,7 +68,7 @@ pub(super) async fn log_in(State(state): State<ConsoleState>, Body(body): Body) 
             (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
         }
         Err(error) => {
-            let text = format!("the system has no random bytes: {error}; try again");
+            let text = format!("the system returned no random bytes: {error}; retry");
             Failure::from(ApiError::new(ErrorCode::HostError, text)).into_response()
         }
     }

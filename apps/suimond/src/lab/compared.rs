@@ -19,7 +19,7 @@ impl Lab {
         let (a, b) = (self.whole(a)?, self.whole(b)?);
         let compared: Vec<LabCompared> = compare(&a, &b).into_iter().map(of_measure).collect();
         if compared.is_empty() {
-            let text = format!("{} and {} have no case with a measure in common", a.id, b.id);
+            let text = format!("runs {} and {} have no case with a common measure", a.id, b.id);
             return Err(ApiError::new(ErrorCode::Unsupported, text).about("lab").field("b"));
         }
         let other_machine = a.machine.cpu != b.machine.cpu || a.machine.cpus != b.machine.cpus;
@@ -30,13 +30,13 @@ impl Lab {
         let folder = self.run_folder(id)?;
         let Some(mut run) = read::<Run>(&folder, WHOLE, WHOLE_BYTES_MAX)? else {
             let text = format!(
-                "it did not come to its end, so that it cannot be compared; `suimon lab run --resume \
-                 {id}` goes on with it"
+                "the run is incomplete and cannot be compared; complete it with `suimon lab run \
+                 --resume {id}`"
             );
             return Err(ApiError::new(ErrorCode::Unsupported, text).about(format!("lab/{id}")));
         };
         if run.format != FORMAT {
-            let text = format!("has format {} where this daemon reads {FORMAT}", run.format);
+            let text = format!("has format {}, but this daemon reads format {FORMAT}", run.format);
             return Err(unread(&folder.path(WHOLE), text));
         }
         // The folder's name takes precedence over the id in the file.

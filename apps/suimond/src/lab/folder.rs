@@ -73,19 +73,19 @@ impl Folder {
             Ok(opened) => opened,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP | Errno::XDEV) => {
-                return Err(unread(&path, "is a link, which is not followed; remove it"));
+                return Err(unread(&path, "is a symbolic link, which is not followed; remove it"));
             }
             Err(errno) => return Err(refused(&path, errno)),
         };
         let stat = fstat(&opened).map_err(|errno| refused(&path, errno))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(unread(&path, "is no file; remove it"));
+            return Err(unread(&path, "is not a regular file; remove it"));
         }
         let mut bytes = Vec::new();
         let read = File::from(opened).take(bytes_max + 1).read_to_end(&mut bytes);
         read.map_err(|error| unread(&path, format!("cannot be read: {error}")))?;
         if bytes.len() as u64 > bytes_max {
-            let text = format!("has more than the {bytes_max} bytes that are read of it");
+            let text = format!("exceeds the limit of {bytes_max} bytes");
             return Err(unread(&path, text));
         }
         Ok(Some(bytes))
@@ -170,5 +170,5 @@ impl Folder {
 }
 
 fn refused(path: &Path, errno: Errno) -> ApiError {
-    unread(path, format!("the host refuses: {}", io::Error::from(errno)))
+    unread(path, format!("the host rejected the operation: {}", io::Error::from(errno)))
 }

@@ -32,7 +32,7 @@ impl Lab {
         let Some(plan) = plans.iter().find(|plan| plan.id == wanted.plan) else {
             let known: Vec<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
             let text = format!(
-                "there is no plan `{}`; there are {}",
+                "there is no plan `{}`; the plans are {}",
                 shown_id(&wanted.plan),
                 known.join(", ")
             );
@@ -46,7 +46,7 @@ impl Lab {
         if !missing.is_empty() {
             let scale = wanted.scale.as_str();
             let text = format!(
-                "this machine lacks what {} needs at scale `{scale}`: {}",
+                "this machine lacks resources for {} at scale `{scale}`: {}",
                 plan.id,
                 missing.join("; ")
             );
@@ -86,7 +86,7 @@ impl Lab {
                 });
             }
         }
-        refuse(ErrorCode::Conflict, "too much is asked for at once; try again".to_owned())
+        refuse(ErrorCode::Conflict, "too many requests at a time; retry".to_owned())
     }
 
     /// Withdraws a queued request, or cancels the run of one in progress. A request that has ended
@@ -96,8 +96,8 @@ impl Lab {
     /// The request does not exist, or a file cannot be written.
     pub fn withdraw(&self, now_ms: u64, id: &str) -> Result<LabRequest, ApiError> {
         let lacking = || {
-            let text = "there is no such request; `GET /1.0/lab` lists those that wait, are under \
-                        way, or ended last";
+            let text = "there is no such request; `GET /1.0/lab` lists the pending, running and \
+                        last ended ones";
             ApiError::new(ErrorCode::NotFound, text).about(format!("lab/{}", shown_id(id)))
         };
         let folder = Folder::open(&self.results)?.ok_or_else(lacking)?;
@@ -113,7 +113,7 @@ impl Lab {
             requests.remove(&format!("{id}.json"))?;
             requests.remove(&format!("{id}.stop"))?;
             found.state = LabRequestState::Failed;
-            found.error = Some("withdrawn before it began".to_owned());
+            found.error = Some("withdrawn before it started".to_owned());
             return Ok(found);
         }
         requests.write_new(&format!("{id}.stop"), b"")?;

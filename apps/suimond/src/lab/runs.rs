@@ -177,7 +177,7 @@ pub(super) fn details(folder: &Folder, id: &str) -> Result<LabRunDetails, ApiErr
 /// Returns the report of a run as HTML.
 pub(super) fn report(folder: &Folder, id: &str) -> Result<Vec<u8>, ApiError> {
     folder.file(PAGE, PAGE_BYTES_MAX)?.ok_or_else(|| {
-        let text = format!("it has no report yet; `suimon lab report {id}` makes one");
+        let text = format!("the run has no report yet; create one with `suimon lab report {id}`");
         ApiError::new(ErrorCode::NotFound, text).about(format!("lab/{id}"))
     })
 }

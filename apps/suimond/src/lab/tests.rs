@@ -170,7 +170,7 @@ fn what_cannot_be_run_is_refused() {
     let place = Place::new();
     place.with_worker();
     for (plan, code, text) in [
-        ("web", ErrorCode::UnknownReference, "there are vmq-teaming, disk-io"),
+        ("web", ErrorCode::UnknownReference, "the plans are vmq-teaming, disk-io"),
         ("../../etc/x", ErrorCode::UnknownReference, "no plan"),
         ("disk-io", ErrorCode::Unsupported, "suimon lab setup"),
     ] {

@@ -39,7 +39,7 @@ const STATE_METRICS: [StateMetric; 5] = [
             "suimon_disk_away",
             "",
             DISK,
-            "1 while another node has the file of the disk open, during a migration, else 0",
+            "1 while another node has the disk's file open, during a migration, else 0",
         ),
         |of| Value::flag(of.state == StorageState::Away),
     ),
@@ -90,8 +90,8 @@ const LATENCY: Family = Family::gauge(
     "suimon_disk_latency_seconds",
     "seconds",
     &["disk", "operation", "quantile"],
-    "Latency from receipt to completion since the disk was opened, time in the scheduler included. Quantile \
-     1 is the highest",
+    "Latency from receipt to completion since the disk was opened, time in the scheduler \
+     included. Quantile 1 is the highest",
 );
 
 /// Quantile of latencies with the function that reads its value in ns.
@@ -112,7 +112,8 @@ const FLOW_METRICS: [FlowMetric; 3] = [
             "suimon_disk_entitled_iops",
             IOPS,
             DISK,
-            "Guaranteed IOPS: the minimum, as far as the disk had demand for it, mean of the last 5 s",
+            "Guaranteed IOPS: the minimum, as far as the disk had demand for it, mean of the last \
+             5 s",
         ),
         |of| of.entitled_iops,
     ),

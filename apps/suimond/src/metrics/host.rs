@@ -12,7 +12,7 @@ const BUILD_INFO: Family = Family::gauge(
     "suimon_build_info",
     "",
     &["version"],
-    "Always 1. The label has the version of the daemon",
+    "Always 1. The label `version` has the version of the daemon",
 );
 
 /// Gauge of the host with the function that reads its value.
@@ -24,7 +24,7 @@ const HOST: [HostMetric; 10] = [
             "suimon_desired_revision",
             "",
             &[],
-            "Number of changes of desired state. It survives restarts of the daemon",
+            "Number of configuration changes. It survives restarts of the daemon",
         ),
         |host| host.revision,
     ),
@@ -57,8 +57,8 @@ const REFUSED_CALLS: Family = Family::counter(
     "suimon_refused_system_calls",
     "",
     &[],
-    "System calls that the kernel refused to threads of the daemon. An increase indicates a defect or an \
-     attack",
+    "System calls of the daemon's threads that the kernel denied. An increase indicates a defect \
+     or an attack",
 );
 
 pub(super) fn families() -> Vec<Family> {

@@ -78,7 +78,8 @@ static COMMON_METRICS: [PortMetric; 5] = [
         counter(
             "coalesced_segments",
             "frames",
-            "Segments to the {peer} that the switch coalesced with others of their stream in software",
+            "Segments to the {peer} that the switch coalesced with others of their stream in \
+             software",
         ),
         |c| c.software_coalesced_segments,
     ),
@@ -95,12 +96,12 @@ static COMMON_METRICS: [PortMetric; 5] = [
 const DROPPED: Family = counter(
     "dropped_frames",
     "frames",
-    "Dropped frames by reason. Direction as in the other metrics: `transmit` is from the port of a NIC and \
-     to the wire of an uplink",
+    "Dropped frames by reason. Direction as in the other metrics: `transmit` is from the port of \
+     a NIC and to the wire of an uplink",
 );
 
 const UP: Family =
-    Family::gauge("up", "", &[], "1 if the port is as configured and frames can pass, else 0");
+    Family::gauge("up", "", &[], "1 if the port is in service and can forward frames, else 0");
 
 /// Kind of port, with the properties of its metrics.
 struct Kind {
@@ -160,8 +161,8 @@ const ON_VF: Family = Family::gauge(
     "suimon_nic_on_vf",
     "",
     &["nic"],
-    "1 if frames of the NIC take its virtual function, 0 if they pass the switch. Only NICs with an \
-     `iov_weight` above 0",
+    "1 if traffic of the NIC uses its virtual function, 0 if it uses the switch. Only NICs with \
+     an `iov_weight` above 0",
 );
 
 pub(super) fn families() -> Vec<Family> {

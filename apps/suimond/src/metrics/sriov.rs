@@ -44,7 +44,7 @@ const PF_UP: Family = Family::gauge(
     "suimon_pf_up",
     "",
     &["pf"],
-    "1 if the adapter is as its `[[pf]]` describes it, else 0",
+    "1 if the configuration of the adapter (`[[pf]]`) is in effect, else 0",
 );
 
 pub(super) fn families() -> Vec<Family> {

@@ -45,7 +45,7 @@ const PROCESSOR_QUEUES: Family = Family::gauge(
     "suimon_vmq_processor_queues",
     "",
     &["uplink", "processor"],
-    "Queues of the uplink or team that a permitted worker owns. A worker with 0 is parked",
+    "Queues of the uplink or team on the worker. A worker with 0 is parked",
 );
 
 pub(super) fn families() -> Vec<Family> {

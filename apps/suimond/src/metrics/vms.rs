@@ -15,7 +15,12 @@ const LABELS: &[&str] = &["vm"];
 
 const METRICS: [VmMetric; 4] = [
     (
-        Family::gauge("suimon_vm_up", "", LABELS, "1 if the virtual CPUs of the VM run, else 0"),
+        Family::gauge(
+            "suimon_vm_up",
+            "",
+            LABELS,
+            "1 if the virtual CPUs of the VM run, 0 if they are paused or stopped",
+        ),
         |of| Some(Value::flag(matches!(of.state, VmState::Running | VmState::Stopping))),
     ),
     (

@@ -47,7 +47,7 @@ impl<C> Patient<C> {
             _busy: place.begin(),
         });
         waiting.until.as_mut().poll(context).map(|()| {
-            let text = format!("nothing was read for {} s", patience.as_secs());
+            let text = format!("the peer has read nothing for {} s", patience.as_secs());
             Err(io::Error::new(io::ErrorKind::TimedOut, text))
         })
     }

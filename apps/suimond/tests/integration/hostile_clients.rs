@@ -52,7 +52,7 @@ async fn a_body_that_is_too_large_is_refused_when_it_was_sent() {
             sent.and(read).unwrap();
             let answer = String::from_utf8(answer).unwrap();
             assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
-            assert!(answer.contains("the body is larger than 4194304 bytes"), "{answer}");
+            assert!(answer.contains("the request body exceeds 4194304 bytes"), "{answer}");
         } else {
             sent.unwrap_err();
         }

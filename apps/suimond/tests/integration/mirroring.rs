@@ -100,7 +100,7 @@ async fn a_disk_goes_to_another_node_while_it_is_written_to() {
         from.call(Method::POST, "/1.0/disks/data/snapshot", r#"{"file": "next.vhdx"}"#).await;
     let message = refused["errors"][0]["message"].as_str().unwrap();
     assert_eq!(status, 409, "{refused}");
-    assert!(message.contains("goes to another node"), "{refused}");
+    assert!(message.contains("is migrating to another node"), "{refused}");
     let (status, refused) = to.call(Method::DELETE, "/1.0/disks/data", "").await;
     assert_eq!(status, 409, "{refused}");
     stop.store(true, Ordering::Relaxed);

@@ -74,7 +74,7 @@ fn one_daemon_per_socket_and_per_state_directory() {
         suimond(&["--socket", text(&socket), "--state-dir", text(&other)]).output().unwrap();
     let (code, message) = refused(&output);
     assert_eq!(code, Some(1), "{message}");
-    assert!(message.contains("answers on"), "{message}");
+    assert!(message.contains("already listens on"), "{message}");
     let state = directory.path().join("state");
     let free = directory.path().join("b.sock");
     let output = suimond(&["--socket", text(&free), "--state-dir", text(&state)]).output().unwrap();
@@ -204,8 +204,10 @@ fn a_launcher_of_vms_that_fails_says_why_where_its_daemon_reads_it() {
         let (code, error) = refused(&output);
         (code, error, String::from_utf8(output.stdout).unwrap())
     };
-    let reason =
-        format!("the folder of VMs {} is another user's, or others may write to it", text(&folder));
+    let reason = format!(
+        "the folder of all VMs {} is owned by another user, or writable by others",
+        text(&folder)
+    );
     let (code, error, told) = launch(&arguments);
     assert_eq!((code, told.as_str()), (Some(1), ""), "{error}");
     assert!(error.contains(&reason), "{error}");

@@ -84,10 +84,7 @@ fn contradictions_are_named() {
     short_tcp[46] = 0x40;
     let too_small = HeaderError::HeaderLength { layer: "TCP", bytes: 16 };
     assert_eq!(Headers::parse(&short_tcp), Err(too_small));
-    assert_eq!(
-        too_small.to_string(),
-        "the TCP header says it has 16 bytes, fewer than the smallest has"
-    );
+    assert_eq!(too_small.to_string(), "the TCP header has a length of 16 bytes, below the minimum");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn a_tag_moves_from_the_bytes_to_the_metadata() {
     assert_eq!(frame.meta.checksum, Checksum::Partial { start: 34, offset: 16 });
     assert_eq!(
         refusal(&bytes, &VnetHeader { csum_start: 3, ..partial() }).to_string(),
-        "csum_start 3 and csum_offset 16 in a frame of 1054 bytes"
+        "csum_start 3 and csum_offset 16 exceed a frame of 1054 bytes"
     );
 }
 
@@ -126,7 +126,7 @@ fn csum_fields_and_hdr_len_mean_nothing_without_needs_csum() {
 fn what_was_not_negotiated_is_refused_by_name() {
     let not_allowed = |header: VnetHeader, allowed| {
         let text = admit(&tcp(), &header, allowed).map(|frame| frame.meta).unwrap_err().to_string();
-        text.replace(" asks for an offload that was not negotiated", "")
+        text.replace(" requests an offload that was not negotiated", "")
     };
     assert_eq!(not_allowed(partial(), Offloads::NONE), "flags 0x1");
     let checksum = Offloads { checksum: true, ..Offloads::NONE };

@@ -9,7 +9,7 @@ use crate::handshake::OptionCode;
 #[non_exhaustive]
 pub enum ClientHandshakeError {
     /// The export name exceeds the protocol's limit.
-    #[error("the name of an export has {bytes} bytes, not {max} or fewer")]
+    #[error("the name of an export has {bytes} bytes, at most {max} are possible")]
     NameTooLong {
         /// Length of the name in bytes.
         bytes: usize,
@@ -17,7 +17,7 @@ pub enum ClientHandshakeError {
         max: usize,
     },
     /// The peer is not an NBD server.
-    #[error("greeting at offset {offset} is not that of an NBD server; connect to one")]
+    #[error("the greeting at offset {offset} is not that of an NBD server; check address and port")]
     Greeting {
         /// Offset of the first wrong byte from the start of the connection.
         offset: usize,
@@ -29,7 +29,7 @@ pub enum ClientHandshakeError {
         flags: u16,
     },
     /// Wrong magic number at the start of a reply.
-    #[error("magic of a reply to {option} is {found:#018x}; close")]
+    #[error("magic of a reply to {option} is {found:#018x}; close the connection")]
     Magic {
         /// Option that awaits its reply.
         option: OptionCode,
@@ -37,7 +37,7 @@ pub enum ClientHandshakeError {
         found: u64,
     },
     /// The reply refers to another option.
-    #[error("a reply to {option} names option {found}; close")]
+    #[error("the reply to {option} names option {found}; close the connection")]
     OtherOption {
         /// Option that awaits its reply.
         option: OptionCode,
@@ -45,7 +45,9 @@ pub enum ClientHandshakeError {
         found: u32,
     },
     /// The reply exceeds the length limit.
-    #[error("a reply to {option} has {bytes} bytes, not {max} or fewer; close")]
+    #[error(
+        "a reply to {option} has {bytes} bytes, at most {max} are accepted; close the connection"
+    )]
     ReplyTooLong {
         /// Option that the reply refers to.
         option: OptionCode,
@@ -55,7 +57,7 @@ pub enum ClientHandshakeError {
         max: u32,
     },
     /// The number of replies to one option exceeds the limit.
-    #[error("{option} has more than {max} replies; close")]
+    #[error("{option} has more than {max} replies; close the connection")]
     TooManyReplies {
         /// Option that the replies refer to.
         option: OptionCode,
@@ -63,7 +65,10 @@ pub enum ClientHandshakeError {
         max: u32,
     },
     /// The reply has an unexpected type or is truncated.
-    #[error("a reply of type {kind:#x} and {bytes} bytes to {option} makes no sense; close")]
+    #[error(
+        "a reply of type {kind:#x} with {bytes} bytes to {option} is invalid; close the \
+         connection"
+    )]
     Reply {
         /// Option that the reply refers to.
         option: OptionCode,
@@ -73,7 +78,7 @@ pub enum ClientHandshakeError {
         bytes: usize,
     },
     /// The server rejected a required option.
-    #[error("the server refuses {option} (error {kind:#x}): {message}")]
+    #[error("the server rejected {option} (error {kind:#x}): {message}")]
     Refused {
         /// Option that the server rejected.
         option: OptionCode,
@@ -83,6 +88,6 @@ pub enum ClientHandshakeError {
         message: String,
     },
     /// The server acknowledged the export without sending `NBD_INFO_EXPORT`.
-    #[error("the server has not said what the export is; close")]
+    #[error("the server did not describe the export; close the connection")]
     NoExport,
 }

@@ -25,14 +25,15 @@ const OFFSET_BYTES: u32 = 8;
 #[non_exhaustive]
 pub enum LostReplies {
     /// Wrong magic number at the start of a reply.
-    #[error("magic of a reply at offset 0 is {found:#010x}; close")]
+    #[error("magic of a reply at offset 0 is {found:#010x}; close the connection")]
     Magic {
         /// Magic number that was received.
         found: u32,
     },
     /// The chunk exceeds the length limit of its type.
     #[error(
-        "chunk of type {kind:#x} (length at offset 16) has {bytes} bytes, not {max} or fewer; close"
+        "chunk of type {kind:#x} (length at offset 16) has {bytes} bytes, at most {max} are \
+         accepted; close the connection"
     )]
     TooLong {
         /// Type of the invalid chunk.
@@ -44,7 +45,8 @@ pub enum LostReplies {
     },
     /// The length is invalid for the type of the chunk.
     #[error(
-        "chunk of type {kind:#x} (length at offset 16) has {bytes} bytes, which makes no sense; close"
+        "chunk of type {kind:#x} (length at offset 16) has an invalid length of {bytes} bytes; \
+         close the connection"
     )]
     Senseless {
         /// Type of the invalid chunk.
@@ -53,7 +55,7 @@ pub enum LostReplies {
         bytes: u32,
     },
     /// The chunk type was not negotiated.
-    #[error("chunk at offset 6 is of type {kind:#x}, which nobody asked for; close")]
+    #[error("chunk at offset 6 has type {kind:#x}, which was not negotiated; close the connection")]
     Kind {
         /// Type of the invalid chunk.
         kind: u16,

@@ -13,7 +13,8 @@ use super::option_error::OptionError;
 pub enum HandshakeError {
     /// Client flags that were not offered (section "Client flags").
     #[error(
-        "client flags at offset 0 are {found:#010x}, of which 0x3 were offered; use a client that speaks fixed newstyle"
+        "client flags at offset 0 are {found:#010x}, only bits of 0x3 were offered; use a client \
+         with fixed newstyle"
     )]
     ClientFlags {
         /// Client flags that were received.
@@ -21,14 +22,15 @@ pub enum HandshakeError {
     },
     /// Wrong magic number at the start of an option.
     #[error(
-        "magic of an option at offset 0 is {found:#018x}, not 0x49484156454f5054; use a client that speaks fixed newstyle"
+        "magic of an option at offset 0 is {found:#018x} instead of 0x49484156454f5054; use a \
+         client with fixed newstyle"
     )]
     OptionMagic {
         /// Magic number that was received.
         found: u64,
     },
     /// The option's data exceeds the limit.
-    #[error("{option}: length at offset 12 is {bytes}; send {max} bytes of data or fewer")]
+    #[error("{option}: length at offset 12 is {bytes}; send at most {max} bytes of data")]
     OptionTooLong {
         /// Code of the rejected option.
         option: OptionCode,
@@ -38,7 +40,7 @@ pub enum HandshakeError {
         max: u32,
     },
     /// The number of options exceeds the limit.
-    #[error("more than {max} options; choose an export with NBD_OPT_GO before")]
+    #[error("the client sent more than {max} options; select an export with NBD_OPT_GO earlier")]
     TooManyOptions {
         /// Maximum number of options permitted.
         max: u32,
@@ -51,18 +53,21 @@ pub enum HandshakeError {
     },
     /// The export requested by `NBD_OPT_EXPORT_NAME` cannot be used; this option has no error
     /// reply.
-    #[error("{0}; NBD_OPT_GO would have been told")]
+    #[error("{0}; use NBD_OPT_GO to get this as an error reply")]
     Export(OptionError),
     /// `NBD_OPT_EXPORT_NAME` is not permitted after `NBD_OPT_EXTENDED_HEADERS`.
-    #[error("NBD_OPT_EXPORT_NAME after NBD_OPT_EXTENDED_HEADERS; send NBD_OPT_GO")]
+    #[error("NBD_OPT_EXPORT_NAME is not permitted after NBD_OPT_EXTENDED_HEADERS; send NBD_OPT_GO")]
     NameWithExtendedHeaders,
     /// The caller passed input before TLS had started.
-    #[error("TLS was agreed on and has not started; hand over what it decrypts, once it has")]
+    #[error("TLS was negotiated and has not started; pass the decrypted bytes after it has")]
     TlsNotStarted,
     /// The caller reported TLS although the client did not request it.
-    #[error("TLS was started without NBD_OPT_STARTTLS; start it when the handshake says so")]
+    #[error("TLS was started without NBD_OPT_STARTTLS; start it when the handshake requests it")]
     TlsNotAskedFor,
     /// The caller passed input after the end of the handshake.
-    #[error("the handshake has ended; hand the bytes over to what follows, or close")]
+    #[error(
+        "the handshake has ended; pass the bytes to the transmission phase, or close the \
+         connection"
+    )]
     Ended,
 }

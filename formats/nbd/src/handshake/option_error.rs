@@ -11,31 +11,31 @@ use super::code::OptionCode;
 #[non_exhaustive]
 pub enum OptionError {
     /// The option is not supported.
-    #[error("{option} at offset 8 is not known here; do without it")]
+    #[error("{option} at offset 8 is not supported; do not send it")]
     Unsupported {
         /// Code of the rejected option.
         option: OptionCode,
     },
     /// The option is not permitted before TLS.
-    #[error("{option} needs TLS here; send NBD_OPT_STARTTLS first")]
+    #[error("{option} requires TLS; send NBD_OPT_STARTTLS first")]
     TlsRequired {
         /// Code of the rejected option.
         option: OptionCode,
     },
     /// TLS is not configured on this server.
-    #[error("NBD_OPT_STARTTLS: TLS is not set up here; go on without it, or leave")]
+    #[error("NBD_OPT_STARTTLS: the server has no TLS; continue without it, or disconnect")]
     TlsOff,
     /// TLS has already started on this connection.
-    #[error("NBD_OPT_STARTTLS: TLS has started already; go on")]
+    #[error("NBD_OPT_STARTTLS: TLS is already active; continue without the option")]
     TlsStarted,
     /// The server is shutting down.
-    #[error("{option}: the server is being shut down; leave, and come back later")]
+    #[error("{option}: the server is shutting down; disconnect, and connect again later")]
     ShuttingDown {
         /// Code of the rejected option.
         option: OptionCode,
     },
     /// The option does not permit data.
-    #[error("{option}: length at offset 12 is {bytes}; send it without data")]
+    #[error("{option}: length at offset 12 is {bytes}; send the option without data")]
     UnexpectedData {
         /// Code of the rejected option.
         option: OptionCode,
@@ -44,7 +44,8 @@ pub enum OptionError {
     },
     /// The data ends within a field.
     #[error(
-        "{option}: {field} at offset {offset} is cut off, the option ends at {end}; send all of it"
+        "{option}: {field} at offset {offset} is truncated, the option ends at {end}; send all of \
+         it"
     )]
     Truncated {
         /// Code of the rejected option.
@@ -57,7 +58,10 @@ pub enum OptionError {
         end: usize,
     },
     /// The data continues after the last field.
-    #[error("{option}: {bytes} bytes from offset {offset} on belong to no field; leave them out")]
+    #[error(
+        "{option}: {bytes} bytes from offset {offset} on are beyond the last field; do not send \
+         them"
+    )]
     Surplus {
         /// Code of the rejected option.
         option: OptionCode,
@@ -67,7 +71,7 @@ pub enum OptionError {
         bytes: usize,
     },
     /// A string exceeds the protocol's limit.
-    #[error("{option}: {field} at offset {offset} has {bytes} bytes; send {max} or fewer")]
+    #[error("{option}: {field} at offset {offset} has {bytes} bytes; send at most {max}")]
     StringTooLong {
         /// Code of the rejected option.
         option: OptionCode,
@@ -81,7 +85,7 @@ pub enum OptionError {
         max: usize,
     },
     /// A string is not UTF-8 or contains a NUL.
-    #[error("{option}: {field} at offset {offset} is no text; send UTF-8 without NUL")]
+    #[error("{option}: {field} at offset {offset} is not valid text; send UTF-8 without NUL")]
     NotText {
         /// Code of the rejected option.
         option: OptionCode,
@@ -91,7 +95,7 @@ pub enum OptionError {
         offset: usize,
     },
     /// The number of queries exceeds the limit.
-    #[error("{option}: number of queries at offset {offset} is {found}; send {max} or fewer")]
+    #[error("{option}: number of queries at offset {offset} is {found}; send at most {max}")]
     TooManyQueries {
         /// Code of the rejected option.
         option: OptionCode,
@@ -111,16 +115,19 @@ pub enum OptionError {
         offset: usize,
     },
     /// Metadata contexts require structured replies or extended headers.
-    #[error("{option} needs replies in chunks; send NBD_OPT_STRUCTURED_REPLY first")]
+    #[error("{option} requires structured replies; send NBD_OPT_STRUCTURED_REPLY first")]
     NeedsChunks {
         /// Code of the rejected option.
         option: OptionCode,
     },
     /// Extended headers are already negotiated and include structured replies.
-    #[error("NBD_OPT_STRUCTURED_REPLY: extended headers are agreed on; go on with these")]
+    #[error(
+        "NBD_OPT_STRUCTURED_REPLY: extended headers are already negotiated; continue without the \
+         option"
+    )]
     ExtendedAlready,
     /// The export does not exist.
-    #[error("{option}: there is no export {name:?}; NBD_OPT_LIST tells which there are")]
+    #[error("{option}: there is no export {name:?}; NBD_OPT_LIST lists the exports")]
     UnknownExport {
         /// Code of the rejected option.
         option: OptionCode,
@@ -129,7 +136,7 @@ pub enum OptionError {
     },
     /// The export's minimum block size exceeds the default and the client did not request block
     /// sizes.
-    #[error("{option}: the export has blocks of {min} bytes; ask for NBD_INFO_BLOCK_SIZE")]
+    #[error("{option}: the export has a block size of {min} bytes; request NBD_INFO_BLOCK_SIZE")]
     BlockSizeRequired {
         /// Code of the rejected option.
         option: OptionCode,

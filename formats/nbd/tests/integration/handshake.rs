@@ -67,7 +67,7 @@ fn each_option_has_its_answer() {
         ("info of none", info(6, "b", &[]), &[UNKNOWN]),
         ("no default of two", info(6, "", &[]), &[UNKNOWN]),
         ("a long name", info(6, &name_4097, &[]), &[INVALID]),
-        ("no text", info(6, "a\0", &[]), &[INVALID]),
+        ("not valid text", info(6, "a\0", &[]), &[INVALID]),
         ("a name cut off", option(6, &[0, 0, 0, 9, b'a', 0, 0]), &[INVALID]),
         ("no number of requests", option(6, &[0, 0, 0, 1, b'a', 0]), &[INVALID]),
         ("requests cut off", option(6, &[0, 0, 0, 0, 0, 2, 0, 1]), &[INVALID]),

@@ -93,7 +93,7 @@ fn migrations_are_read_or_refused() {
     assert_eq!(stage(json!({ "status": "cancelling" })), Ok(MigrationStage::Cancelled));
     let failed = json!({ "status": "failed", "error-desc": "x".repeat(9000) });
     assert_eq!(stage(failed), Ok(MigrationStage::Failed("x".repeat(500))));
-    let wordless = MigrationStage::Failed("QEMU does not say why".to_owned());
+    let wordless = MigrationStage::Failed("QEMU reported no reason".to_owned());
     assert_eq!(stage(json!({ "status": "failed" })), Ok(wordless));
     for nonsense in [json!([]), json!({ "status": 1 }), json!({ "status": "colo" })] {
         stage(nonsense).unwrap_err();

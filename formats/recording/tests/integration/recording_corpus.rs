@@ -94,5 +94,5 @@ fn a_completion_has_its_operation() {
         assert_eq!(input, StoreInput::Completed { slot: DiskSlot(1), of });
     }
     let error = decode_store_input(&[3, 1, 4, 8, 2, 101]).unwrap_err();
-    assert!(error.to_string().contains("operation 4 is unknown"), "{error}");
+    assert!(error.to_string().contains("unknown operation 4"), "{error}");
 }

@@ -55,7 +55,7 @@ pub(crate) fn find(
     }
     let sequence = active(&entries, log.len() / PAGE_LEN);
     let Some(head) = sequence.last() else {
-        let allowed = "a log with entries that are whole: restore the image, or its log is lost";
+        let allowed = "a log with complete entries; restore the image, or its log is lost";
         let fault = ImageFault::Value { value: entries.len() as u64, allowed };
         return Err(ImageError::new("log", at, fault));
     };
@@ -71,7 +71,7 @@ pub(crate) fn find(
             .changes(&log)
             .filter(|changes| changes.iter().all(|change| is_loggable(change.range(), header.log)));
         let Some(changes) = changes else {
-            let allowed = "changes of whole pages that are neither headers nor log";
+            let allowed = "changes of whole pages outside of the headers and the log";
             let fault = ImageFault::Value { value: entry.sequence, allowed };
             return Err(ImageError::new("LogEntry", offset, fault));
         };

@@ -64,7 +64,7 @@ fn refused(bytes: Vec<u8>, field: &str, offset: u64, why: &str) {
 #[test]
 fn headers_that_lie_are_refused() {
     let good = written(&dynamic(4 * MB));
-    refused(Vec::new(), "header section", 0, "cut off");
+    refused(Vec::new(), "header section", 0, "truncated");
     refused(vec![0; 2 * MB as usize], "FileIdentifier.Signature", 0, "vhdxfile");
     let both = |at: u64, field: &[u8]| with_both(good.clone(), HEADERS, at, field);
     refused(both(0, b"x"), "Header.Signature", HEADERS[0], "head");
@@ -103,21 +103,26 @@ fn regions_that_lie_are_refused() {
         let region = [[7; 16].as_slice(), &(9 * MB).to_le_bytes(), &[0, 0, 16, 0, flags, 0, 0, 0]];
         with_both(both(8, &[3]), REGIONS, 16 + 64, &region.concat())
     };
-    refused(unknown(1), "RegionTableEntry.Guid", first + 16 + 64, "required and not known");
+    refused(unknown(1), "RegionTableEntry.Guid", first + 16 + 64, "required feature not supported");
     assert!(Vhdx::open_read_only(&MemoryFile::new(unknown(0))).is_ok());
     // The first entry is that of the metadata region, the second that of the BAT.
     let place = |mb: u64| (mb * MB).to_le_bytes();
     refused(both(32, &place(0)), "RegionTableEntry.FileOffset", first + 32, "from 1 MB on");
     refused(both(32, &place(1)), "region", first + 16, "overlaps");
     refused(both(64, &place(2)), "region", first + 48, "overlaps");
-    refused(both(64, &place(100)), "BAT", 100 * MB, "cut off");
+    refused(both(64, &place(100)), "BAT", 100 * MB, "truncated");
     refused(
         both(64, &[0, 0, 0xf0, 0xff, 0xff, 0xff, 0xff, 0xff]),
         "RegionTableEntry.FileOffset",
         first + 64,
         "64 bits",
     );
-    refused(both(16, &[7; 16]), "RegionTableEntry.Guid", first + 16, "required and not known");
+    refused(
+        both(16, &[7; 16]),
+        "RegionTableEntry.Guid",
+        first + 16,
+        "required feature not supported",
+    );
     refused(both(8, &[1]), "BAT region", first, "missing");
 }
 
@@ -133,7 +138,12 @@ fn metadata_that_lies_is_refused() {
     refused(with(METADATA + 10, &[0, 8]), "MetadataTable.EntryCount", METADATA + 10, "2047");
     // The first entry is that of the file parameters.
     let entry = METADATA + 32;
-    refused(with(entry, &[7]), "MetadataTableEntry.ItemId", entry, "required and not known");
+    refused(
+        with(entry, &[7]),
+        "MetadataTableEntry.ItemId",
+        entry,
+        "required feature not supported",
+    );
     refused(with(entry + 16, &[0; 4]), "MetadataTableEntry.Offset", entry + 16, "behind");
     refused(with(entry + 16, &[255; 4]), "MetadataTableEntry.Offset", entry + 16, "behind");
     refused(with(entry + 20, &[4]), "FileParameters", ITEMS, "fits");
@@ -151,7 +161,7 @@ fn metadata_that_lies_is_refused() {
     refused(with(ITEMS + 16, &[1]), "VirtualDiskSize", ITEMS + 16, "64 TB");
     refused(with(ITEMS + 16, &[0; 8]), "VirtualDiskSize", ITEMS + 16, "64 TB");
     refused(with(ITEMS + 21, &[0x40]), "VirtualDiskSize", ITEMS + 16, "64 TB");
-    refused(with(ITEMS + 21, &[0x20]), "BAT region length", BAT, "what the disk needs");
+    refused(with(ITEMS + 21, &[0x20]), "BAT region length", BAT, "the length that the disk needs");
     refused(with(ITEMS + 48, &[0; 4]), "LogicalSectorSize", ITEMS + 48, "512 or 4096");
     // Unknown optional items are ignored.
     let mut optional = with(METADATA + 10, &[6]);
@@ -177,8 +187,8 @@ fn blocks_that_lie_are_refused() {
         (&plain, 1, 3 * MB | 6, "overlaps"),
         (&plain, 1, 2 * MB | 6, "overlaps"),
         (&plain, 1, MB | 6, "overlaps"),
-        (&plain, 0, 6 * MB | 6, "cut off"),
-        (&child, 4096, 7, "a state of a sector bitmap"),
+        (&plain, 0, 6 * MB | 6, "truncated"),
+        (&child, 4096, 7, "the states of a sector bitmap"),
         (&child, 4096, 5 * MB | 6, "overlaps"),
         (&child, 0, 4 * MB | 7, "missing"),
     ] {

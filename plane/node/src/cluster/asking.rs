@@ -126,14 +126,17 @@ impl Shared {
             match self.ask_leader(name, iops) {
                 Ok(Verdict::Reserved) => {}
                 Ok(Verdict::Refused(promises)) => {
-                    let text = format!("the cluster refuses it: {promises}");
+                    let text = format!(
+                        "the leader of the store rejected these minimums: {promises}; lower \
+                         minimums, or move disks to another store"
+                    );
                     let error = ApiError::new(ErrorCode::Overcommitted, text);
                     return Err(error.about(format!("store/{name}")));
                 }
                 Err(why) => pending.push(format!(
-                    "store {name}: minimums of {iops} IOPS are pending and not promised, because {why}. \
-                     What was promised before holds; the rest does when the cluster has reserved it \
-                     (`suimon cluster status`)."
+                    "store {name}: minimums of {iops} IOPS are pending and not guaranteed, \
+                     because {why}. The former reservation stays in effect; the new one follows \
+                     when the cluster grants it (`suimon cluster status`)."
                 )),
             }
         }
@@ -143,7 +146,7 @@ impl Shared {
     fn ask_leader(&self, store: &Name, iops: u64) -> Result<Verdict, String> {
         match &self.cluster.view().reach {
             Reach::Up => {}
-            Reach::None => return Err("the host is not a node of the cluster yet".to_owned()),
+            Reach::None => return Err("the host has not joined the cluster yet".to_owned()),
             Reach::Unreachable(why) | Reach::Refused(why) => return Err(why.clone()),
         }
         let ask = Ask::new(self.plane.now(), iops);

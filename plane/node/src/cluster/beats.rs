@@ -43,11 +43,11 @@ pub(super) struct Beat {
 /// Reason why a file name is not a valid heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum BeatError {
-    #[error("it has {0} parts and not 6")]
+    #[error("the name of a heartbeat file has {0} parts instead of 6")]
     Parts(usize),
-    #[error("`{0}` is not the name of a {1}")]
+    #[error("`{0}` in the name of a heartbeat file is not the name of a {1}")]
     Name(String, &'static str),
-    #[error("`{0}` is no number, of its {1}")]
+    #[error("`{0}` in the name of a heartbeat file is not a number ({1})")]
     Number(String, &'static str),
 }
 
@@ -105,7 +105,10 @@ pub(super) fn exchange(files: &dyn StoreFiles, own: &Beat) -> Result<Vec<Beat>, 
             Ok(beat) if beat.is_of(own) => before.push(file),
             Ok(beat) if others.len() < BEATS_MAX => others.push(beat),
             Ok(_) => {}
-            Err(error) => tracing::debug!(file = file.as_str(), %error, "is no node's beat"),
+            Err(error) => tracing::debug!(
+                file = file.as_str(), %error,
+                "the file is not a heartbeat of a node"
+            ),
         }
     }
     // Does not fail: both names are valid, and numbers have at most 20 digits.
@@ -220,10 +223,14 @@ mod tests {
         }
         assert_eq!(exchange(&files, &beat("lab", "n1", 1)).unwrap(), []);
         let wrong = |text: &str| Beat::parse(text).unwrap_err().to_string();
-        assert_eq!(wrong(odd[0]), "it has 5 parts and not 6");
-        assert_eq!(wrong(odd[2]), "`-` is not the name of a cluster");
-        assert_eq!(wrong(odd[3]), "`+2` is no number, of its beat");
-        assert!(wrong(odd[4]).ends_with("of its reserved IOPS"));
+        assert_eq!(wrong(odd[0]), "the name of a heartbeat file has 5 parts instead of 6");
+        assert_eq!(
+            wrong(odd[2]),
+            "`-` in the name of a heartbeat file is not the name of a \
+                                   cluster"
+        );
+        assert_eq!(wrong(odd[3]), "`+2` in the name of a heartbeat file is not a number (beat)");
+        assert!(wrong(odd[4]).ends_with("(reserved IOPS)"));
         assert_eq!(files.names(ENDING).unwrap().len(), odd.len() + 1, "nobody's files are touched");
     }
 

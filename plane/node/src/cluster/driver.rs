@@ -262,7 +262,7 @@ struct Called<'a> {
 impl Called<'_> {
     fn name_of(&self, node: NodeId) -> String {
         let found = self.members.iter().find(|(_, of)| of.id == node);
-        found.map_or_else(|| format!("number {}", node.0), |(name, _)| name.clone())
+        found.map_or_else(|| format!("node number {}", node.0), |(name, _)| name.clone())
     }
 }
 
@@ -278,6 +278,6 @@ impl told::Names for Called<'_> {
 
     fn policy(&self, policy: suimon_cluster_qos::PolicyKey) -> String {
         let found = self.policies.all.iter().find(|(_, (record, _))| record.key == policy);
-        found.map_or_else(|| format!("number {}", policy.0), |(name, _)| name.to_string())
+        found.map_or_else(|| format!("policy number {}", policy.0), |(name, _)| name.to_string())
     }
 }

@@ -86,7 +86,7 @@ pub(super) fn check(
             }
         }
     }
-    Err("others mark it at the same time".to_owned())
+    Err("other nodes create the identity file at the same time; the daemon retries".to_owned())
 }
 
 /// Returns cluster and bits of each mark.
@@ -101,8 +101,9 @@ fn marks(names: &[FileName]) -> Vec<(String, String)> {
 fn judge(cluster: &str, record: Option<&str>, marks: &[(String, String)]) -> Step {
     if let Some((other, _)) = marks.iter().find(|(of, _)| of != cluster) {
         let why = format!(
-            "cluster `{other}` has it: two clusters cannot share a store; use another directory, or, if \
-             that cluster is no more, remove the file of its name that ends in {ENDING}"
+            "the directory belongs to cluster `{other}`; two clusters cannot share a store. Use \
+             another directory, or, if that cluster no longer exists, remove the file of its name \
+             that ends in {ENDING}"
         );
         return Step::Wrong(Wrong { why, is_anothers: true });
     }
@@ -110,12 +111,12 @@ fn judge(cluster: &str, record: Option<&str>, marks: &[(String, String)]) -> Ste
     match (record, marks.first()) {
         (Some(record), _) if marks.iter().any(|(_, bits)| bits == record) => Step::Right,
         (Some(_), None) => wrong(
-            "the directory has no mark of the cluster: is it mounted, and the same as on other \
-             nodes?",
+            "the directory has no identity file of the cluster; check that it is mounted, and the \
+             same directory as on other nodes",
         ),
         (Some(_), Some(_)) => wrong(
-            "the directory is not the one that the cluster has by this name; name it as on the other \
-             nodes, or give the store another name",
+            "the directory is not the one that the cluster has recorded for this store; mount the \
+             same directory as on other nodes, or give the store another name",
         ),
         (None, Some((_, bits))) => Step::Record(bits.clone()),
         (None, None) => Step::Mark,
@@ -144,9 +145,9 @@ mod tests {
         let empty = MemoryStore::default();
         assert!(look(&cluster, &empty, "lab", 3).unwrap().contains("mounted"));
         let other = look(&cluster, &files, "else", 4).unwrap();
-        assert!(other.contains("`lab` has it"), "{other}");
+        assert!(other.contains("belongs to cluster `lab`"), "{other}");
         assert_eq!(look(&cluster, &empty, "else", 5), None);
-        assert!(look(&cluster, &empty, "lab", 6).unwrap().contains("`else` has it"));
+        assert!(look(&cluster, &empty, "lab", 6).unwrap().contains("belongs to cluster `else`"));
         // A mark without a record is valid: etcd was set up again, or a node died between the two
         // steps.
         assert_eq!(look(&FakeCluster::default(), &files, "lab", 7), None);

@@ -175,6 +175,6 @@ impl ClusterObserver for Ear {
     }
 
     fn interrupted(&self, error: &ClusterStoreError) {
-        tracing::debug!(%error, "nothing is heard of the cluster for now");
+        tracing::debug!(%error, "messages of the cluster are dropped for now");
     }
 }

@@ -38,8 +38,8 @@ impl Shared {
                 return Vec::new();
             }
             let text = format!(
-                "{} would load a store that the cluster's nodes share, without limit; move or delete \
-                 them first, or leave with --force",
+                "{} would load a store of the cluster's nodes without limit; move or delete these \
+                 disks first, or leave with --force",
                 used.join(", ")
             );
             return vec![about(ErrorCode::InUse, text)];
@@ -48,8 +48,8 @@ impl Shared {
         let mut refuse = |field, had: &Name, has: &Name| {
             if had != has {
                 let text = format!(
-                    "is `{had}`; leave that cluster first (`suimon cluster leave`), so that what is \
-                     reserved for this host is given back"
+                    "is `{had}`; leave that cluster first (`suimon cluster leave`), which \
+                     releases this host's reservations"
                 );
                 errors.push(about(ErrorCode::InUse, text).field(field));
             }
@@ -96,8 +96,8 @@ impl Shared {
             return Ok(());
         }
         let text = format!(
-            "etcd has cluster `{}` already, with node {}; join it (`suimon cluster join`), or give the \
-             new one another name",
+            "etcd already has cluster `{}`, with node {}; join it (`suimon cluster join`), or \
+             give the new cluster another name",
             config.name,
             nodes.join(", ")
         );
@@ -115,9 +115,7 @@ impl Shared {
             std::thread::sleep(LOOK);
         }
         self.cluster.inbox.stay();
-        let text = "what is reserved for this host could not be given back, because the cluster does \
-                    not answer; try again when it does (`suimon cluster status`), or leave with --force \
-                    and then say `suimon cluster remove` on another node";
+        let text = "the reservations of this host were not released in time; retry when etcd and the leaders respond (`suimon cluster status`), or leave with --force and run `suimon cluster remove` on another node";
         Err(about(ErrorCode::HostError, text))
     }
 
@@ -132,7 +130,7 @@ impl Shared {
         let cluster = cluster.ok_or_else(no_cluster)?;
         let store = self.cluster.view().store.clone();
         let store = store.ok_or_else(|| {
-            refused("the cluster does not answer; see `suimon cluster status`".to_owned())
+            refused("etcd does not respond; `suimon cluster status` shows the reason".to_owned())
         })?;
         let root = cluster_prefix(&cluster.name);
         let failed = |error: ClusterStoreError| refused(error.to_string());
@@ -140,7 +138,9 @@ impl Shared {
         let found = store.read(&key).map_err(failed)?;
         let found = found.entries.into_iter().find(|entry| entry.key == key);
         let Some(found) = found else {
-            let text = format!("there is no node `{node}`; `suimon cluster status` shows them");
+            let text = format!(
+                "the cluster has no node `{node}`; `suimon cluster status` lists its nodes"
+            );
             return Err(about(ErrorCode::NotFound, text));
         };
         let alive = format!("{root}{ALIVE}{node}");
@@ -162,8 +162,8 @@ impl Shared {
             ClusterCommit::Made(_) => Ok(()),
             ClusterCommit::ConditionFailed => {
                 let text = format!(
-                    "node `{node}` lives; have it leave (`suimon cluster leave` there), or turn it \
-                     off first"
+                    "node `{node}` is running; run `suimon cluster leave` there, or shut it down \
+                     first"
                 );
                 Err(about(ErrorCode::InUse, text))
             }

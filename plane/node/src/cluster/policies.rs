@@ -59,7 +59,7 @@ pub(super) fn policy_of(name: &str, entry: &ClusterEntry) -> Option<(Name, (Poli
     let record = read::<PolicyRecord>(entry)?;
     let is_right = record.config.name == name && record.config.shared;
     if !is_right {
-        tracing::warn!(key = entry.key, "is not that policy's record");
+        tracing::warn!(key = entry.key, "is not a record of that policy");
     }
     is_right.then_some((name, (record, entry.modified)))
 }
@@ -78,8 +78,8 @@ pub(super) struct PolicyDesk<'a> {
 impl PolicyDesk<'_> {
     fn failed(error: &suimon_ports::ClusterStoreError) -> ApiError {
         let text = format!(
-            "{error}; a policy of the cluster is changed on all nodes or not at all: try again when \
-             `suimon cluster status` says that it answers"
+            "{error}; policies of the cluster cannot be changed while etcd does not respond: \
+             retry when `suimon cluster status` shows that it does"
         );
         ApiError::new(ErrorCode::HostError, text)
     }
@@ -132,7 +132,7 @@ impl PolicyDesk<'_> {
                 return Ok(());
             }
         }
-        let text = "somebody else writes it again and again; try again";
+        let text = "another node changes the policy at the same time; retry";
         Err(ApiError::new(ErrorCode::Conflict, text))
     }
 
@@ -148,8 +148,9 @@ impl PolicyDesk<'_> {
             if let Some(record) = read::<PolicyRecord>(&found) {
                 if let Some((node, store)) = self.user(record.key, own)? {
                     let text = format!(
-                        "disks of node `{node}` on store {store} have it; change or delete those \
-                         first, or, if that node is gone for good, `suimon cluster remove {node}`"
+                        "disks of node `{node}` on store {store} use the policy; change or delete \
+                         those first, or, if that node is gone for good, run `suimon cluster \
+                         remove {node}`"
                     );
                     return Err(ApiError::new(ErrorCode::InUse, text));
                 }
@@ -160,7 +161,7 @@ impl PolicyDesk<'_> {
                 return Ok(());
             }
         }
-        let text = "somebody else writes it again and again; try again";
+        let text = "another node changes the policy at the same time; retry";
         Err(ApiError::new(ErrorCode::Conflict, text))
     }
 
@@ -205,7 +206,10 @@ impl PolicyDesk<'_> {
             let capability = Capability::Declared(capability_iops);
             let promises = Promises { promised_iops, asked_iops, capability };
             if !promises.fit() {
-                let text = format!("the cluster refuses it, on store {store}: {promises}");
+                let text = format!(
+                    "the leader of store {store} rejected these minimums: {promises}; lower \
+                     minimums, or move disks to another store"
+                );
                 return Err(ApiError::new(ErrorCode::Overcommitted, text));
             }
         }
@@ -259,8 +263,8 @@ impl Shared {
         };
         let store = self.cluster.view().store.clone();
         let store = store.ok_or_else(|| {
-            let text = "the cluster does not answer, and its policies are changed on all nodes or not \
-                        at all; see `suimon cluster status`";
+            let text = "etcd does not respond, and policies of the cluster cannot be changed \
+                        meanwhile; `suimon cluster status` shows the reason";
             ApiError::new(ErrorCode::HostError, text)
         })?;
         let desk = PolicyDesk { store: store.as_ref(), root: cluster_prefix(&cluster.name) };

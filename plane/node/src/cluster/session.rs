@@ -119,7 +119,10 @@ impl Session {
             let policies = session.policies()?;
             return Ok((session, policies));
         }
-        Err(refused(format!("another host lives as node `{}`; give one another name", config.node)))
+        Err(refused(format!(
+            "another running host is node `{}`; give one of them another name",
+            config.node
+        )))
     }
 
     fn key(&self, short: &str) -> String {
@@ -262,7 +265,10 @@ impl Session {
     pub(super) fn end(&mut self) {
         for (store, (term, _)) in std::mem::take(&mut self.led) {
             if let Err(error) = self.resign(&store, term) {
-                tracing::debug!(%error, "the next leader waits for the lease");
+                tracing::debug!(
+                    %error,
+                    "the next leader cannot be elected before the lease expires"
+                );
                 return;
             }
         }
@@ -281,7 +287,7 @@ fn register(
 ) -> Result<(MemberRecord, u64), NotBegun> {
     let failed = |error: suimon_ports::StoreError| NotBegun {
         is_refused: true,
-        detail: format!("this host's state store: {error}"),
+        detail: format!("the state store of this host failed: {error}"),
     };
     let refused = |detail| NotBegun { is_refused: true, detail };
     let key = format!("{root}{MEMBERS}{node}");
@@ -295,12 +301,13 @@ fn register(
         let mut changes = Vec::new();
         let id = match &found {
             Some(entry) => {
-                let known: MemberRecord = read(entry)
-                    .ok_or_else(|| refused(format!("what etcd has at {key} cannot be read")))?;
+                let known: MemberRecord = read(entry).ok_or_else(|| {
+                    refused(format!("the value of etcd key {key} cannot be read"))
+                })?;
                 if known.host != host.host {
                     return Err(refused(format!(
-                        "node `{node}` is another host; give this one another name, or, if that \
-                         host is gone for good, `suimon cluster remove {node}` on a node"
+                        "node `{node}` is another host; give this host another name, or, if that \
+                         host is gone for good, run `suimon cluster remove {node}` on a node"
                     )));
                 }
                 if known.incarnation >= host.incarnation {
@@ -330,7 +337,7 @@ fn register(
             return Ok((record, revision));
         }
     }
-    Err(refused(format!("somebody else writes {key} again and again")))
+    Err(refused(format!("another node changes etcd key {key} at the same time; retry")))
 }
 
 /// Returns the value of an entry; `None` if it is invalid.

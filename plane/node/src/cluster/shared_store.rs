@@ -165,7 +165,10 @@ impl SharedStore {
         let is_unmeasured = self.capability.is_none();
         let unmeasured = || {
             let name = &self.name;
-            format!("nobody knows what it can do; `suimon store measure {name}` finds it out")
+            format!(
+                "the capacity of the store is unknown; measure it with `suimon store measure \
+                 {name}`"
+            )
         };
         let wrong = self.wrong.as_ref().map(|wrong| wrong.why.clone());
         wrong.or_else(|| is_unmeasured.then(unmeasured))

@@ -97,9 +97,12 @@ impl View {
     pub(super) fn why_nobody_answers(&self, store: &Name) -> String {
         match self.stores.get(store) {
             Some(Seen { wrong: Some(why), .. }) => why.clone(),
-            Some(Seen { leader: None, .. }) => "nobody divides the store now".to_owned(),
+            Some(Seen { leader: None, .. }) => "the store has no leader now".to_owned(),
             Some(Seen { leader: Some((node, _)), .. }) => {
-                format!("node {node}, which divides the store, has not made room for it in time")
+                format!(
+                    "node {node}, the leader of the store, has not granted the reservation in \
+                     time"
+                )
             }
             None => "the store is new to the cluster".to_owned(),
         }
@@ -107,7 +110,7 @@ impl View {
 
     fn name_of(&self, node: NodeId) -> String {
         let found = self.members.iter().find(|(_, id)| **id == node);
-        found.map_or_else(|| format!("number {}", node.0), |(name, _)| name.clone())
+        found.map_or_else(|| format!("node number {}", node.0), |(name, _)| name.clone())
     }
 }
 
@@ -124,7 +127,7 @@ impl Shared {
         let desired = self.desired();
         let config = desired.config.cluster.clone();
         let Some(cluster) = &config else {
-            let reason = "no cluster is configured; the host is by itself".to_owned();
+            let reason = "no cluster is configured".to_owned();
             let condition = Condition { health: Health::Down, reason: Some(reason) };
             let (members, stores) = (Vec::new(), Vec::new());
             return ClusterStatus { config, condition, age_ms: None, members, stores };
@@ -133,7 +136,7 @@ impl Shared {
         let view = self.cluster.view();
         let condition = match &view.reach {
             Reach::Up => Condition { health: Health::Up, reason: None },
-            Reach::None => down("the host is becoming a node of the cluster"),
+            Reach::None => down("the host is joining the cluster"),
             Reach::Unreachable(reason) => down(reason),
             Reach::Refused(reason) => {
                 Condition { health: Health::Failed, reason: Some(reason.clone()) }
@@ -225,9 +228,9 @@ impl Shared {
         let Some(cluster) = &desired.config.cluster else {
             return Err(no_cluster());
         };
-        let reports = self
-            .read_cluster(&cluster.name, REPORTS)
-            .ok_or_else(|| refused("the cluster does not answer; see `suimon cluster status`"))?;
+        let reports = self.read_cluster(&cluster.name, REPORTS).ok_or_else(|| {
+            refused("etcd does not respond; `suimon cluster status` shows the reason")
+        })?;
         let view = self.cluster.view();
         let lives = |node: NodeId| view.alive.contains(&view.name_of(node));
         let reports: Vec<Reported> = reports
@@ -249,7 +252,7 @@ impl Shared {
         let store = self.cluster.view().store.clone()?;
         let root = cluster_prefix(cluster);
         let read = store.read(&format!("{root}{prefix}"));
-        let view = read.inspect_err(|error| tracing::debug!(%error, "not read")).ok()?;
+        let view = read.inspect_err(|error| tracing::debug!(%error, "not read yet")).ok()?;
         let short = |entry: ClusterEntry| Some((entry.key.strip_prefix(&root)?.to_owned(), entry));
         Some(view.entries.into_iter().filter_map(short).collect())
     }

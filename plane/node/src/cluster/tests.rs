@@ -125,7 +125,7 @@ fn what_is_lent_ends_where_nobody_answers_and_what_is_reserved_stays() {
         now(&two) == 1064
     });
     wait_until("that is told", || was_told(&two, EventKind::SharedLeaseLapsed));
-    wait_until("and that etcd does not answer", || was_told(&two, EventKind::ClusterUnreachable));
+    wait_until("and that etcd does not respond", || was_told(&two, EventKind::ClusterUnreachable));
     assert_eq!(two.node.cluster().condition.health, Health::Down);
     assert!(now(&one) + now(&two) <= 10_000);
     // Changes on this node are not delayed by the outage.
@@ -217,8 +217,9 @@ fn a_minimum_that_the_cluster_refuses_is_refused_with_the_arithmetic() {
     let two = node(&cluster.other(), "n2", 1000);
     wait_until("the other has its", || cap(&two).reserved_iops == 1064);
     let error = refusal(&two, &config("n2", 4000)).unwrap();
-    let arithmetic = "7128 IOPS are promised on all nodes and 3000 more were asked for; 90 % of the \
-                      store's 10000 IOPS (declared) is 9000: lower minimums by 1128 IOPS";
+    let arithmetic = "all nodes together have 7128 IOPS reserved, and 3000 IOPS more were \
+                      requested; the permitted sum is 9000 IOPS, 90 % of the store's capacity of \
+                      10000 IOPS (declared): lower minimums by 1128 IOPS";
     assert!(error.contains(arithmetic), "{error}");
     // The leader, whichever node it is, emits the event as soon as the rejection is written.
     wait_until("it is told", || {
@@ -247,8 +248,8 @@ fn a_minimum_that_nobody_answers_is_pending_and_not_in_effect_until_it_is_reserv
     let operation = one.node.submit(change).unwrap();
     let ended = one.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
-    assert!(ended.report[0].contains("pending and not promised"), "{ended:?}");
-    assert!(ended.report[0].contains("etcd does not answer"), "{ended:?}");
+    assert!(ended.report[0].contains("pending and not guaranteed"), "{ended:?}");
+    assert!(ended.report[0].contains("etcd does not respond"), "{ended:?}");
     assert_eq!(one.node.config().disks[0].qos.min_iops, Some(3000));
     // A restart does not put the pending minimum into effect.
     let (store, _, disks) = one.kill_with_disks();
@@ -326,7 +327,7 @@ fn a_node_that_is_gone_for_good_is_taken_out() {
     let (one, two) = (node(&cluster, "n1", 2000), node(&there, "n2", 6000));
     wait_until("both have theirs", || now(&one) >= 2064 && now(&two) >= 6064);
     let error = one.node.remove_cluster_node("n2").unwrap_err();
-    assert!(error.message.contains("lives"), "{error}");
+    assert!(error.message.contains("is running"), "{error}");
     assert!(one.node.remove_cluster_node("n3").is_err());
     drop(two);
     wait_until("it is dead", || cluster.keys("/suimon/lab/alive/").len() == 1);
@@ -466,8 +467,11 @@ fn a_policys_minimum_that_has_no_room_is_refused_with_the_arithmetic() {
         policy(&two, ResourceEdit::Patch(name("batch"), body))
     };
     let error = raise(4000).unwrap_err();
-    assert!(error.contains("store san") && error.contains("4000 more were asked for"), "{error}");
-    assert!(error.contains("90 % of the store's 10000 IOPS"), "{error}");
+    assert!(
+        error.contains("store san") && error.contains("4000 IOPS more were requested"),
+        "{error}"
+    );
+    assert!(error.contains("90 % of the store's capacity of 10000 IOPS"), "{error}");
     let min_of = |of: &Harness| of.node.config().qos_policies[0].min_iops;
     assert_eq!((min_of(&one), min_of(&two)), (None, None));
     raise(3000).unwrap();
@@ -540,7 +544,7 @@ fn policies_of_the_cluster_do_not_change_while_nobody_answers_and_outlive_the_da
     wait_until("it has its part without anybody", || part(&one) == 500);
     let patch = || ResourceEdit::Patch(name("batch"), b"{\"max_iops\":2000}".to_vec());
     let error = policy(&one, patch()).unwrap_err();
-    assert!(error.contains("not answer"), "{error}");
+    assert!(error.contains("not respond"), "{error}");
     assert_eq!(max_of(&one, "batch"), Some(1000));
     away.set(Faults::default());
     wait_until("it can be changed again", || policy(&one, patch()).is_ok());

@@ -24,27 +24,31 @@ pub(super) fn of_member(store: &Name, notice: MemberNotice, reserved_iops: u64) 
         MemberNotice::Leased => of_store(
             EventKind::SharedLeaseHeld,
             store,
-            "This host has a share of what is spare on the store again.",
+            "This host holds a lease of spare IOPS on the store again.",
         ),
         MemberNotice::Lapsed => of_store(
             EventKind::SharedLeaseLapsed,
             store,
             format!(
-                "No grant came in time: this host's disks on the store keep to {reserved_iops} IOPS \
-                 together; `suimon cluster status` says who divides it."
+                "The lease of spare IOPS on the store expired: this host's disks are limited to \
+                 their reservation, {reserved_iops} IOPS in total. Check the leader (`suimon \
+                 cluster status`)."
             ),
         ),
         MemberNotice::ClockSlow => of_store(
             EventKind::SharedClockSlow,
             store,
-            "This host's clock is slower than that of the store's leader by more than a hundredth: \
-             no lease is used until both agree; see whether the host stood still, and its clock \
+            "This host's clock is over 1 % slower than that of the store's leader; this host uses \
+             no lease until both agree. Check whether the host was suspended, and its clock \
              source.",
         ),
         MemberNotice::OtherVersion(version) => of_store(
             EventKind::NodeOfOtherVersion,
             store,
-            format!("The store's leader speaks version {version}; run the same on all nodes."),
+            format!(
+                "The store's leader has cluster protocol version {version}. Run the same version \
+                 of Suimon on all nodes."
+            ),
         ),
     };
     draft.with("reserved_iops", reserved_iops)
@@ -55,7 +59,10 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
     match notice {
         Notice::Refused { node, promises } => {
             let node = names.node(*node);
-            let text = format!("Node {node} keeps what it had: {promises}.");
+            let text = format!(
+                "Node {node} requests too much and keeps its former reservation: {promises}. \
+                 Lower minimums, or move disks to another store."
+            );
             of_store(EventKind::SharedPromiseRefused, store, text)
                 .with("node", node)
                 .with("promised_iops", promises.promised_iops)
@@ -65,35 +72,31 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
         Notice::MinimumMet { node, disk } => {
             let (disk, node) = (names.disk(*node, *disk), names.node(*node));
             let text =
-                format!("Disk {disk} on node {node} gets its minimum again, or asks no more.");
+                format!("Disk {disk} on node {node} gets its minimum again, or has less demand.");
             of_store(EventKind::SharedMinimumMet, store, text).with("node", node).with("disk", disk)
         }
         Notice::ForeignLoad { delivered_iops, capability_iops, strangers, silent } => {
             let strangers: Vec<_> = strangers.iter().map(|of| of.name.clone()).collect();
             let silent: Vec<_> = silent.iter().map(|node| names.node(*node)).collect();
-            let text = format!(
-                "The store does {delivered_iops} IOPS for all nodes and can do {capability_iops}: \
-                 something else loads it, or it has become slower."
-            );
-            of_store(EventKind::SharedForeignLoad, store, text)
-                .with("delivered_iops", delivered_iops)
-                .with("capability_iops", capability_iops)
+            foreign_load(store, *delivered_iops, *capability_iops)
                 .with("seen_on_it", strangers.join(", "))
                 .with("silent_nodes", silent.join(", "))
         }
-        Notice::ForeignLoadGone => {
-            of_store(EventKind::SharedForeignLoadGone, store, "The store does what it can again.")
-        }
+        Notice::ForeignLoadGone => of_store(
+            EventKind::SharedForeignLoadGone,
+            store,
+            "The store delivers its capacity again.",
+        ),
         Notice::StrangerSeen(stranger) => {
             let text =
-                format!("{} uses the store, too, and is not of this cluster.", stranger.name);
+                format!("{} also uses the store and is not a node of this cluster.", stranger.name);
             of_store(EventKind::SharedForeignLoad, store, text).with("seen_on_it", &stranger.name)
         }
         Notice::NodeSilent { node, reserved_iops } => {
             let node = names.node(*node);
             let text = format!(
-                "Node {node} says nothing any more; the {reserved_iops} IOPS that are reserved for \
-                 it stay so. If it is gone for good: `suimon cluster remove {node}`."
+                "Node {node} sends no reports any more; its reservation of {reserved_iops} IOPS \
+                 is kept. If it is gone for good, run `suimon cluster remove {node}`."
             );
             of_store(EventKind::NodeSilent, store, text)
                 .with("node", node)
@@ -102,59 +105,79 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
         Notice::Unaccounted { node, reserved_iops, known_iops } => {
             let node = names.node(*node);
             let text = format!(
-                "Node {node} has {reserved_iops} IOPS reserved, and {known_iops} are known here; \
-                 they are counted from now on."
+                "Node {node} holds a reservation of {reserved_iops} IOPS, of which the cluster \
+                 has recorded {known_iops}; the leader counts all of it from now on."
             );
             of_store(EventKind::NodeUnaccounted, store, text).with("node", node)
         }
         Notice::OtherVersion { node, version } => {
             let node = names.node(*node);
-            let text = format!("Node {node} speaks version {version}; run the same on all nodes.");
+            let text = format!(
+                "Node {node} has cluster protocol version {version}. Run the same version of \
+                 Suimon on all nodes."
+            );
             of_store(EventKind::NodeOfOtherVersion, store, text).with("node", node)
         }
         Notice::PolicyInUse { policy, node } => {
-            let text = "it was deleted and stays in force until they have none or another";
-            of_policy(EventKind::SharedPolicyInUse, store, (*policy, *node), text, names)
+            of_policy(EventKind::SharedPolicyInUse, store, (*policy, *node), names)
         }
         Notice::PolicyUnknown { policy, node } => {
-            let text = "the cluster does not have it: together they may do nothing";
-            of_policy(EventKind::SharedPolicyUnknown, store, (*policy, *node), text, names)
+            of_policy(EventKind::SharedPolicyUnknown, store, (*policy, *node), names)
         }
     }
 }
 
-/// Returns the event about a policy that disks of a node use.
+/// Returns the event of a store that delivers less than its capacity.
+fn foreign_load(store: &Name, delivered_iops: u64, capability_iops: u64) -> Draft {
+    let text = format!(
+        "The store delivers {delivered_iops} IOPS to all nodes; its capacity is {capability_iops} \
+         IOPS. Find the external load, or measure the capacity again."
+    );
+    of_store(EventKind::SharedForeignLoad, store, text)
+        .with("delivered_iops", delivered_iops)
+        .with("capability_iops", capability_iops)
+}
+
+/// Something about a policy that disks of a node have.
 fn of_policy(
     kind: EventKind,
     store: &Name,
     (policy, node): (PolicyKey, NodeId),
-    what: &str,
     names: &dyn Names,
 ) -> Draft {
     let (policy, node) = (names.policy(policy), names.node(node));
-    let text = format!("Disks of node {node} have policy {policy}; {what}.");
+    let what = if kind == EventKind::SharedPolicyInUse {
+        "the cluster deleted it, and it stays in force until these disks get another policy or none"
+    } else {
+        "the cluster does not have it. If it is aggregated, they may be limited to 0 IOPS: create \
+         the policy, or set another one"
+    };
+    let text = format!("Disks of node {node} use policy {policy}; {what}.");
     of_store(kind, store, text).with("policy", policy).with("node", node)
 }
 
 fn minimum_unmet(store: &Name, unmet: &Unmet, names: &dyn Names) -> Draft {
     let (disk, node) = (names.disk(unmet.node, unmet.disk), names.node(unmet.node));
     let (cause, why) = match unmet.cause {
-        Cause::NotAdmitted => ("not-admitted", "more would be promised than the store can keep"),
-        Cause::OtherNodes => ("other-nodes", "other nodes have not made room yet"),
-        Cause::OwnNode => ("own-node", "other disks of its node have it"),
-        Cause::ForeignLoad => ("foreign-load", "the store does less than it can"),
-        Cause::StoreLatency => ("store-latency", "the store takes too long for so few requests"),
+        Cause::NotAdmitted => ("not-admitted", "the minimums exceed the capacity of the store"),
+        Cause::OtherNodes => ("other-nodes", "other nodes have not reduced their use yet"),
+        Cause::OwnNode => ("own-node", "other disks of its node use it"),
+        Cause::ForeignLoad => ("foreign-load", "the store delivers less than its capacity"),
+        Cause::StoreLatency => {
+            ("store-latency", "the latency of the store is too high for so few requests in flight")
+        }
     };
     let aggressor = |of: &Aggressor| {
         let (disk, node) = (names.disk(of.node, of.disk), names.node(of.node));
-        format!("{disk} on {node} {}", of.delivered_iops)
+        format!("{disk} on {node} {} IOPS", of.delivered_iops)
     };
     let aggressors: Vec<String> = unmet.aggressors.iter().map(aggressor).collect();
-    let first =
-        aggressors.first().map_or_else(String::new, |of| format!("; most beyond its own: {of}"));
+    let first = aggressors
+        .first()
+        .map_or_else(String::new, |of| format!("; most above its own guarantee: {of}"));
     let text = format!(
-        "For {} s disk {disk} on node {node} is entitled to {} IOPS, asks for {} and gets {}: \
-         {why}{first}.",
+        "Disk {disk} on node {node} has missed its minimum for {} s: guaranteed {} IOPS, demand \
+         {} IOPS, delivered {} IOPS; {why}{first}.",
         unmet.lasting.as_secs(),
         unmet.entitled_iops,
         unmet.demanded_iops,

@@ -180,7 +180,11 @@ fn work(session: &mut Session, task: Task) -> Option<Answer> {
             Ok(true) => None,
             Ok(false) => Some(Answer::Expelled),
             Err(error) => {
-                tracing::debug!(%store, %error, "a report was not written; the next one may be");
+                tracing::debug!(
+                    %store,
+                    %error,
+                    "cannot write a report to etcd; the next one may succeed"
+                );
                 None
             }
         },
@@ -190,27 +194,39 @@ fn work(session: &mut Session, task: Task) -> Option<Answer> {
             }
             Ok(None) => Some(Answer::NotElected { store }),
             Err(error) => {
-                tracing::debug!(%store, %error, "nobody knows who is elected");
+                tracing::debug!(%store, %error, "cannot read the leader from etcd");
                 Some(Answer::NotElected { store })
             }
         },
         Task::Write { store, term, grants, forgotten } => {
             let written = session.write(&store, term, &grants, &forgotten);
             if let Err(error) = &written {
-                tracing::debug!(%store, %error, "grants were not written, as far as is known");
+                tracing::debug!(
+                    %store,
+                    %error,
+                    "grants were not written to etcd, or the result is unknown"
+                );
             }
             let is_written = written.unwrap_or(false);
             Some(Answer::Written { store, term, is_written })
         }
         Task::Resign { store, term } => {
             if let Err(error) = session.resign(&store, term) {
-                tracing::debug!(%store, %error, "the election's key is there until the lease ends");
+                tracing::debug!(
+                    %store,
+                    %error,
+                    "the election's key stays in etcd until the lease expires"
+                );
             }
             None
         }
         Task::AddPolicy(policy) => {
             if let Err(error) = session.add_policy(&policy) {
-                tracing::warn!(policy = %policy.name, %error, "the cluster does not have it");
+                tracing::warn!(
+                    policy = %policy.name,
+                    %error,
+                    "the cluster does not have the object"
+                );
             }
             None
         }
@@ -218,7 +234,7 @@ fn work(session: &mut Session, task: Task) -> Option<Answer> {
             Ok(true) => None,
             Ok(false) => Some(Answer::Expelled),
             Err(error) => {
-                tracing::debug!(%error, "the lease is not seen to");
+                tracing::debug!(%error, "cannot renew the lease in etcd");
                 None
             }
         },

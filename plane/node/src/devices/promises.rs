@@ -116,7 +116,11 @@ impl Promises {
             Err(error) => {
                 if !state.has_failed {
                     let names = &state.unwritten;
-                    tracing::warn!(?names, %error, "what VMs rely on is not on disk; it is tried again");
+                    tracing::warn!(
+                        ?names,
+                        %error,
+                        "cannot save the state that running VMs depend on; the daemon retries"
+                    );
                 }
                 state.has_failed = true;
             }

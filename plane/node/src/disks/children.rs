@@ -101,8 +101,8 @@ impl FileWork {
         });
         let Some(OtherDisk { label, .. }) = child else { return Ok(()) };
         let text = format!(
-            "{file} is a parent of {label}, which would be lost if it were written to: set \
-             read_only = true here, name another file, or delete {label}"
+            "{file} is a parent of {label}, which a write to it would destroy; set read_only = \
+             true for this disk, name another file, or delete {label}"
         );
         Err(ApiError::new(ErrorCode::Conflict, text).about(&self.label).field("file"))
     }

@@ -127,12 +127,16 @@ impl Moving {
     /// Returns the description of the migration for errors and status.
     pub(crate) const fn way(self) -> &'static str {
         match self {
-            Self::CopiedTo => "its VM goes to another node, and the disk is copied there",
-            Self::CopiedFrom => "its VM comes from another node, and the disk is copied from there",
-            Self::HandedTo => "its VM goes to another node, and the disk is handed over to that",
-            Self::GoneTo => "its VM goes to another node, which the disk was handed over to",
+            Self::CopiedTo => "its VM is migrating to another node, to which the disk is copied",
+            Self::CopiedFrom => {
+                "its VM is migrating from another node, from which the disk is copied"
+            }
+            Self::HandedTo => {
+                "its VM is migrating to another node, to which the disk is handed over"
+            }
+            Self::GoneTo => "its VM is migrating to another node, which has taken over the disk",
             Self::ComesFrom => {
-                "its VM comes from another node, which has the disk until the VM has come"
+                "its VM is migrating from another node, which uses the disk until the VM arrives"
             }
         }
     }
@@ -142,7 +146,7 @@ impl DiskState {
     /// Returns the state of the disk in the API, and the reason unless it is ready.
     pub(crate) fn condition(&self) -> (StorageState, Option<String>) {
         if let Some(WorkUnderWay { operation, verb }) = &self.work {
-            let text = format!("it is out of service for operation {operation} (disk {verb})");
+            let text = format!("out of service for operation {operation} (disk {verb})");
             return (StorageState::Working, Some(text));
         }
         if let Some(moving) = self.moving.filter(|moving| moving.is_away()) {
@@ -150,7 +154,7 @@ impl DiskState {
         }
         if let Some(opening) = self.opening.as_ref().filter(|opening| opening.work.is_stalled()) {
             let text = format!(
-                "the store has not answered for {} s; the disk is opened when it does",
+                "the store has not responded for {} s; the disk opens when it responds",
                 opening.work.waited().as_secs()
             );
             return (StorageState::Stalled, Some(text));
@@ -160,7 +164,7 @@ impl DiskState {
         }
         match self.open {
             Some(_) => (StorageState::Ready, None),
-            None => (StorageState::Failed, Some("it is being opened".to_owned())),
+            None => (StorageState::Failed, Some("being opened".to_owned())),
         }
     }
 }

@@ -130,7 +130,7 @@ impl DiskExports for Offered {
 
     fn attach(&self, name: &str, queue: Box<dyn DiskQueue>) -> Result<(), String> {
         let disk = self.lock().get(name).map(|(disk, _)| *disk);
-        let disk = disk.ok_or_else(|| "the disk is not offered any more".to_owned())?;
+        let disk = disk.ok_or_else(|| "NBD export of a disk ended".to_owned())?;
         let attached = match self.is_vms {
             true => self.plane.attach_vm_client(disk, queue),
             false => self.plane.attach_client(disk, queue).map(drop),

@@ -113,7 +113,7 @@ impl FileWork {
         }
         if plan.size.is_none() && plan.parent.is_none() {
             let text = format!(
-                "there is no file {} in the store; to have it made, say how large the disk is",
+                "the store has no file {}; to create it, set size_bytes of the disk",
                 plan.label()
             );
             return Err(ApiError::new(ErrorCode::NotFound, text)
@@ -121,7 +121,7 @@ impl FileWork {
                 .field("size_bytes"));
         }
         self.with_seeds(|seeds| images::create(files, &plan, seeds)).map_err(failed)?;
-        let text = format!("The file {} was made.", plan.label());
+        let text = format!("The image file {} was created.", plan.label());
         let draft = Draft::new(EventKind::DiskFileMade, &self.label, text);
         self.drafts.push(draft.with("file", plan.label()));
         Ok(true)
@@ -149,8 +149,8 @@ impl FileWork {
             tracing::warn!(
                 disk = %self.label,
                 %error,
-                "no record of the image can be kept: each write to new space waits for a commit, \
-                 which is slower",
+                "no redo record of the image can be written: each write to a new block is delayed \
+                 by a commit",
             );
         }
         Ok(opened)
@@ -178,7 +178,7 @@ impl FileWork {
         let plan = self.wanted.plan();
         let resized = self.with_seeds(|seeds| jobs::resize(files.as_ref(), &plan, size, seeds));
         let size = resized.map_err(|error| self.failed(&error).field("size_bytes"))?;
-        let text = format!("The disk has {size} bytes now; it had {before}.");
+        let text = format!("The size of the disk is {size} bytes now; it was {before} bytes.");
         let draft = Draft::new(EventKind::DiskResized, &self.label, text);
         self.drafts.push(draft.with("size_bytes", size).with("size_bytes_before", before));
         Ok(())
@@ -188,10 +188,14 @@ impl FileWork {
     pub(super) fn remove_file(&self, files: &Arc<dyn StoreFiles>) {
         let Some(file) = self.wanted.plan().file else { return };
         if let Err(error) = self.discard_left(files) {
-            tracing::warn!(disk = %self.label, %error, "a record of a disk's file stays behind");
+            tracing::warn!(
+                disk = %self.label,
+                %error,
+                "cannot delete the redo record of a disk's file"
+            );
         }
         if let Err(error) = files.remove(&file) {
-            tracing::warn!(disk = %self.label, %error, "a disk's file stays behind");
+            tracing::warn!(disk = %self.label, %error, "cannot delete a disk's file");
         }
     }
 
@@ -209,6 +213,6 @@ impl FileWork {
 /// Closes the images of the disk `label`, which is not in service. Failures are logged only.
 pub(super) fn close_images(spec: DiskSpec, label: &str) {
     if let Err(error) = images::close(spec, label) {
-        tracing::warn!(%error, "a disk was not closed; it is as after a crash");
+        tracing::warn!(%error, "cannot close a disk cleanly; its state is as after a crash");
     }
 }

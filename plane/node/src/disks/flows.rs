@@ -41,7 +41,7 @@ impl Disks {
     pub(crate) fn user_name(&self, number: DiskId) -> Option<String> {
         match copied_disk(number) {
             None => Some(self.disk_name(number)?.to_string()),
-            Some(disk) => Some(format!("copying {}", self.disk_name(disk)?)),
+            Some(disk) => Some(format!("the mirror of {}", self.disk_name(disk)?)),
         }
     }
 
@@ -61,7 +61,7 @@ impl Disks {
             Event::MinimumUnmet(unmet) => Some(self.unmet(&store, unmet)),
             Event::MinimumMet { holder, lasted } => {
                 let text = format!(
-                    "The minimum is met again, or not asked for, after {} s.",
+                    "The minimum is met again, or the demand is below it, after {} s.",
                     lasted.as_secs()
                 );
                 let draft = Draft::new(EventKind::MinimumMet, self.holder(*holder), text);
@@ -70,8 +70,8 @@ impl Disks {
             Event::CapabilityLow(low) => Some(Self::too_little(&store, low)),
             Event::CapabilityEnough { lasted, estimate_iops, needed_iops } => {
                 let text = format!(
-                    "After {} s the store does {estimate_iops} IOPS again, and {needed_iops} are \
-                     needed for what is promised.",
+                    "The store delivers {estimate_iops} IOPS again, after {} s; the minimums \
+                     require {needed_iops} IOPS.",
                     lasted.as_secs()
                 );
                 let draft = Draft::new(EventKind::CapabilityEnough, format!("store/{store}"), text);
@@ -84,9 +84,9 @@ impl Disks {
     /// Returns the event that the estimated capacity of a store is too low for its minimums.
     fn too_little(store: &Name, low: &CapabilityLow) -> Draft {
         let text = format!(
-            "For {} s the store has done {} IOPS while requests waited for it, and {} are needed \
-             for minimums of {}: not all can be kept at once. Lower minimums, or move disks to \
-             another store; `suimon store measure {store}` measures it.",
+            "For {} s the store has delivered {} IOPS with requests queued, but {} IOPS are \
+             needed for minimums of {} IOPS: not all can be met at once. Lower minimums, or move \
+             disks to another store; `suimon store measure {store}` measures the capacity.",
             low.lasting.as_secs(),
             low.estimate_iops,
             low.needed_iops,
@@ -101,14 +101,16 @@ impl Disks {
 
     fn unmet(&self, store: &Name, unmet: &Unmet) -> Draft {
         let (cause, why) = match unmet.shortfall {
-            Shortfall::OtherDisks => ("other-disks", "the store does what it can for other disks"),
-            Shortfall::ForeignLoad => {
-                ("foreign-load", "the store does less than it can: something else uses it")
-            }
-            Shortfall::DeviceLatency => {
-                ("device-latency", "so few requests at a time get no more from the device")
-            }
-            Shortfall::OwnMaximum => ("own-maximum", "its own maximum allows no more"),
+            Shortfall::OtherDisks => ("other-disks", "other disks use the capacity of the store"),
+            Shortfall::ForeignLoad => (
+                "foreign-load",
+                "the store delivers less than its capacity, because of external load",
+            ),
+            Shortfall::DeviceLatency => (
+                "device-latency",
+                "the disk has too few requests in flight for the latency of the device",
+            ),
+            Shortfall::OwnMaximum => ("own-maximum", "its own maximum is the limit"),
         };
         let displaced: Vec<String> = unmet
             .displaced_by
@@ -116,7 +118,8 @@ impl Disks {
             .filter_map(|of| Some(format!("{} {}", self.user_name(of.disk)?, of.delivered_iops)))
             .collect();
         let text = format!(
-            "For {} s entitled to {} IOPS, asked for {}, got {}: {why}.",
+            "The minimum has not been met for {} s: guaranteed {} IOPS, demand {} IOPS, delivered \
+             {} IOPS; {why}.",
             unmet.lasting.as_secs(),
             unmet.entitled_iops,
             unmet.demanded_iops,

@@ -154,12 +154,12 @@ fn nearly_full_event(store: &StoreConfig, space: &StoreSpace, is_nearly_full: bo
     let (percent, name) = (used_percent(space).unwrap_or_default(), &store.name);
     let (kind, text) = if is_nearly_full {
         let text = format!(
-            "{percent} % of store {name} is used. When it is full, requests that need space are \
-             queued or fail. Free space on it, or move disks to another store."
+            "{percent} % of the space of store {name} is used. When it is full, requests that \
+             need space are queued or fail. Free space on it, or move disks to another store."
         );
         (EventKind::StoreNearlyFull, text)
     } else {
-        (EventKind::StoreHasSpace, format!("{percent} % of store {name} is used."))
+        (EventKind::StoreHasSpace, format!("{percent} % of the space of store {name} is used."))
     };
     Draft::new(kind, format!("store/{name}"), text)
         .with("used_percent", percent)

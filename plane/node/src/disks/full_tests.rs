@@ -38,7 +38,7 @@ fn a_disk_on_a_full_store_is_shown_and_reported_until_there_is_space() {
     harness.disks.fill(None);
     let event = harness.wait_event(EventKind::DiskHasSpace.id());
     assert_eq!(event.fields["lasted_s"], "2");
-    assert_eq!(event.text, "Store fast has space for the disk again.");
+    assert_eq!(event.text, "Store fast has space for requests of the disk again.");
     assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);
 }
 

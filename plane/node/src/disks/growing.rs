@@ -28,7 +28,7 @@ impl Controller {
     ) -> Result<Shape, ApiError> {
         let Some(size) = wanted_size(wanted, shape.size) else { return Ok(shape) };
         if wanted.config.read_only {
-            let text = "a disk that is only read does not grow: set `read_only` to false";
+            let text = "a read-only disk cannot grow; set `read_only` to false";
             let error = ApiError::new(ErrorCode::InvalidValue, text);
             return Err(error.about(entry.label()).field("size_bytes"));
         }

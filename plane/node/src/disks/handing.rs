@@ -52,12 +52,12 @@ impl DiskToHandOver {
         {
             let mut state = entry.lock();
             let text = match state.condition() {
-                (StorageState::Ready, _) if state.work.is_some() || state.moving.is_some() => {
-                    Some("something else is being done to it; try again when it is over".to_owned())
-                }
+                (StorageState::Ready, _) if state.work.is_some() || state.moving.is_some() => Some(
+                    "another job on the disk is in progress; retry when it has ended".to_owned(),
+                ),
                 (StorageState::Ready, _) => None,
                 (_, reason) => {
-                    Some(format!("the disk does not work: {}", reason.unwrap_or_default()))
+                    Some(format!("the disk is not in service: {}", reason.unwrap_or_default()))
                 }
             };
             if let Some(text) = text {
@@ -138,7 +138,7 @@ impl Shared {
             state.open.as_ref().filter(|_| is_awaited).map(|open| open.shape)
         };
         let Some(known) = known else {
-            let text = "the disk is not waited for any more";
+            let text = "another node no longer waits for the disk";
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         };
         self.open_suspended(&entry, Some(known))
@@ -213,8 +213,8 @@ impl Shared {
         if known.is_some_and(|known| sees(&known) != sees(&shape)) {
             self.close_images(entry, &wanted, spec);
             let text = format!(
-                "the file is a disk of {} bytes with sectors of {} and {} bytes, and not what the \
-                 VM's guest knows",
+                "the image file has {} bytes and sectors of {} and {} bytes, unlike the disk that \
+                 the VM's guest uses; restore the former file",
                 shape.size, shape.logical_sector, shape.physical_sector
             );
             return Err(ApiError::new(ErrorCode::HostError, text).about(entry.label()));

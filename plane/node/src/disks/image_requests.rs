@@ -38,7 +38,10 @@ impl ImageRequests {
         let begun = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| {
             (running < REQUESTS_MAX).then_some(running + 1)
         });
-        let text = format!("{REQUESTS_MAX} requests about images run already: try again later");
+        let text = format!(
+            "{REQUESTS_MAX} requests concerning images are in progress, the most at one time; \
+             retry later"
+        );
         let busy = |_| ApiError::new(ErrorCode::InUse, text);
         begun.map(|_| Running(&self.0)).map_err(busy)
     }
@@ -132,7 +135,7 @@ impl Shared {
         request: &ImageRequest,
     ) -> Result<ImageChanges, ApiError> {
         let missing = || {
-            let text = "missing; name the file of the parent, relative to the store's path";
+            let text = "missing; name the parent's file, relative to the store's path";
             ApiError::new(ErrorCode::MissingKey, text).field("parent")
         };
         let parent = named(request.parent.as_ref().ok_or_else(missing)?)?;
@@ -158,7 +161,7 @@ impl Shared {
         let path = &found.ok_or_else(|| not_found(Kind::Store, store))?.path;
         let label = format!("store/{store}");
         if request.format == Some(DiskFormat::PassThrough) {
-            let text = "raw, vhd and vhdx are formats of files";
+            let text = "only raw, vhd and vhdx are formats of files";
             return Err(ApiError::new(ErrorCode::InvalidValue, text).about(label).field("format"));
         }
         let _running = self.disks.image_requests.begin()?;
@@ -189,7 +192,7 @@ impl Shared {
         }
         let mut text = format!("{}: {}.", changes.file, changes.actions.join(", "));
         if let Some(backup) = &changes.backup {
-            text = format!("{text} The former metadata is in {backup}.");
+            text = format!("{text} The former metadata was saved to {backup}.");
         }
         let mut draft = Draft::new(kind, format!("store/{store}"), text);
         draft = draft.with("file", &changes.file);
@@ -202,7 +205,7 @@ impl Shared {
 
 fn named(file: &StoreFile) -> Result<FileName, ApiError> {
     file_name(file).ok_or_else(|| {
-        ApiError::new(ErrorCode::InvalidValue, format!("{file} names no file of a store"))
+        ApiError::new(ErrorCode::InvalidValue, format!("{file} is not a file of a store"))
     })
 }
 

@@ -223,7 +223,7 @@ impl HoldUp<'_> {
         let (done, total) = progress.map_or((0, 1), in_mib);
         let (verb, store) = (self.verb.verb(), &self.work.wanted.config.store);
         let text = format!(
-            "{verb}: store {store} is full; free space on it, then the operation goes on \
+            "{verb}: store {store} is full; free space on it, then the operation continues \
              ({done} of {total} MiB)"
         );
         self.operation.progress(done, total, &text);
@@ -253,7 +253,7 @@ fn wait_for_store(
         if stop.load(Ordering::Acquire) {
             return Err(NotDone::Left);
         }
-        operation.step(0, &format!("waiting for the store: {error}"));
+        operation.step(0, &format!("waiting for the store, which failed: {error}"));
         std::thread::sleep(STORE_EVERY);
     }
 }

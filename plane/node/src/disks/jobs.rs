@@ -109,7 +109,7 @@ impl Controller {
             }
             // The operation was dropped with the closure and has failed.
             Err(error) => {
-                tracing::error!(%error, "no thread for work on a disk");
+                tracing::error!(%error, "cannot start a thread for a job on a disk");
                 self.forget_work(&entry.name, &unfinished);
                 entry.lock().work = None;
                 self.put_back(&entry, had_failed);
@@ -129,7 +129,10 @@ impl Controller {
                 }
                 // The thread has panicked; its operation was dropped and has failed.
                 Err(TryRecvError::Disconnected) => {
-                    tracing::error!(disk = %under_way.entry.name, "a job has died of a defect");
+                    tracing::error!(
+                        disk = %under_way.entry.name,
+                        "the job ended because of a defect in the daemon; see its log"
+                    );
                     self.end_disk_job(&under_way, None);
                 }
             }
@@ -226,7 +229,7 @@ impl Controller {
                     operation.end(&result);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    tracing::warn!(disk = %under_way.entry.name, "its store does not answer");
+                    tracing::warn!(disk = %under_way.entry.name, "its store does not respond");
                 }
                 Err(RecvTimeoutError::Disconnected) => {}
             }
@@ -242,37 +245,43 @@ fn tell_end(result: &SyncSender<Ended>, control: &SyncSender<Command>, ended: En
 }
 
 fn stopped() -> ApiError {
-    let text = "the daemon ends before it was done; the next one goes on with it";
+    let text = "the daemon is stopping; the next one resumes the job";
     ApiError::new(ErrorCode::Cancelled, text)
 }
 
 fn report_lines(report: &CheckReport) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for finding in &report.findings {
-        let what = if finding.is_damage { "damage" } else { "repaired when it is opened" };
+        let what =
+            if finding.is_damage { "damage" } else { "will be repaired when the disk is opened" };
         lines.push(format!("{what}: {}", finding.error));
     }
     if report.findings_left_off > 0 {
-        lines.push(format!("{} findings more", report.findings_left_off));
+        lines.push(format!("{} more findings", report.findings_left_off));
     }
     if report.unused_bytes > 0 {
         let unused = report.unused_bytes;
-        lines.push(format!("{unused} bytes of the file are not used: compacting gives them back"));
+        lines.push(format!(
+            "{unused} bytes of the file are unused; `suimon disk compact` releases them"
+        ));
     }
     let verdict = if report.is_damaged() {
-        "the disk is damaged: copy what can be read, or restore it"
+        "the disk is damaged: copy the readable data, or restore a backup"
     } else {
         "no damage was found"
     };
-    lines.push(format!("{} bytes were read, {verdict}", report.read_bytes));
+    lines.push(format!("{} bytes were read; {verdict}", report.read_bytes));
     lines
 }
 
 fn disk_checked(entry: &DiskEntry, report: &CheckReport) -> Draft {
     let damages = report.findings.iter().filter(|finding| finding.is_damage).count();
     let text = match damages {
-        0 => "The disk was checked, and no damage was found.".to_owned(),
-        _ => format!("The disk was checked, and is damaged in {damages} places."),
+        0 => "The image was checked: no damage was found.".to_owned(),
+        _ => format!(
+            "The image was checked: it is damaged in {damages} places. Copy the readable data, or \
+             restore a backup."
+        ),
     };
     Draft::new(EventKind::DiskChecked, entry.label(), text)
         .with("damages", damages)

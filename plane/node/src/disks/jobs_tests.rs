@@ -107,7 +107,7 @@ fn what_is_used_or_being_worked_on_is_refused() {
     harness.disks.connect(true);
     let error = begin(&harness, DiskWork::Merge).unwrap_err();
     assert_eq!(error.code, ErrorCode::InUse);
-    assert!(error.message.contains("shut the VM down"), "{error}");
+    assert!(error.message.contains("shut down the VM"), "{error}");
     harness.disks.connect(false);
     let error = harness.node.work_on_disk(&name("none"), DiskWork::Check).unwrap_err();
     assert_eq!(error.code, ErrorCode::NotFound);

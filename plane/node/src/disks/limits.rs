@@ -225,7 +225,11 @@ fn refusal(store: &StoreConfig, promises: Promises) -> String {
     let text = Refusal::Overcommitted(promises).to_string();
     let is_due = store.capability_iops == Some(StoreCapability::MEASURE)
         && promises.capability == Capability::Unknown;
-    if is_due { format!("{text}; `suimon store measure {}` measures it", store.name) } else { text }
+    if is_due {
+        format!("{text}; measure the store with `suimon store measure {}`", store.name)
+    } else {
+        text
+    }
 }
 
 fn all_promises<'a>(

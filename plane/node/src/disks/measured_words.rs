@@ -49,7 +49,7 @@ pub(super) fn report_lines(store: &StoreConfig, found: &StoreMeasurement) -> Vec
     let mut lines: Vec<String> = Vec::new();
     for figure in &found.patterns {
         lines.push(format!(
-            "{}: {} IOPS with {} at a time; half of them took {} µs at most, 99 % {} µs",
+            "{}: {} IOPS with {} in flight; median latency {} µs, 99th percentile {} µs",
             figure.pattern.word(),
             figure.iops,
             Count::new(figure.depth, "request"),
@@ -58,25 +58,33 @@ pub(super) fn report_lines(store: &StoreConfig, found: &StoreMeasurement) -> Vec
         ));
     }
     if found.patterns.len() == 1 {
-        lines.push("nothing is written to a block device, so what writes take is not known".into());
+        lines.push(
+            "block devices are measured without writes, so the write latency is unknown".into(),
+        );
     }
     if !found.direct {
-        lines.push("requests went through the page cache: the store cannot do without".into());
+        lines.push(
+            "requests went through the page cache, because the store does not support direct I/O"
+                .into(),
+        );
     }
     if found.others_iops > 0 {
         lines.push(format!(
-            "its own disks did {} IOPS beside: what was found is what they left",
+            "disks of the store used {} IOPS during the measurement: the results are what they \
+             left",
             found.others_iops
         ));
     }
     let may = u128::from(found.iops) * u128::from(PROMISED_PERCENT_MAX) / 100;
     lines.push(format!(
-        "the store can do {} IOPS, the least of these; {may} may be promised",
+        "the capacity of the store is {} IOPS, the lowest of these results; minimums of up to \
+         {may} IOPS are permitted",
         found.iops
     ));
     if store.capability_iops != Some(StoreCapability::MEASURE) {
         lines.push(format!(
-            "promises do not go by it yet: `suimon store set {} --capability-iops measure`",
+            "this capacity is not used yet; use it with `suimon store set {} --capability-iops \
+             measure`",
             store.name
         ));
     }

@@ -83,8 +83,8 @@ impl Shared {
         }
         if let Some(StoreInMeasurement { operation, .. }) = self.disks.in_measurement().get(name) {
             let text = format!(
-                "operation {operation} measures it already: wait until it has ended, or cancel it \
-                 with `suimon operation cancel {operation}`"
+                "operation {operation} already measures the store; wait until it has ended, or \
+                 cancel it with `suimon operation cancel {operation}`"
             );
             return Err(about(ApiError::new(ErrorCode::Conflict, text)));
         }
@@ -115,13 +115,13 @@ impl Disks {
         let user = if has_vm { "a VM".to_owned() } else { format!("{clients} NBD connections") };
         let text = if has_file {
             format!(
-                "{user} would get less than is promised while it lasts, and the measurement only \
-                 what they leave: have them disconnect, or measure beside them with `--beside`"
+                "{user} would get less than the minimum during the measurement, which finds only \
+                 the remaining capacity; disconnect first, or measure anyway with `--beside`"
             )
         } else {
             format!(
-                "the disk is all of the store and out of service while it lasts, and {user} would \
-                 wait: have them disconnect"
+                "the disk is the whole store and is out of service during the measurement, so \
+                 requests of {user} would stay queued; disconnect first"
             )
         };
         Err(ApiError::new(ErrorCode::InUse, text).about(entry.label()))
@@ -251,7 +251,7 @@ impl Controller {
             }
             // The operation was dropped with the closure and has failed.
             Err(error) => {
-                tracing::error!(%error, "no thread for a measurement");
+                tracing::error!(%error, "cannot start a thread for a measurement");
                 self.shared.disks.in_measurement().remove(&store.name);
                 self.serve_again(disks);
             }
@@ -276,7 +276,10 @@ impl Controller {
         self.serve_again(disks);
         // A thread that has panicked has dropped its operation, which has failed.
         let Ok(Ended { operation, result }) = thread.join() else {
-            tracing::error!(store = %store.name, "a measurement has died of a defect");
+            tracing::error!(
+                store = %store.name,
+                "the measurement ended because of a defect in the daemon; see its log"
+            );
             return;
         };
         let result = result.and_then(|measured| {
@@ -306,8 +309,13 @@ impl Controller {
         let status = self.shared.store(store.name.as_str())?;
         operation.report(report_lines(&status.config, measurement));
         let fits = status.promised_percent.is_none_or(|of| of <= PROMISED_PERCENT_MAX);
-        let too_much = if fits { "" } else { " What is promised does not fit that." };
-        let text = format!("The store can do {} IOPS.{too_much}", measurement.iops);
+        let too_much = if fits {
+            ""
+        } else {
+            " The minimums of its disks exceed the permitted share: lower them, or move disks to \
+             another store."
+        };
+        let text = format!("The capacity of the store is {} IOPS.{too_much}", measurement.iops);
         let draft = Draft::new(EventKind::StoreMeasured, format!("store/{}", store.name), text)
             .with("iops", measurement.iops)
             .with("promised_iops", status.promised_iops)
@@ -366,6 +374,6 @@ fn run(
 }
 
 fn stopped() -> ApiError {
-    let text = "the daemon stops before it was done; everything is as before";
+    let text = "the daemon is stopping before the measurement has ended; nothing was changed";
     ApiError::new(ErrorCode::Cancelled, text)
 }

@@ -44,17 +44,18 @@ impl Marked {
             let shape = match (state.condition(), &state.open) {
                 ((StorageState::Ready, _), Some(open)) => open.shape,
                 ((_, reason), _) => {
-                    let text = format!("the disk does not work: {}", reason.unwrap_or_default());
+                    let text =
+                        format!("the disk is not in service: {}", reason.unwrap_or_default());
                     return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
                 }
             };
             if way == Moving::CopiedFrom && state.wanted.config.read_only {
-                let text = "the disk is read-only, and nothing can be copied to it";
+                let text = "the disk is read-only and cannot be the destination of a copy";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
             // Another thread may have marked the disk since `check_idle`.
             if state.work.is_some() || state.moving.is_some() {
-                let text = "something else is being done to the disk; try again when it is over";
+                let text = "another job on the disk is in progress; retry when it has ended";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
             state.moving = Some(way);
@@ -94,7 +95,7 @@ impl Marked {
 impl Drop for Marked {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
-            tracing::warn!(%error, "a disk's being copied ends later");
+            tracing::warn!(%error, "the mirror of a disk ends later");
         }
         self.entry.lock().moving = None;
     }
@@ -135,14 +136,14 @@ impl DiskExports for Offer {
     fn attach(&self, _name: &str, queue: Box<dyn DiskQueue>) -> Result<(), String> {
         let is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
         if *is_over {
-            return Err("the disk is copied no more".to_owned());
+            return Err("mirror of a disk ended".to_owned());
         }
         self.plane.attach_mirror(self.disk, queue).map_err(|error| error.to_string())
     }
 
     fn handle_notice(&self, notice: NbdNotice) {
         // The copying end detects errors by the connection itself.
-        tracing::info!(?notice, "of a connection by which a disk is copied");
+        tracing::info!(?notice, "cannot serve a connection that copies a disk");
     }
 }
 
@@ -193,7 +194,7 @@ impl ServedDisk {
 impl Drop for ServedDisk {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
-            tracing::warn!(%error, "what another node has copied may still be written");
+            tracing::warn!(%error, "writes of the other node's copy may still be in flight");
         }
     }
 }
@@ -249,7 +250,7 @@ impl DiskMirror {
             let connected = devices.connect_nbd(stream, marked.entry.name.as_str(), writes);
             connected.map_err(|error| marked.device_error(error))
         };
-        let served = devices.serve_nbd(inside.into(), "the node's own copying", offer.clone());
+        let served = devices.serve_nbd(inside.into(), "the copy of the other node", offer.clone());
         served.map_err(|error| marked.device_error(error))?;
         let own: Box<dyn DiskClient> = connect(ours.into(), false)?;
         let copy = connect(stream, true)?;
@@ -289,7 +290,7 @@ impl Drop for DiskMirror {
 }
 
 fn mirror_error(entry: &DiskEntry, error: &MirrorError) -> ApiError {
-    let text = format!("it could not be copied to the other node: {error}");
+    let text = format!("the disk could not be copied to the other node: {error}");
     ApiError::new(ErrorCode::HostError, text).about(entry.label())
 }
 

@@ -77,12 +77,12 @@ fn assert_kept(harness: &Harness, why: &str) {
 fn nothing_else_is_done_to_a_disk_that_is_copied() {
     let harness = harness();
     let copied = mirror(&harness).unwrap();
-    assert_kept(&harness, "goes to another node");
+    assert_kept(&harness, "is migrating to another node");
     wait_until("the first pass", || copied.progress().has_copied_all);
     copied.finish(Instant::now() + PATIENCE).unwrap();
     drop(copied);
     let served = serve(&harness).unwrap();
-    assert_kept(&harness, "comes from another node");
+    assert_kept(&harness, "is migrating from another node");
     served.end().unwrap();
     drop(served);
     assert_eq!(harness.disks.copied(), 0);

@@ -188,7 +188,8 @@ impl Controller {
                 NbdPlace::Unix(path) => path.display().to_string(),
                 NbdPlace::Tcp(address) => address.to_string(),
             };
-            let text = format!("the NBD server at {at} goes on as it was: {}", error.detail);
+            let text =
+                format!("the NBD server at {at} keeps its former settings: {}", error.detail);
             ApiError::new(error_code(error.kind), text).field(format!("nbd.{}", error.field))
         });
         let errors: Vec<ApiError> = errors.collect();
@@ -200,13 +201,16 @@ impl Controller {
 pub(crate) fn nbd_event(notice: NbdNotice) -> Draft {
     match notice {
         NbdNotice::Refused { peer, reason } => {
-            let text = format!("An NBD client ({peer}) was not let in: {reason}.");
+            let text = format!("NBD client {peer} was rejected: {reason}.");
             Draft::new(EventKind::NbdClientRefused, "host", text)
                 .with("peer", peer)
                 .with("reason", reason)
         }
         NbdNotice::NotOffered { disk, reason } => {
-            let text = format!("The disk cannot be offered to NBD clients: {reason}.");
+            let text = format!(
+                "The disk cannot be exported over NBD and the daemon retries; a VM of the disk is \
+                 not affected: {reason}."
+            );
             let draft = Draft::new(EventKind::DiskNotOffered, format!("disk/{disk}"), text);
             draft.with("reason", reason)
         }

@@ -157,7 +157,12 @@ fn clients_are_shown_and_those_that_are_refused_told() {
     assert_eq!(seen, expected);
 
     let peer = "192.0.2.66:9".to_owned();
-    let refused = NbdNotice::Refused { peer, reason: "its address is not let in".to_owned() };
+    let refused = NbdNotice::Refused {
+        peer,
+        reason: "its address is not in `addresses` of the \
+                                                      export"
+            .to_owned(),
+    };
     for _ in 0..2000 {
         harness.disks.tell(ADDRESS, refused.clone());
     }

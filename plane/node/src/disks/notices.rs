@@ -36,15 +36,15 @@ impl Controller {
                 return;
             }
             DeviceNotice::LinkUp => {
-                Draft::new(EventKind::DiskConnected, &label, "A VM has connected to the socket.")
+                Draft::new(EventKind::DiskConnected, &label, "A VM connected to the disk's socket.")
             }
             DeviceNotice::LinkDown { reason } => {
-                let text = format!("The VM is gone: {reason}.");
+                let text = format!("The VM disconnected from the disk's socket: {reason}.");
                 Draft::new(EventKind::DiskDisconnected, &label, text).with("reason", reason)
             }
             DeviceNotice::Negotiated { features, queue_pairs } => {
                 let queues = Count::new(queue_pairs, "queue");
-                let text = format!("The guest's driver is ready with {queues}.");
+                let text = format!("The guest's driver initialized the disk with {queues}.");
                 Draft::new(EventKind::DiskDriverReady, &label, text)
                     .with("features", format!("{features:#x}"))
                     .with("queues", queue_pairs)
@@ -62,11 +62,14 @@ impl Controller {
             (queue, FaultKind::Host) => queue_failed(&entry, queue, &fault.detail),
             (QueueKey::Ring(_), _) => violation(&entry, &fault.detail),
             (QueueKey::Mirror, _) => {
-                let detail = format!("the connection by which it is copied: {}", fault.detail);
+                let detail = format!(
+                    "the connection that copies the disk to another node: {}",
+                    fault.detail
+                );
                 violation(&entry, &detail)
             }
             (QueueKey::Client(_) | QueueKey::VmClient(_), _) => {
-                violation(&entry, &format!("an NBD client: {}", fault.detail))
+                violation(&entry, &format!("NBD client: {}", fault.detail))
             }
         };
         self.drafts.push(draft.repeated());
@@ -79,7 +82,10 @@ impl Controller {
             }
             PlaneNotice::DiskFault { disk, offset, detail, untold } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
-                let text = format!("Requests fail: {detail}.");
+                let text = format!(
+                    "The store failed requests of the disk: {detail}. They were completed with an \
+                     I/O error. Check the device of the store."
+                );
                 let draft = Draft::new(EventKind::DiskIoFailed, entry.label(), text);
                 let mut draft = draft.with("detail", detail);
                 if let Some(offset) = offset {
@@ -95,12 +101,16 @@ impl Controller {
                 let store = entry.lock().wanted.config.store.clone();
                 let (kind, text) = if stalls {
                     let text = format!(
-                        "Store {store} has not answered for {} s; the disk's requests wait.",
+                        "Store {store} has not completed a request of the disk for {} s; the \
+                         requests stay pending. Check the device of the store.",
                         waited.as_secs()
                     );
                     (EventKind::DiskStalled, text)
                 } else {
-                    (EventKind::DiskAnswered, format!("Store {store} answers again."))
+                    (
+                        EventKind::DiskAnswered,
+                        format!("Store {store} completes requests of the disk again."),
+                    )
                 };
                 let draft = Draft::new(kind, entry.label(), text);
                 self.drafts.push(draft.with("store", store).with("waited_s", waited.as_secs()));
@@ -114,7 +124,7 @@ impl Controller {
                 // The disk may have been opened again since the notice.
                 let views = self.shared.disks.parts.plane.disks();
                 if views.iter().all(|view| view.disk != disk) {
-                    let reason = format!("it could not be moved to another processor: {reason}");
+                    let reason = format!("the disk could not be moved to another worker: {reason}");
                     self.drafts.push(disk_failed(&entry, &reason));
                     self.fail_disk(&entry, reason);
                 }
@@ -124,7 +134,7 @@ impl Controller {
                 self.drafts.extend(drafts);
             }
             PlaneNotice::IoFault { processor, detail } => {
-                tracing::error!(%processor, detail, "disks' I/O is not taken by the system");
+                tracing::error!(%processor, detail, "the kernel does not accept the I/O of disks");
             }
         }
     }
@@ -138,14 +148,14 @@ impl Controller {
             }
             match self.open_disk_in_the_end(&entry, SHORT_PATIENCE) {
                 Ok(()) => {
-                    let text = "The disk works again.";
+                    let text = "The disk is in service again.";
                     self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
                     // A running VM may lack the disk and attach it now.
                     self.tell_vms();
                 }
                 Err(NotOpened::Waits) => {}
                 Err(NotOpened::Failed(error)) => {
-                    tracing::debug!(disk = %entry.name, %error, "tried again in vain");
+                    tracing::debug!(disk = %entry.name, %error, "retry failed");
                     self.fail_disk(&entry, error.to_string());
                 }
             }
@@ -162,25 +172,26 @@ fn full_event(entry: &DiskEntry, change: FullChange, lasted: Duration) -> Draft 
     let (kind, text) = match (change, on_full) {
         (FullChange::Full, DiskOnFull::Wait) => {
             let text = format!(
-                "Store {store} is full. Requests that need space are queued; they go on when there \
-                 is space. Free space on the store, or move disks to another one."
+                "Store {store} is full. Requests of the disk that need space are queued until \
+                 there is space. Free space on the store, or move disks to another one."
             );
             (EventKind::DiskFull, text)
         }
         (FullChange::Full, DiskOnFull::Error) => {
             let text = format!(
-                "Store {store} is full. Requests that need space fail, because `on_full` is \
-                 `error`. Free space on the store, or move disks to another one."
+                "Store {store} is full. Requests of the disk that need space fail, because \
+                 `on_full` is `error`. Free space on the store, or move disks to another one."
             );
             (EventKind::DiskFull, text)
         }
-        (FullChange::HasSpace, _) => {
-            (EventKind::DiskHasSpace, format!("Store {store} has space for the disk again."))
-        }
+        (FullChange::HasSpace, _) => (
+            EventKind::DiskHasSpace,
+            format!("Store {store} has space for requests of the disk again."),
+        ),
         (FullChange::NotNeeded, _) => {
             let text = format!(
-                "No request of the disk finds store {store} full any more, and none is queued. The \
-                 store may still be full."
+                "For 10 s no request of the disk has found store {store} full, and none is \
+                 queued. The store may still be full."
             );
             (EventKind::DiskHasSpace, text)
         }
@@ -190,7 +201,7 @@ fn full_event(entry: &DiskEntry, change: FullChange, lasted: Duration) -> Draft 
 
 /// Returns the event that a disk has failed and is retried.
 pub(crate) fn disk_failed(entry: &DiskEntry, reason: &str) -> Draft {
-    let text = format!("The disk does not work and is tried again: {reason}");
+    let text = format!("The disk failed and the daemon retries: {reason}");
     Draft::new(EventKind::DiskFailed, entry.label(), text).with("reason", reason)
 }
 
@@ -199,20 +210,27 @@ fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> Draft {
     let whose = match queue {
         QueueKey::Ring(index) => format!("Queue {index} of the disk's VM"),
         QueueKey::Client(_) | QueueKey::VmClient(_) => "The connection of an NBD client".to_owned(),
-        QueueKey::Mirror => "The connection by which the disk is copied".to_owned(),
+        QueueKey::Mirror => "The connection that copies the disk to another node".to_owned(),
     };
-    let text = format!("{whose} was given up, the host cannot serve it: {detail}.");
+    let text = format!(
+        "{whose} was closed, because the host cannot serve it: {detail}. Check the memory and the \
+         file descriptors of the daemon."
+    );
     Draft::new(EventKind::DiskQueueFailed, entry.label(), text).with("detail", detail)
 }
 
 /// Returns the event that a disk is not open because its store does not respond.
 pub(super) fn opening_stalled(entry: &DiskEntry) -> Draft {
     let store = entry.lock().wanted.config.store.clone();
-    let text = format!("Store {store} does not answer; the disk is opened when it does.");
+    let text = format!(
+        "Store {store} does not respond; the disk opens when it responds. Check the device of the \
+         store."
+    );
     Draft::new(EventKind::DiskOpeningStalled, entry.label(), text).with("store", store)
 }
 
 fn violation(entry: &DiskEntry, detail: &str) -> Draft {
-    let text = format!("Cut off, it broke the protocol: {detail}.");
+    let text =
+        format!("Connection or queue closed after a protocol violation by the client: {detail}.");
     Draft::new(EventKind::DiskProtocolViolation, entry.label(), text).with("detail", detail)
 }

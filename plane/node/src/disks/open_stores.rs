@@ -83,17 +83,25 @@ fn clear_up(path: &Path, files: &dyn StoreFiles, kept: &[FileName]) {
     match images::sweep(files, kept) {
         Ok(removed) => {
             for file in removed {
-                tracing::info!(%store, %file, "removed an image that was never finished");
+                tracing::info!(%store, %file, "removed an image that was never completed");
             }
         }
-        Err(error) => tracing::warn!(%store, %error, "unfinished images may be left"),
+        Err(error) => tracing::warn!(%store, %error, "incomplete images may be left"),
     }
     match suimon_storage::jobs::recover_merges(files) {
         Ok(notes) => {
             for note in notes {
-                tracing::info!(%store, %note, "a merge was cut off; the disk is as before it");
+                tracing::info!(
+                    %store,
+                    %note,
+                    "a merge was interrupted; the disk is as before the merge"
+                );
             }
         }
-        Err(error) => tracing::warn!(%store, %error, "disks whose merge was cut off may not open"),
+        Err(error) => tracing::warn!(
+            %store,
+            %error,
+            "disks whose merge was interrupted may not open"
+        ),
     }
 }

@@ -123,7 +123,7 @@ impl Controller {
             };
             match opened.and_then(|opened| self.put_in_service(&entry, opened)) {
                 Ok(_) => {
-                    let text = "The store answers, and the disk works.";
+                    let text = "The store responds, and the disk is in service.";
                     self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
                     // A running VM may lack the disk and attach it now.
                     self.tell_vms();
@@ -151,7 +151,7 @@ impl Controller {
         };
         if wanted != opened.work.wanted {
             self.take_back(opened);
-            let text = "the disk was changed while its store did not answer";
+            let text = "the disk was changed while its store did not respond";
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         }
         let disks = &self.shared.disks;
@@ -251,7 +251,7 @@ impl Controller {
         match self.shared.disks.parts.plane.take_disk(entry.id) {
             Ok(spec) => Some(spec),
             Err(error) => {
-                tracing::warn!(disk = %entry.name, %error, "a disk was not closed");
+                tracing::warn!(disk = %entry.name, %error, "cannot close a disk");
                 None
             }
         }
@@ -316,7 +316,7 @@ impl Shared {
         let label = entry.label();
         let threads = &self.disks.threads;
         if !threads.run_in_the_end(&wanted.store.path, move || close_images(spec, &label)) {
-            tracing::warn!(disk = %entry.name, "it is closed when its store answers");
+            tracing::warn!(disk = %entry.name, "an image is closed when its store responds");
         }
     }
 }

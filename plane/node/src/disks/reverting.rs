@@ -73,19 +73,19 @@ fn refusal(name: &Name, after: &WantedDisk, child: &WantedDisk) -> ApiError {
     };
     let (file, image, disk) = (of(after), of(child), &child.config.name);
     let text = format!(
-        "`{file}` is a parent of `{image}`, the image of disk/{disk}: what was written since the snapshot \
-         would be lost. To keep it, set file, kind and parent as `suimon export` prints them, or merge \
-         the snapshot first (suimon disk merge {disk}). To discard it, delete the disk first (suimon \
-         disk delete {disk})"
+        "`{file}` is a parent of `{image}`, the image of disk/{disk}, and data written since the \
+         snapshot would be lost. To keep this data, set file, kind and parent as `suimon export` \
+         prints them, or merge the snapshot first (suimon disk merge {disk}). To discard it, \
+         delete the disk first (suimon disk delete {disk})"
     );
     ApiError::new(ErrorCode::Conflict, text).about(format!("disk/{name}")).field("file")
 }
 
 fn unknown(name: &Name) -> ApiError {
     let text = format!(
-        "the image of the disk has parents and is not open, so that it is not known whether the new file \
-         is one of them. Repair the disk (suimon disk show {name} has the reason), or delete it first \
-         (suimon disk delete {name})"
+        "the image of the disk has parents and is not open, so the daemon cannot check whether \
+         the new file is one of them. Repair the disk (suimon disk show {name} has the reason), \
+         or delete it first (suimon disk delete {name})"
     );
     ApiError::new(ErrorCode::Conflict, text).about(format!("disk/{name}")).field("file")
 }

@@ -75,9 +75,10 @@ impl Shared {
             };
             if !store.shared {
                 let text = format!(
-                    "node {from} shares this store, and this node does not: if both see the same \
-                     directory, `suimon store set {} --shared=true` here; if not, rename one of \
-                     both stores, or set it to false there and have the disks copied",
+                    "node {from} has shared = true for this store, and this node does not. If \
+                     both use the same directory, run `suimon store set {} --shared=true` here; \
+                     if not, rename one of the two stores, or set shared = false there, which \
+                     copies the disks",
                     of.store
                 );
                 return refuse(ErrorCode::Conflict, text);
@@ -90,17 +91,17 @@ impl Shared {
                 Ok(()) => {}
                 Err(MarkFault::Missing) => {
                     let text = format!(
-                        "{path} is not the same directory as on node {from}: the file that it has \
-                         made there is not here; mount the same file system on both, or rename one \
-                         of both stores"
+                        "{path} is not the same directory as on node {from}, whose test file is \
+                         missing here; mount the same file system on both nodes, or rename one of \
+                         the two stores"
                     );
                     return refuse(ErrorCode::Conflict, text);
                 }
                 Err(MarkFault::NotLocked) => {
                     let text = format!(
-                        "{path} is the same directory as on node {from}, but locks on its files do \
-                         not hold between both nodes, and nothing would keep two from writing to \
-                         one disk: mount it with locks (NFS: version 4, without `local_lock`)"
+                        "{path} is the same directory as on node {from}, but file locks are not \
+                         effective between the nodes, so both could write to one disk; mount it \
+                         with locks (NFS: version 4, without `local_lock`)"
                     );
                     return refuse(ErrorCode::Unsupported, text);
                 }

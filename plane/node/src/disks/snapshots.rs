@@ -65,7 +65,7 @@ impl Controller {
             step.action = PlanAction::ChangeLive;
         }
         operation.set_plan(&to.plan, 2);
-        operation.step(0, "make the new file");
+        operation.step(0, "create the new file");
         let wanted = entry.lock().wanted.clone();
         let child = DoomedFile { store: wanted.store.path, file: request.file.clone() };
         let before = wanted_ports(&self.shared.desired().config);
@@ -87,8 +87,8 @@ impl Controller {
             return;
         }
         let text = format!(
-            "The disk has {layers} files, its own and its parents'; it may have {LAYERS_MAX}. Merge \
-             it into its parent: suimon disk merge {}.",
+            "The disk has {layers} layers (its own file and its parents) of at most {LAYERS_MAX}. \
+             Merge it into its parent: suimon disk merge {}.",
             entry.name
         );
         let draft = Draft::new(EventKind::DiskHasManyLayers, entry.label(), text);
@@ -139,7 +139,7 @@ impl Controller {
         );
         if may_be_made.load(Ordering::Acquire) && !*is_committed {
             if let Err(error) = self.remove_if_unused(child, &self.shared.desired().config) {
-                tracing::warn!(%error, "the file of a snapshot that failed stays behind for now");
+                tracing::warn!(%error, "cannot delete the file of a failed snapshot yet");
             }
         } else if !*is_committed {
             self.forget_doomed(child);
@@ -156,7 +156,7 @@ impl Controller {
         match asked {
             Ok(false) => Ok(()),
             Ok(true) => {
-                let text = "there is a file of that name in the store: choose another";
+                let text = "the store already has a file of this name; choose another";
                 let error = ApiError::new(ErrorCode::AlreadyExists, text);
                 Err(error.about(entry.label()).field("file"))
             }
@@ -183,7 +183,7 @@ impl Controller {
         let doomed = save_doomed(&child).map_err(|error| store_error(&error))?;
         self.apply_with(operation, &edit, KEEP_PROMISES, vec![doomed])?;
         if let Err(error) = self.remove_if_unused(&child, &self.shared.desired().config) {
-            tracing::warn!(%error, "the file of a merged disk stays behind");
+            tracing::warn!(%error, "cannot delete the file of a merged disk");
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Controller {
     pub(crate) fn remove_doomed(&mut self, config: &HostConfig) -> Result<(), StoreError> {
         for doomed in load_doomed(self.store.as_ref())? {
             if let Err(error) = self.remove_if_unused(&doomed, config) {
-                tracing::warn!(file = %doomed.path().display(), %error, "it stays behind for now");
+                tracing::warn!(file = %doomed.path().display(), %error, "cannot delete a file yet");
             }
         }
         Ok(())
@@ -220,13 +220,17 @@ impl Controller {
         });
         if !is_used {
             let failed = |error: String| ApiError::new(ErrorCode::HostError, error);
-            let name = file_name(&doomed.file).ok_or_else(|| failed("no file name".to_owned()))?;
+            let name =
+                file_name(&doomed.file).ok_or_else(|| failed("missing file name".to_owned()))?;
             let disks = &self.shared.disks;
             let (stores, store) = (disks.stores.clone(), doomed.store.clone());
             let remove = move || stores.files(&store)?.remove(&name);
             let removed = disks.threads.run(&doomed.store, SILENT_AFTER, remove, drop);
             match removed.map_err(Unanswered::give_up)? {
-                Ok(()) => tracing::info!(file = %path.display(), "removed what no disk needs"),
+                Ok(()) => tracing::info!(
+                    file = %path.display(),
+                    "removed a file that no disk uses"
+                ),
                 Err(error) if error.is_missing() => {}
                 Err(error) => return Err(failed(error.to_string())),
             }
@@ -237,7 +241,7 @@ impl Controller {
 
     fn forget_doomed(&self, doomed: &DoomedFile) {
         if let Err(error) = self.store.commit(&[clear_doomed(doomed)]) {
-            tracing::warn!(%error, "a file that is gone is still recorded");
+            tracing::warn!(%error, "a deleted file is still recorded");
         }
     }
 }

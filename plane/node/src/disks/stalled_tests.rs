@@ -74,7 +74,7 @@ fn a_change_of_a_disk_whose_store_stalls_is_refused_and_the_disk_comes_back() {
     let changed = serial(&harness, "data", "new");
     assert_eq!(changed.state, OperationState::Failed);
     let error = changed.error.unwrap();
-    assert!(error.message.contains("has not answered"), "{error}");
+    assert!(error.message.contains("has not responded"), "{error}");
     assert_eq!(error.resource.as_deref(), Some("disk/data"));
     assert_others_go_on(&harness, "one");
     // The store is marked as silent now, so that the second change fails at once.
@@ -123,7 +123,7 @@ fn a_daemon_starts_beside_a_store_that_stalls() {
     wait_until("it is told", || harness.events(EventKind::DiskOpeningStalled.id()).len() == 1);
     let status = harness.node.disk("data").unwrap();
     assert_eq!(status.state, StorageState::Stalled);
-    assert!(status.reason.unwrap().contains("opened when it does"));
+    assert!(status.reason.unwrap().contains("opens when it responds"));
     assert_others_go_on(&harness, "three");
     store.stall(false);
     wait_until("it is opened", || state(&harness) == StorageState::Ready);

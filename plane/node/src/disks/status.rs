@@ -191,7 +191,7 @@ impl Shared {
         let state = entry.lock();
         let (condition, reason) = match view.and_then(|view| view.stalled) {
             Some(waited) if state.open.is_some() => {
-                let text = format!("the store has not answered for {} s", waited.as_secs());
+                let text = format!("the store has not responded for {} s", waited.as_secs());
                 (StorageState::Stalled, Some(text))
             }
             _ => match (state.condition(), view.and_then(|view| view.full)) {
@@ -348,7 +348,7 @@ fn absent(config: &DiskConfig) -> DiskStatus {
     DiskStatus {
         config: config.clone(),
         state: StorageState::Failed,
-        reason: Some("it is being changed".to_owned()),
+        reason: Some("the disk is being changed".to_owned()),
         file: PathBuf::new(),
         kind: None,
         parent: None,

@@ -205,7 +205,10 @@ impl Controller {
         if let (true, Some(planned), Some(found)) = (named.has_image(), named.kind, found) {
             if planned != found {
                 let (planned, found) = (planned.word(), found.word());
-                let text = format!("{planned} in the configuration and {found} in the image");
+                let text = format!(
+                    "is {planned} in the configuration and {found} in the image; set the image's \
+                     value"
+                );
                 let error = ApiError::new(ErrorCode::InvalidValue, text);
                 return Err(error.about(entry.label()).field("kind"));
             }
@@ -257,7 +260,7 @@ impl Controller {
         let DiskReturns { has_limits, changed, closed } = returns;
         let set_back = if has_limits { self.shared.disks.set_limits(from, true) } else { Ok(()) };
         if let Err(error) = set_back {
-            tracing::error!(%error, "limits could not be set back");
+            tracing::error!(%error, "cannot restore the former limits");
         }
         for (entry, old) in changed.into_values() {
             if let Err(error) = self.change_disk(&entry, &old) {
@@ -299,7 +302,7 @@ impl Controller {
         self.load_unfinished()?;
         self.shared.disks.set_measured(load_measured(self.store.as_ref())?);
         if let Err(error) = self.shared.disks.set_limits(config, true) {
-            tracing::error!(%error, "limits are not as desired");
+            tracing::error!(%error, "limits are not as configured");
         }
         let sockets = wanted_sockets(&wanted);
         self.shared.disks.set_wanted(wanted.clone());
@@ -332,7 +335,7 @@ impl Controller {
     pub(crate) fn finish_disks(&mut self, before: &WantedDisks, to: &Candidate) {
         let after = &to.disks;
         if let Err(error) = self.devices.belongings.note_sockets(wanted_sockets(after)) {
-            tracing::warn!(%error, "it is not recorded which sockets of disks are ours");
+            tracing::warn!(%error, "cannot record which sockets of disks belong to the daemon");
         }
         for name in before.keys().filter(|name| !after.contains_key(*name)) {
             if let Some(entry) = self.shared.disks.remove(name) {
@@ -347,13 +350,13 @@ impl Controller {
                         drop,
                     );
                     if let Err(error) = removed.and_then(|removed| removed) {
-                        tracing::warn!(disk = %name, %error, "a disk's file stays behind");
+                        tracing::warn!(disk = %name, %error, "cannot delete a disk's file");
                     }
                 }
             }
         }
         if let Err(error) = self.shared.disks.set_limits(&to.state.config, true) {
-            tracing::error!(%error, "limits of what is gone are still there");
+            tracing::error!(%error, "cannot remove limits of a deleted object");
         }
         self.shared.disks.forget_stores(after);
         self.shared.disks.forget_measured(&to.state.config);
@@ -365,7 +368,7 @@ impl std::fmt::Display for DiskStep {
         match self {
             Self::Limits(_) => f.write_str("set limits of disks"),
             Self::Close(name) => write!(f, "close disk/{name}"),
-            Self::Withdraw(name, _) => write!(f, "withdraw disk/{name}"),
+            Self::Withdraw(name, _) => write!(f, "end the NBD export of disk/{name}"),
             Self::Change(name, _) => write!(f, "change disk/{name}"),
             Self::Open(name, _) => write!(f, "open disk/{name}"),
         }

@@ -135,7 +135,10 @@ impl StoreThreads {
                 }
             })
             .map_err(|error| {
-                ApiError::new(ErrorCode::HostError, format!("no thread for a store: {error}"))
+                ApiError::new(
+                    ErrorCode::HostError,
+                    format!("cannot start a thread for the store: {error}"),
+                )
             })?;
         let threads = self.clone();
         Ok(StoreWork { place, threads, store: store.to_owned(), began: Instant::now(), take_back })
@@ -166,7 +169,10 @@ impl StoreThreads {
             return Err(silent(waited));
         }
         if threads.running >= THREADS_MAX {
-            let text = format!("{THREADS_MAX} threads wait for stores already");
+            let text = format!(
+                "{THREADS_MAX} threads wait for stores that do not respond, the most at one time; \
+                 check the devices of the stores"
+            );
             return Err(ApiError::new(ErrorCode::HostError, text));
         }
         threads.running += 1;
@@ -191,10 +197,7 @@ fn is_over(error: std::sync::mpsc::RecvTimeoutError) -> bool {
 }
 
 fn silent(waited: Duration) -> ApiError {
-    let text = format!(
-        "the store has not answered for {} s: look whether its device works",
-        waited.as_secs()
-    );
+    let text = format!("the store has not responded for {} s; check its device", waited.as_secs());
     ApiError::new(ErrorCode::HostError, text)
 }
 
@@ -232,7 +235,8 @@ impl<T> StoreWork<T> {
                 Err(Unanswered::Late(self))
             }
             State::GivenUp | State::Empty => {
-                let text = "a thread that had work with a store has died; see the daemon's log";
+                let text =
+                    "a thread of the store ended because of a defect in the daemon; see its log";
                 Err(Unanswered::Never(ApiError::new(ErrorCode::Internal, text)))
             }
         }

@@ -61,7 +61,7 @@ fn a_store_is_silent_only_after_its_time_and_until_it_answers() {
     let began = Instant::now();
     let refused = threads.run(store, PATIENCE, || 7, drop);
     let Err(Unanswered::Never(error)) = refused else { panic!("it is silent") };
-    assert!(error.message.contains("has not answered for"), "{error}");
+    assert!(error.message.contains("has not responded for"), "{error}");
     assert!(matches!(threads.run(Path::new("/srv/two"), PATIENCE, || 7, drop), Ok(7)));
     assert!(began.elapsed() < PATIENCE);
     drop(gate);

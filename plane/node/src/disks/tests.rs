@@ -273,7 +273,7 @@ fn what_stores_cannot_keep_is_not_promised_unless_it_is_forced() {
     let errors = harness.node.submit(edit()).unwrap_err();
     assert_eq!(errors[0].code, ErrorCode::Overcommitted);
     let text = &errors[0].message;
-    assert!(text.contains("come to 1000 IOPS") && text.contains("is 900"), "{text}");
+    assert!(text.contains("minimums is 1000 IOPS") && text.contains("is 900"), "{text}");
     assert_eq!(harness.disks.promises()[0].minimums_iops, 600);
 
     let options = ChangeOptions { force: true, ..ChangeOptions::default() };
@@ -339,11 +339,15 @@ fn a_disk_whose_store_does_not_answer_stalls_until_it_does() {
     harness.disks.stall(true);
     wait_until("it is told", || harness.events(EventKind::DiskStalled.id()).len() == 2);
     let event = &harness.wait_event(EventKind::DiskStalled.id());
-    assert_eq!(event.text, "Store fast has not answered for 5 s; the disk's requests wait.");
+    assert_eq!(
+        event.text,
+        "Store fast has not completed a request of the disk for 5 s; the \
+                            requests stay pending. Check the device of the store."
+    );
     assert_eq!((event.subject.as_str(), &event.fields["store"]), ("disk/boot", &"fast".to_owned()));
     let status = harness.node.disk("boot").unwrap();
     assert_eq!(status.state, StorageState::Stalled);
-    assert_eq!(status.reason.unwrap(), "the store has not answered for 5 s");
+    assert_eq!(status.reason.unwrap(), "the store has not responded for 5 s");
     harness.disks.stall(false);
     wait_until("it is told", || harness.events(EventKind::DiskAnswered.id()).len() == 2);
     assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);

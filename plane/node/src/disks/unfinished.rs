@@ -146,7 +146,7 @@ impl Controller {
     ) {
         work.go_to(checkpoint);
         if let Err(error) = self.note_work(disk, work) {
-            tracing::warn!(%disk, %error, "it is not recorded how far work on a disk is");
+            tracing::warn!(%disk, %error, "cannot record the progress of a job on a disk");
         }
     }
 
@@ -158,7 +158,7 @@ impl Controller {
         }
         work.tries = 0;
         if let Err(error) = self.note_work(disk, work) {
-            tracing::warn!(%disk, %error, "it is not recorded how work on a disk has ended");
+            tracing::warn!(%disk, %error, "cannot record the result of a job on a disk");
         }
     }
 
@@ -168,7 +168,7 @@ impl Controller {
             self.shared.disks.stores.keep_no_more(&unfinished.store, &draft);
         }
         if let Err(error) = self.store.commit(&[(DISK_WORK, disk.to_string(), None)]) {
-            tracing::warn!(%disk, %error, "it is not recorded that work on a disk has ended");
+            tracing::warn!(%disk, %error, "cannot record the end of a job on a disk");
         }
     }
 
@@ -200,7 +200,10 @@ impl Controller {
                 }
                 Err(Some(reason)) => {
                     let verb = unfinished.work.verb();
-                    let text = format!("What was left of disk {verb} was given up: {reason}.");
+                    let text = format!(
+                        "The interrupted job (disk {verb}) was abandoned: {reason}. The disk is \
+                         unchanged."
+                    );
                     let draft = Draft::new(EventKind::DiskWorkGivenUp, entry.label(), text);
                     self.drafts.push(draft.with("work", verb).with("reason", &reason));
                     self.drop_work(&disk, &unfinished);
@@ -227,7 +230,8 @@ impl Controller {
         }
         if unfinished.tries >= DEATHS_MAX {
             let text = format!(
-                "{DEATHS_MAX} daemons have ended in it; begin it again if they had other reasons to"
+                "{DEATHS_MAX} daemons in succession exited during the job; start it again if \
+                 those exits had other causes"
             );
             return Err(Some(text));
         }
@@ -241,11 +245,13 @@ impl Controller {
         let (id, from_bytes) = (operation.id(), unfinished.at_bytes);
         let from = match from_bytes {
             0 => "from the beginning".to_owned(),
-            _ => format!("from byte {from_bytes} on, if nobody has changed the disk"),
+            _ => format!("from byte {from_bytes}, unless the disk was changed"),
         };
         let verb = work.verb();
-        let text =
-            format!("The daemon had ended in disk {verb}; it goes on as operation {id}, {from}.");
+        let text = format!(
+            "The exit of the previous daemon interrupted the job (disk {verb}); it was resumed as \
+             operation {id}, {from}."
+        );
         let draft = Draft::new(EventKind::DiskWorkResumed, entry.label(), text);
         let draft = draft.with("work", work.verb()).with("operation", id);
         self.drafts.push(draft.with("from_bytes", from_bytes));
@@ -265,7 +271,7 @@ impl Controller {
             }
         };
         if !self.shared.disks.threads.run_in_the_end(&unfinished.store, removed) {
-            tracing::warn!(%disk, "an unfinished image is removed when its store answers");
+            tracing::warn!(%disk, "an incomplete image is removed when its store responds");
         }
     }
 

@@ -91,7 +91,7 @@ fn it_goes_on_where_it_was_when_the_daemon_ended() {
     let harness = end(converting());
     assert_eq!(harness.store.keys("disk_work"), ["data"]);
     let reason = harness.node.disk("data").unwrap().reason;
-    assert_eq!(reason.as_deref(), Some("it is being opened"), "nobody writes to it before");
+    assert_eq!(reason.as_deref(), Some("being opened"), "nobody writes to it before");
     let operation = goes_on(&harness);
     assert_eq!(
         (operation.kind.as_str(), operation.subject.as_str()),

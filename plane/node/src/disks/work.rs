@@ -63,7 +63,7 @@ impl Shared {
         match state.condition() {
             (StorageState::Ready, _) => check_layers(&entry, &state),
             (_, reason) => {
-                let text = format!("the disk does not work: {}", reason.unwrap_or_default());
+                let text = format!("the disk is not in service: {}", reason.unwrap_or_default());
                 Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()))
             }
         }
@@ -78,14 +78,14 @@ impl Disks {
         let (has_vm, clients) = self.users_of(entry);
         if has_vm {
             return in_use(format!(
-                "a VM uses the disk, and it is out of service while it lasts: shut the VM down, \
-                 then {verb} the disk"
+                "the disk would be out of service during the job, but a VM uses it; shut down the \
+                 VM, then {verb} the disk"
             ));
         }
         if clients > 0 {
             return in_use(format!(
-                "{clients} NBD connections use the disk, and it is out of service while it lasts: \
-                 disconnect them, then {verb} the disk"
+                "the disk would be out of service during the job, but {clients} NBD connections \
+                 use it; disconnect them, then {verb} the disk"
             ));
         }
         Ok(())
@@ -118,8 +118,8 @@ fn check_layers(entry: &DiskEntry, state: &DiskState) -> Result<(), ApiError> {
         return Ok(());
     }
     let text = format!(
-        "the disk has {layers} files, its own and its parents', and may have no more: merge it \
-         into its parent first (`suimon disk merge {}`), or convert it",
+        "the disk has {layers} layers (its own file and its parents), the most it can have; merge \
+         it into its parent first (`suimon disk merge {}`), or convert it",
         entry.name
     );
     Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()))
@@ -157,8 +157,8 @@ pub(super) fn has_stopped_vm(state: &DiskState) -> bool {
 pub(super) fn conflict(entry: &DiskEntry, work: &WorkUnderWay) -> ApiError {
     let WorkUnderWay { operation, verb } = work;
     let text = format!(
-        "operation {operation} (disk {verb}) is under way: wait until it has ended, or cancel it \
-         with `suimon operation cancel {operation}`"
+        "operation {operation} (disk {verb}) is in progress on this disk; wait until it has \
+         ended, or cancel it with `suimon operation cancel {operation}`"
     );
     ApiError::new(ErrorCode::Conflict, text).about(entry.label())
 }

@@ -51,7 +51,7 @@ impl Shared {
     ) -> DrainedVm {
         let vm = entry.name.clone();
         if entry.view().state == VmState::Stopped && entry.view().moving.is_none() {
-            let reason = Some("it does not run".to_owned());
+            let reason = Some("it is not running".to_owned());
             return DrainedVm { vm, to: None, reason, is_in_the_way: false };
         }
         match self.find_node(entry, request, sent, in_vain) {
@@ -88,7 +88,7 @@ impl Shared {
             }
         }
         if refusals.is_empty() {
-            let text = "there is no other node that it could go to; `suimon node create` names one";
+            let text = "there is no other node for it; add one with `suimon node create`";
             return Err(text.to_owned());
         }
         Err(refusals.join("; "))
@@ -169,7 +169,7 @@ impl Shared {
 
     fn check_going_on(&self, operation: &OperationHandle) -> Result<(), ApiError> {
         if self.drain.stops() {
-            let text = "the daemon ends; the next one goes on with it";
+            let text = "the daemon is stopping; the next one continues the drain";
             return Err(ApiError::new(ErrorCode::HostError, text).about("host"));
         }
         operation.check_cancelled()
@@ -196,7 +196,7 @@ impl Shared {
         };
         loop {
             let Some(now) = self.operations.wait(id, LOOK) else {
-                return Ok(Err("nobody knows any more how it went".to_owned()));
+                return Ok(Err("the result of its migration is unknown".to_owned()));
             };
             if now.state != OperationState::Running {
                 return Ok(now.error.map_or(Ok(()), |error| Err(error.message)));
@@ -221,20 +221,22 @@ impl Shared {
         }
         if left.is_empty() {
             self.keep_that_empty()?;
-            let text =
-                format!("The host has no VM left that runs; {went} of {all} went to other nodes.");
+            let text = format!(
+                "Draining is complete: no VM runs on the host; {went} of {all} migrated to other \
+                 nodes."
+            );
             let draft = Draft::new(EventKind::NodeEmptied, "host", text).with("went", went);
             self.events.append(vec![draft]);
             return Ok(());
         }
         let left = left.join("; ");
-        let text = format!("The host is drained and has VMs that run: {left}.");
+        let text = format!("Draining is incomplete, VMs still run on the host: {left}.");
         let draft = Draft::new(EventKind::NodeNotEmptied, "host", text).with("went", went);
         self.events.append(vec![draft]);
         let name = self.host_name();
         let text = format!(
-            "{left}. No VM comes to node {name} meanwhile; `suimon node drain {name}` tries again, and \
-             `suimon node undrain {name}` takes it back"
+            "{left}. Node {name} accepts no VM meanwhile; retry with `suimon node drain {name}`, \
+             or end it with `suimon node undrain {name}`"
         );
         Err(ApiError::new(ErrorCode::Conflict, text).about("host"))
     }

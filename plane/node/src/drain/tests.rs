@@ -94,7 +94,10 @@ fn vms_go_to_others_and_none_comes_until_that_is_taken_back() {
     let first = &site.nodes[0].node;
     let plan = first.check_drain("one", &DrainRequest::default()).unwrap();
     let lines: Vec<String> = plan.vms.iter().map(ToString::to_string).collect();
-    assert_eq!(lines, ["a goes to two", "b goes to three", "idle stays: it does not run"]);
+    assert_eq!(
+        lines,
+        ["a migrates to two", "b migrates to three", "idle stays: it is not running"]
+    );
     assert_eq!((site.running()[0].len(), first.host_status().drain), (2, None), "only a look");
 
     let ended = site.drain(0, "one", DrainRequest::default());

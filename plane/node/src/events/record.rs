@@ -51,7 +51,7 @@ impl Record {
     /// before.
     pub(super) fn event(&self) -> Option<Event> {
         decode(EVENTS, &event_key(self.sequence), &self.json)
-            .inspect_err(|error| tracing::error!(%error, "an event cannot be read"))
+            .inspect_err(|error| tracing::error!(%error, "cannot read a saved event"))
             .ok()
     }
 }

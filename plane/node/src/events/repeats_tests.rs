@@ -82,7 +82,7 @@ fn subjects_beyond_the_bound_are_told_of_as_they_come() {
 fn the_last_event_of_a_state_that_is_told_is_the_last_that_came() {
     let event = |is_up: bool| {
         let kind = if is_up { EventKind::NicConnected } else { EventKind::NicDisconnected };
-        Draft::new(kind, "nic/a", if is_up { "It is up." } else { "It is down." })
+        Draft::new(kind, "nic/a", if is_up { "The uplink is up." } else { "It is down." })
     };
     for ends_up in [true, false] {
         for changes in [3, 11, 12, 25, 40] {

@@ -156,7 +156,7 @@ impl Controller {
         let facts = match self.shared.sriov.host.adapters() {
             Ok(facts) => facts,
             Err(error) => {
-                tracing::warn!(%error, "adapters cannot be asked for their VFs");
+                tracing::warn!(%error, "cannot read the VFs of adapters");
                 return;
             }
         };
@@ -287,7 +287,11 @@ impl Controller {
             Ok(()) => Led::Here,
             Err(error) => {
                 if before != Some(Led::Refused) {
-                    tracing::warn!(%adapter, %error, "VFs reach no NIC on the switch by that address");
+                    tracing::warn!(
+                        %adapter,
+                        %error,
+                        "VFs cannot reach a NIC of the switch by this address"
+                    );
                 }
                 Led::Refused
             }
@@ -296,7 +300,7 @@ impl Controller {
 
     fn lead_away(&self, (adapter, mac): (PciAddress, MacAddr)) -> Led {
         if let Err(error) = self.shared.sriov.host.lead_to_pf(adapter, mac, false) {
-            tracing::debug!(%adapter, %error, "an address that is not there any more stays");
+            tracing::debug!(%adapter, %error, "cannot remove an obsolete address from an adapter");
         }
         Led::Away
     }
@@ -345,7 +349,7 @@ impl Controller {
         match entry {
             Some(entry) => entry.order_vf(VfOrder::Give { nic: name, vf: place }),
             None => {
-                let reason = "no VM has the NIC any more".to_owned();
+                let reason = "the NIC was removed from its VM".to_owned();
                 self.shared.iov.report(VfReport::Failed { nic: name, vf: place, reason });
             }
         }
@@ -382,7 +386,7 @@ impl Controller {
 
     fn publish_paths(&mut self, config: &HostConfig) {
         if let Err(error) = self.shared.publish_tables(config) {
-            tracing::error!(%error, "the switch does not know the paths of NICs");
+            tracing::error!(%error, "cannot publish the paths of NICs to the switch");
         }
         self.look_at_vfs_soon();
     }

@@ -25,31 +25,31 @@ impl Shared {
         let switch = desired.config.switches.iter().find(|switch| switch.name == nic.switch);
         if switch.is_some_and(|switch| !switch.iov) {
             return format!(
-                "its switch has no `iov`; `suimon switch set {} --iov` gives it that",
+                "its switch has iov = false; set it with `suimon switch set {} --iov`",
                 nic.switch
             );
         }
         let vm = desired.config.vm_of_nic(&nic.name);
         let entry = vm.and_then(|vm| self.vms.find(&vm.name));
         if let Some(moving) = entry.as_ref().and_then(|entry| entry.view().moving.clone()) {
-            let way = if moving.leaves { "is being moved to" } else { "comes from" };
+            let way = if moving.leaves { "is migrating to" } else { "is migrating from" };
             return format!("its VM {way} node {}", moving.node);
         }
         let run = entry.as_ref().and_then(|entry| entry.view().running.clone());
         let Some(run) = run.filter(|run| run.nics.contains(&nic.name)) else {
-            return "no VM that runs has it".to_owned();
+            return "no running VM has the NIC".to_owned();
         };
         if !run.standbys.contains(&nic.name) {
-            return "it was plugged in when it had no iov_weight; it can have a VF from its VM's \
-                    next start on, or after it was taken away and plugged in again"
+            return "the NIC was plugged in without iov_weight; restart its VM, or unplug and plug \
+                    in the NIC"
                 .to_owned();
         }
         if !run.takers.contains(&nic.name) {
-            return "the guest's driver takes no VF beside it (VIRTIO_NET_F_STANDBY); Linux does \
-                    from 4.18 on, with net_failover"
+            return "the guest's driver does not negotiate VIRTIO_NET_F_STANDBY, so a VF cannot be \
+                    used beside the NIC; Linux from 4.18 on supports it (net_failover)"
                 .to_owned();
         }
         let reason = self.iov.view().reasons.get(&nic.name).cloned();
-        reason.unwrap_or_else(|| "it is being given a VF".to_owned())
+        reason.unwrap_or_else(|| "a VF is being assigned".to_owned())
     }
 }

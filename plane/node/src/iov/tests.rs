@@ -183,7 +183,7 @@ fn adapters_know_addresses_as_soon_as_a_change_is_made() {
 #[test]
 fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     let bench = Bench::new(HOST);
-    bench.wait_reason("web", "no VM that runs has it");
+    bench.wait_reason("web", "no running VM has the NIC");
     bench.start("web");
     assert!(bench.vms.spec("web").nics[0].is_standby);
     bench.wait_path("web", IovPath::Vf);
@@ -209,7 +209,7 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     assert_eq!(adapter.vfs_in_use, 1);
     // The only VF is not taken from the NIC that has it.
     bench.start("db");
-    bench.wait_reason("db", "no VF that it could have is free");
+    bench.wait_reason("db", "no VF for this NIC is free");
     bench.harness.apply_well(&config(&HOST.replace("iov_weight = 20", "iov_weight = 90")));
     assert_eq!((bench.path("web"), bench.path("db")), (IovPath::Vf, IovPath::Synthetic));
     bench.harness.wait_events(9011, 1);
@@ -242,7 +242,7 @@ fn of_those_who_come_together_who_weighs_most_has_the_vf() {
     assert_eq!((bench.path("db"), bench.path("web")), (IovPath::Synthetic, IovPath::Synthetic));
     bench.harness.apply_well(&config(&host));
     bench.wait_path("web", IovPath::Vf);
-    bench.wait_reason("db", "no VF that it could have is free");
+    bench.wait_reason("db", "no VF for this NIC is free");
 }
 
 #[test]
@@ -252,9 +252,9 @@ fn what_a_nic_lacks_for_a_vf_is_said() {
     bench.vms.take_vfs(false);
     bench.start("web");
     bench.harness.apply_well(&config(HOST));
-    bench.wait_reason("web", "plugged in when it had no iov_weight");
+    bench.wait_reason("web", "plugged in without iov_weight");
     bench.start("db");
-    bench.wait_reason("db", "takes no VF beside it");
+    bench.wait_reason("db", "does not negotiate VIRTIO_NET_F_STANDBY");
     assert!(bench.vms.vfs().is_empty());
     bench.vms.take_vfs(true);
     bench.wait_path("db", IovPath::Vf);
@@ -284,7 +284,7 @@ fn a_vf_that_fails_falls_back_at_once_and_is_free_when_the_vm_has_ended() {
     bench.wait_path("web", IovPath::Vf);
     let ended = VmNotice::Ended { is_orderly: true, reason: "off".to_owned() };
     bench.vms.guest("web", ended);
-    bench.wait_reason("web", "no VM that runs has it");
+    bench.wait_reason("web", "no running VM has the NIC");
     wait_until("it is released", || bench.vms.vfs().is_empty());
     let settings = bench.sriov.facts(0).vfs[0].settings.clone().unwrap();
     assert_eq!(settings.mac.to_string(), "00:00:00:00:00:00");
@@ -339,7 +339,7 @@ fn a_change_of_the_nic_is_one_of_its_vf_and_a_vf_that_forgot_is_left() {
     bench.sriov.change(0, |pf| {
         pf.vfs[0].settings.as_mut().unwrap().mac = suimon_frame::MacAddr::default();
     });
-    bench.wait_reason("web", "the adapter resets itself");
+    bench.wait_reason("web", "the adapter is being reset");
     bench.vms.let_go_of_vf("web", "web");
     bench.wait_path("web", IovPath::Vf);
     assert_eq!(settings().mac.to_string(), "52:54:00:00:00:01");
@@ -394,7 +394,7 @@ fn a_new_daemons_first_tables_have_vms_on_their_vfs() {
     // NIC.
     bench.harness.apply_well(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
     bench.start("db");
-    bench.wait_reason("db", "no VF that it could have is free");
+    bench.wait_reason("db", "no VF for this NIC is free");
     assert_eq!((bench.vms.vfs().len(), bench.reached_by("web")), (1, Some(bench.uplink())));
     bench.vms.refuse_all("none", VmErrorKind::Host, "");
     wait_until("the guest is asked", || {
@@ -415,8 +415,8 @@ fn a_new_daemon_leaves_vfs_that_vms_do_not_have_any_more() {
         vms.let_go_of_vf("web", "web");
         vms.guest("db", VmNotice::Ended { is_orderly: false, reason: "it died".to_owned() });
     });
-    bench.wait_reason("web", "it was unplugged while no daemon was there");
-    bench.wait_reason("db", "no VM that runs has it");
+    bench.wait_reason("web", "the VF was unplugged while no daemon was running");
+    bench.wait_reason("db", "no running VM has the NIC");
     wait_until("both are released", || bench.vms.vfs().is_empty());
     assert_eq!((bench.reached_by("web"), bench.reached_by("db")), (None, None));
     bench.sriov.change(0, |pf| {

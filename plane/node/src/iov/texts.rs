@@ -14,20 +14,20 @@ fn with_vf(draft: Draft, vf: &VfPlace) -> Draft {
 }
 
 pub(super) fn on_vf(nic: &Name, vf: &VfPlace) -> Draft {
-    with_vf(about(EventKind::NicOnVf, nic, format!("Frames take {vf}.")), vf)
+    with_vf(about(EventKind::NicOnVf, nic, format!("Traffic of the NIC uses {vf}.")), vf)
 }
 
 pub(super) fn on_synthetic(nic: &Name, vf: &VfPlace, why: &str) -> Draft {
-    let text = format!("Frames take the switch, and no longer {vf}: {why}.");
+    let text = format!("Traffic of the NIC uses the switch, {vf} was released: {why}.");
     with_vf(about(EventKind::NicOnSynthetic, nic, text), vf).with("reason", why)
 }
 
 pub(super) fn lost_vf(nic: &Name, vf: &VfPlace, why: &str) -> Draft {
-    let text = format!("Frames take the switch, and not {vf}: {why}.");
+    let text = format!("Traffic of the NIC uses the switch instead of {vf}: {why}.");
     with_vf(about(EventKind::NicLostVf, nic, text), vf).with("reason", why)
 }
 
 pub(super) fn without_vf(nic: &Name, why: &str) -> Draft {
-    let text = format!("Frames stay with the switch: {why}.");
+    let text = format!("Traffic of the NIC uses the switch, because no VF can be assigned: {why}.");
     about(EventKind::NicWithoutVf, nic, text).with("reason", why)
 }

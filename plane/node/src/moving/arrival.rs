@@ -84,7 +84,7 @@ pub(crate) fn uuid_of(request: &ArrivalRequest) -> Result<[u8; 16], ApiError> {
 }
 
 fn no_digits(field: &str) -> ApiError {
-    let text = format!("it takes {ID_DIGITS} hexadecimal digits");
+    let text = format!("must have {ID_DIGITS} hexadecimal digits");
     ApiError::new(ErrorCode::InvalidValue, text).about("arrival").field(field)
 }
 
@@ -140,7 +140,7 @@ fn check_belongings(request: &ArrivalRequest) -> Result<(), ApiError> {
         && handed.len() == request.handed_over.len()
         && handed.is_subset(&disks);
     if !is_its_own {
-        let text = "NICs and disks that come are those of the VM, each once";
+        let text = "must contain exactly the NICs and disks of the VM, each once";
         return Err(ApiError::new(ErrorCode::InvalidValue, text).about("arrival"));
     }
     let stores: BTreeSet<&Name> = request.stores.iter().map(|of| &of.store).collect();
@@ -150,8 +150,8 @@ fn check_belongings(request: &ArrivalRequest) -> Result<(), ApiError> {
                 && !disk.controller.is_emulated()
                 && stores.contains(&disk.store);
             (!is_known).then_some(
-                "a disk that is handed over is a file of a store that is known to be the same on \
-                 both nodes, and has the controller virtio",
+                "a disk that is handed over must be a file of a store shared by both nodes, with \
+                 controller = \"virtio\"",
             )
         } else {
             let is_new = disk.size_bytes.is_some()
@@ -159,8 +159,8 @@ fn check_belongings(request: &ArrivalRequest) -> Result<(), ApiError> {
                 && !disk.read_only
                 && disk.effective_file().is_some();
             (!is_new).then_some(
-                "a disk that is copied has its size and a file of its own, no parent, and can be \
-                 written",
+                "a disk that is copied must have a size and a file of its own, must be writable \
+                 and have no parent",
             )
         };
         if let Some(text) = text {
@@ -179,7 +179,7 @@ fn note_disks(request: &ArrivalRequest, plan: &mut Plan) {
             continue;
         };
         step.note = Some(if is_handed_over(request, &disk.name) {
-            format!("handed over: store {} is the same on both nodes", disk.store)
+            format!("handed over: store {} is shared by both nodes", disk.store)
         } else {
             format!("copied from node {}", request.from)
         });
@@ -198,8 +198,8 @@ impl Shared {
         let refuse = |error: ApiError| Err(vec![error]);
         if request.protocol != MIGRATION_PROTOCOL {
             let text = format!(
-                "the node that the VM leaves speaks version {} of migrations, and this one \
-                 version {MIGRATION_PROTOCOL}: install the same version of Suimon on both",
+                "the source node has migration protocol version {}, this node \
+                 {MIGRATION_PROTOCOL}; install the same version of Suimon on both nodes",
                 request.protocol
             );
             let error = ApiError::new(ErrorCode::Unsupported, text);
@@ -210,7 +210,7 @@ impl Shared {
         }
         self.check_not_drained().map_err(|error| vec![error])?;
         if self.abandoned.contains(&request.id) {
-            let text = "the node that the VM leaves has given this migration up; begin another";
+            let text = "the source node has cancelled this migration; start another";
             return refuse(ApiError::new(ErrorCode::Conflict, text).about("arrival").field("id"));
         }
         uuid_of(request).map_err(|error| vec![error])?;
@@ -220,8 +220,8 @@ impl Shared {
         let missing = self.missing_cpu_flags(request);
         if !missing.is_empty() {
             let text = format!(
-                "the CPU of this node lacks what the VM's may use: {}; KVM gives a VM the host's \
-                 own CPU",
+                "the CPU of this node lacks features that the VM may use: {}; migrate the VM to a \
+                 node with these features",
                 missing.join(" ")
             );
             return refuse(ApiError::new(ErrorCode::Unsupported, text).about("host"));
@@ -260,13 +260,13 @@ impl Shared {
             let Some(wanted) = candidate.disks.get(&disk.name) else { continue };
             let text = match (self.has_file(wanted)?, is_handed_over(request, &disk.name)) {
                 (true, false) => {
-                    "there is a file of that name in the store; move it away, or rename the disk \
-                     on the node that the VM leaves; if both nodes see the same directory, set \
-                     shared = true of the store on both"
+                    "the store has a file of this name already; move it away, or rename the disk \
+                     on the source node. If both nodes use the same directory, set shared = true \
+                     of the store on both"
                 }
                 (false, true) => {
-                    "there is no file of that name in the store, though it is the same as on the \
-                     node that the VM leaves; look whether the file was renamed or removed there"
+                    "the store is shared with the source node, but has no file of this name here; \
+                     check whether the file was renamed or removed"
                 }
                 _ => continue,
             };
@@ -318,7 +318,7 @@ impl Shared {
         let Some(entry) = self.arriving(id) else {
             return match (call, self.ended_arrival(id)?) {
                 (ArrivalCall::Line(_), _) => {
-                    Err(about(ErrorCode::NotFound, "no VM waits for that here"))
+                    Err(about(ErrorCode::NotFound, "no VM arrives here under this migration id"))
                 }
                 (ArrivalCall::Ask, state) => Ok(ArrivalAnswer::State(state)),
                 (ArrivalCall::Activate | ArrivalCall::Abandon, state) => {
@@ -333,7 +333,7 @@ impl Shared {
         let (sender, receiver) = sync_channel(1);
         entry.inbox.put(Message::OfArrival((call, sender)));
         receiver.recv_timeout(ANSWER_LIMIT).unwrap_or_else(|_| {
-            let text = "the VM's driver does not answer; ask again";
+            let text = "the thread of the VM does not respond; retry";
             Err(about(ErrorCode::HostError, text))
         })
     }

@@ -27,7 +27,7 @@ impl Controller {
                 entry.inbox.put(Message::Arrive(request.clone(), operation));
             }
             (Ok(()), None) => {
-                let text = "the VM was made and is not there";
+                let text = "the VM was created but not found";
                 operation.end(&Err(ApiError::new(ErrorCode::Internal, text)));
             }
             (Err(error), _) => operation.end(&Err(error)),

@@ -30,12 +30,12 @@ pub(crate) fn arrival_request(
     let config = &desired.config;
     let refused = |text: &str| ApiError::new(ErrorCode::Conflict, text).about(entry.label());
     let vm = config.vm(entry.name.as_str()).cloned();
-    let vm = vm.ok_or_else(|| refused("the VM is not desired any more"))?;
+    let vm = vm.ok_or_else(|| refused("the VM is not in the configuration any more"))?;
     let has_all = run.nics == vm.nics.iter().cloned().collect()
         && run.disks == vm.disks.iter().cloned().collect();
     if !has_all {
-        let text = "the VM has other NICs or disks than it is to have; wait until its guest has \
-                    let go of what was taken away, or take the change back";
+        let text = "the NICs or disks plugged into the VM differ from its configuration; wait \
+                    until its guest has released them, or revert the change";
         return Err(refused(text));
     }
     entry.check_no_queued_writes(shared, &run.disks)?;
@@ -128,28 +128,27 @@ fn nic_to_go(config: &HostConfig, layout: &VmLayout, name: &Name) -> Option<NicC
 fn disk_to_go(shared: &Shared, config: &HostConfig, name: &Name) -> Result<DiskConfig, ApiError> {
     let about = |code, text: &str| ApiError::new(code, text).about(format!("disk/{name}"));
     let disk = config.disks.iter().find(|disk| disk.name == *name).cloned();
-    let mut disk = disk.ok_or_else(|| about(ErrorCode::NotFound, "the disk is not there"))?;
+    let mut disk = disk.ok_or_else(|| about(ErrorCode::NotFound, "the disk does not exist"))?;
     if disk.format == DiskFormat::PassThrough {
-        let text = "a disk that is a block device of this host does not move: nothing tells \
-                    whether another node's device is the same one, and locks on it do not hold \
-                    between nodes; copy it into a file in a store, or take it away from the VM \
-                    before";
+        let text = "a disk that is a block device of this host cannot migrate, because its \
+                    identity and its locks cannot be checked on the other node; copy it to a file \
+                    in a store, or unplug it from the VM first";
         return Err(about(ErrorCode::Unsupported, text));
     }
     let is_shared = is_shared(config, &disk);
     if is_shared && disk.controller.is_emulated() {
-        let text = "a disk with a controller that QEMU emulates is not handed over: QEMU reads it \
-                    before its VM has come; give it the controller virtio, or put it into a store \
-                    that is not shared, from which it is copied";
+        let text = "a disk on an IDE or SATA controller cannot be handed over, because QEMU reads \
+                    it before the VM has arrived; set controller = \"virtio\", or move it to a \
+                    store that is not shared, from which it is copied";
         return Err(about(ErrorCode::Unsupported, text));
     }
     if disk.read_only && !is_shared {
-        let text = "a read-only disk moves with its VM in a store only that both nodes share; take \
-                    it away from the VM before";
+        let text = "a read-only disk can migrate only in a store that both nodes share; move it \
+                    to such a store, or unplug it from the VM first";
         return Err(about(ErrorCode::Unsupported, text));
     }
     let Some(size) = shared.disks.size_of(name) else {
-        let text = "the disk is not in service; `suimon disk show` tells why";
+        let text = "the disk is not in service; `suimon disk show` shows the reason";
         return Err(about(ErrorCode::Conflict, text));
     };
     if is_shared {

@@ -23,11 +23,11 @@ pub(crate) fn far_error(node: &Name, error: FarError) -> ApiError {
         FarError::Refused(errors) => {
             let mut error = first_of(errors);
             let at = error.resource.take().map_or_else(String::new, |at| format!("{at}: "));
-            error.message = format!("node {node} refuses: {at}{}", error.message);
+            error.message = format!("node {node} rejected the request: {at}{}", error.message);
             error.about(about)
         }
         FarError::Unreachable(text) => {
-            let text = format!("node {node} does not answer: {text}");
+            let text = format!("node {node} does not respond: {text}");
             ApiError::new(ErrorCode::HostError, text).about(about)
         }
     }
@@ -50,7 +50,7 @@ impl Shared {
         let entry = self.vms.find(vm).ok_or_else(|| not_found(Kind::Vm, vm))?;
         let running = entry.view().running.clone();
         let Some(run) = running else {
-            let text = format!("the VM does not run; `suimon vm start {vm}` starts it");
+            let text = format!("the VM is not running; start it with `suimon vm start {vm}`");
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         };
         let told = |error: suimon_ports::VmError| {
@@ -88,10 +88,7 @@ impl Shared {
             return refuse("downtime_ms", text);
         }
         if request.bandwidth.is_some_and(|bandwidth| bandwidth.bytes() == 0) {
-            return refuse(
-                "bandwidth",
-                "must be more than nothing; omit it for no limit".to_owned(),
-            );
+            return refuse("bandwidth", "must be more than 0; omit it for no limit".to_owned());
         }
         let entry = self.vms.find(vm).ok_or_else(|| not_found(Kind::Vm, vm))?;
         entry.check_can_leave()
@@ -167,9 +164,10 @@ impl Node {
     pub fn arrival_line(&self, id: &str, line: &FarLine) -> Result<OwnedFd, ApiError> {
         match self.shared().ask_arrival(id, ArrivalCall::Line(line.clone()))? {
             ArrivalAnswer::Line(line) => Ok(line),
-            ArrivalAnswer::State(_) => {
-                Err(ApiError::new(ErrorCode::Conflict, "the VM does not wait for that any more"))
-            }
+            ArrivalAnswer::State(_) => Err(ApiError::new(
+                ErrorCode::Conflict,
+                "the VM does not wait for this step any more",
+            )),
         }
     }
 
@@ -193,7 +191,9 @@ impl Node {
     fn settle(&self, id: &str, call: ArrivalCall) -> Result<Arrival, ApiError> {
         match self.shared().ask_arrival(id, call)? {
             ArrivalAnswer::State(state) => Ok(Arrival { id: id.to_owned(), state }),
-            ArrivalAnswer::Line(_) => Err(ApiError::new(ErrorCode::Internal, "no such answer")),
+            ArrivalAnswer::Line(_) => {
+                Err(ApiError::new(ErrorCode::Internal, "unexpected reply of the VM's thread"))
+            }
         }
     }
 }

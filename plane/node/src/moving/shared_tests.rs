@@ -15,7 +15,7 @@ fn a_disk_goes_there_and_back_with_its_vm() {
     let pair = Pair::new();
     let plan = pair.here.node.check_migration(&name("web"), &request("there")).unwrap();
     let step = plan.steps.iter().find(|step| step.resource == "disk/web").unwrap();
-    assert_eq!(step.note.as_deref(), Some("handed over: store all is the same on both nodes"));
+    assert_eq!(step.note.as_deref(), Some("handed over: store all is shared by both nodes"));
     assert_eq!(pair.there.node.config(), nodes(PATHS[1], true), "a look changes nothing");
     pair.assert_held();
 
@@ -26,7 +26,7 @@ fn a_disk_goes_there_and_back_with_its_vm() {
     assert_eq!(state_of_disk(&pair.here).0, StorageState::Ready);
     let (state, reason) = state_of_disk(&pair.there);
     assert_eq!(state, StorageState::Away);
-    assert!(reason.contains("comes from another node"), "{reason}");
+    assert!(reason.contains("is migrating from another node"), "{reason}");
     assert_eq!(pair.there.disks.sockets().0.len(), 1);
     let moving = pair.here.node.vm("web").unwrap().migration.unwrap();
     assert_eq!((moving.disks_handed_over, moving.disks_copied), (vec![name("web")], vec![]));
@@ -96,7 +96,7 @@ fn a_disk_that_qemu_emulates_is_not_handed_over() {
     let vm = VM.replace("size_bytes", "controller = \"ide\"\nsize_bytes");
     let pair = Pair::with(&with_vm(&vm));
     let said = pair.here.node.check_migration(&name("web"), &request("there")).unwrap_err();
-    assert!(said[0].message.contains("controller virtio"), "{said:?}");
+    assert!(said[0].message.contains("controller = \"virtio\""), "{said:?}");
     assert_eq!(pair.migrate().state, OperationState::Failed);
     assert_eq!(state_of_disk(&pair.here).0, StorageState::Ready);
 }

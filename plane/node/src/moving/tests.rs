@@ -214,7 +214,7 @@ fn what_cannot_go_is_refused_before_anything_changes() {
 
     pair.there.vms.refuse("probe", VmErrorKind::Host, "there is not enough memory");
     let full = refusal(&pair, "there").message;
-    assert!(full.contains("node there refuses") && full.contains("enough memory"), "{full}");
+    assert!(full.contains("node there rejected") && full.contains("enough memory"), "{full}");
 
     pair.there.apply_well(&HostConfig::default());
     let no_switch = refusal(&pair, "there").message;
@@ -269,10 +269,10 @@ fn it_is_cancelled_and_the_vm_goes_on_here() {
     // Other operations are rejected on both nodes meanwhile.
     let stop = pair.here.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
     let stop = pair.here.node.wait_operation(stop.id, PATIENCE).unwrap();
-    assert!(stop.error.unwrap().message.contains("being moved to node there"));
+    assert!(stop.error.unwrap().message.contains("migrating to node there"));
     let patch = Edit::Vm(ResourceEdit::Patch(name("web"), br#"{"autostart": true}"#.to_vec()));
     let errors = pair.here.node.submit(patch).unwrap_err();
-    assert!(errors[0].message.contains("moved to node there"), "{errors:?}");
+    assert!(errors[0].message.contains("migrating to node there"), "{errors:?}");
     let delete = Edit::Vm(ResourceEdit::Delete(name("web")));
     let errors = pair.there.node.submit(delete).unwrap_err();
     assert!(errors[0].message.contains("arriving"), "{errors:?}");
@@ -357,7 +357,7 @@ fn a_guest_that_ends_meanwhile_has_ended() {
     pair.here.vms.hold_memory(true);
     let operation = pair.begin();
     wait_until("it waits there", || pair.there.vms.state("web").is_some());
-    let reason = "the guest has turned itself off".to_owned();
+    let reason = "the guest has shut down".to_owned();
     pair.here.vms.guest("web", VmNotice::Ended { is_orderly: true, reason });
     assert_eq!(pair.end(&operation).state, OperationState::Failed);
     wait_until("it has ended", || pair.here.node.vm("web").unwrap().state == VmState::Stopped);
@@ -414,7 +414,7 @@ fn a_vm_that_was_handed_over_to_a_node_that_is_gone_comes_back_when_that_is_dele
     std::thread::sleep(std::time::Duration::from_millis(100));
     assert!(is_handed_over(), "nobody knows whose it is");
     let resume = pair.here.node.work_on_vm(&name("web"), VmWork::Resume).unwrap_err();
-    assert!(resume.message.contains("only that node knows"), "{resume}");
+    assert!(resume.message.contains("use that node"), "{resume}");
     let delete = Edit::Node(ResourceEdit::Delete(name("there")));
     assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
     assert_eq!(pair.end(&operation).state, OperationState::Failed);
@@ -495,7 +495,7 @@ fn a_vm_of_which_nobody_says_anything_is_given_up() {
     assert_eq!(pair.there.node.arrival(&arrival.id).unwrap().state, ArrivalState::Waiting);
     // The VM's state is incomplete, so the activation is rejected.
     let early = pair.there.node.activate_arrival(&arrival.id).unwrap_err();
-    assert!(early.message.contains("not all of the VM has come"), "{early}");
+    assert!(early.message.contains("was not received completely"), "{early}");
     pair.assert_here();
     assert_eq!(pair.there.node.arrival(&arrival.id).unwrap().state, ArrivalState::Abandoned);
     let late = pair.there.node.activate_arrival(&arrival.id).unwrap();
@@ -520,7 +520,7 @@ fn a_second_request_does_nothing_to_the_first() {
     assert!(second.error.unwrap().message.contains("already"));
     let reset = pair.here.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
     let reset = pair.here.node.wait_operation(reset.id, PATIENCE).unwrap();
-    assert!(reset.error.unwrap().message.contains("being moved"), "it still is");
+    assert!(reset.error.unwrap().message.contains("is migrating"), "it still is");
     pair.here.vms.hold_memory(false);
     assert_eq!(pair.end(&operation).state, OperationState::Succeeded);
     pair.assert_there();
@@ -597,6 +597,6 @@ fn what_was_abandoned_before_it_came_never_comes() {
     let abandoned = pair.there.node.abandon_arrival(&arrival.id).unwrap();
     assert_eq!(abandoned.state, ArrivalState::Abandoned);
     let errors = pair.there.node.prepare_arrival(arrival).unwrap_err();
-    assert!(errors[0].message.contains("given this migration up"), "{errors:?}");
+    assert!(errors[0].message.contains("cancelled this migration"), "{errors:?}");
     pair.assert_here();
 }

@@ -154,12 +154,12 @@ fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
     std::thread::sleep(std::time::Duration::from_millis(1500));
     pair.assert_nothing_sent();
     assert!(pair.there.vms.vfs().is_empty(), "a VM that is not there yet has a VF");
-    assert_eq!(pair.reason(&pair.there), "its VM comes from node test");
+    assert_eq!(pair.reason(&pair.there), "its VM is migrating from node test");
     assert!(pair.adapter_there.led().is_empty(), "VFs there find it by the wire");
     pair.here.vms.hold_memory(true);
     pair.here.vms.let_go_of_vf("web", "web");
     pair.wait_path(&pair.here, IovPath::Synthetic);
-    assert_eq!(pair.reason(&pair.here), "its VM is being moved to node there");
+    assert_eq!(pair.reason(&pair.here), "its VM is migrating to node there");
     pair.here.vms.hold_memory(false);
     let operation = pair.end(&operation);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
@@ -184,7 +184,7 @@ fn a_vm_is_on_the_switch_of_a_node_that_has_no_vf_for_it() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     let nic = || pair.there.node.nic("web").unwrap().iov.unwrap();
     wait_until("it says why", || {
-        nic().reason.is_some_and(|why| why.contains("no VF that it could have is free"))
+        nic().reason.is_some_and(|why| why.contains("no VF for this NIC is free"))
     });
     assert_eq!(nic().path, IovPath::Synthetic);
     assert!(pair.there.vms.plugged_vfs("web").is_empty());
@@ -197,7 +197,7 @@ fn a_guest_that_does_not_let_go_of_its_vf_stays_and_nothing_was_sent() {
     pair.wait_asked();
     let operation = pair.end(&operation);
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
-    assert!(operation.error.unwrap().message.contains("has not let go of its virtual function"));
+    assert!(operation.error.unwrap().message.contains("has not released its VF"));
     assert_eq!(pair.here.vms.sends(), 0);
     assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Running));
     wait_until("nothing is there", || pair.there.vms.folders().is_empty());

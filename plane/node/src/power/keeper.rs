@@ -72,7 +72,7 @@ pub fn restore_power(
     }
     let left = settled.foreign.iter().map(left_in_words).collect();
     let waits = keeper.records.keys().map(|id| {
-        let why = keeper.refused.get(id).map_or("its file is not there now", String::as_str);
+        let why = keeper.refused.get(id).map_or("its file does not exist now", String::as_str);
         format!("{id}: {why}")
     });
     Ok(PowerRestoration { restored: settled.restored, left, failed: waits.collect() })
@@ -81,7 +81,7 @@ pub fn restore_power(
 /// Returns the description of an externally changed setting that is left unchanged.
 pub(super) fn left_in_words(foreign: &Foreign) -> String {
     let Foreign { id, before, written, now } = foreign;
-    format!("{id} is {now}, which is neither what was written, {written}, nor {before} before that")
+    format!("{id} is {now}; the daemon had written {written}, and the value before was {before}")
 }
 
 impl Keeper {
@@ -201,7 +201,7 @@ impl Keeper {
             !self.refused.contains_key(id) || machine.value(*id).as_ref() != Some(&record.before)
         });
         if let Err(error) = self.keep(records) {
-            tracing::warn!(%error, "it is still recorded what a setting was that never changed");
+            tracing::warn!(%error, "a setting that was never changed is still recorded");
         }
     }
 

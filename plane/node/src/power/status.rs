@@ -123,9 +123,9 @@ impl Inner {
             return why.clone();
         }
         if let Some(foreign) = self.keeper.foreign.get(&of.id) {
-            return format!("somebody else changed it: {}", left_in_words(foreign));
+            return format!("changed by another program: {}", left_in_words(foreign));
         }
-        "somebody else changed it; `suimon power set` sets it again".to_owned()
+        "changed by another program; `suimon power set` sets it again".to_owned()
     }
 
     /// Returns a note if the driver has rounded a frequency.
@@ -133,7 +133,7 @@ impl Inner {
         let of = target.settings.first()?;
         let now = machine.value(of.id)?;
         let is_other = now != of.value;
-        is_other.then(|| format!("{now} kHz is the nearest that the driver has"))
+        is_other.then(|| format!("{now} kHz is the nearest frequency that the driver supports"))
     }
 
     fn changed(&self, machine: &Machine) -> Vec<PowerChangedStatus> {

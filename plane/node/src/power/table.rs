@@ -88,7 +88,7 @@ impl Shared {
                         format!("{}, because {why}", kinds.join(", "))
                     })
                     .collect();
-                step.note = Some(format!("not to be had here: {}", all.join("; ")));
+                step.note = Some(format!("not available on this host: {}", all.join("; ")));
             }
         }
     }

@@ -157,7 +157,7 @@ fn what_somebody_else_changed_is_left_and_said_until_a_plan_is_set_again() {
     let status = harness.node.power();
     assert_eq!(status.effect, PowerEffect::Partial);
     let why = status.settings.iter().find_map(|of| of.why_not.clone()).unwrap();
-    assert!(why.contains("somebody else changed it"), "{why}");
+    assert!(why.contains("changed by another program"), "{why}");
     // A plan that is set again overwrites external changes.
     harness.change(put(PowerPlanName::HighPerformance));
     assert_eq!(governors(&power), ["performance", "performance"]);
@@ -208,7 +208,7 @@ fn a_store_that_refuses_keeps_cpus_as_they_are() {
     harness.change(put(PowerPlanName::HighPerformance));
     assert_eq!(power.machine(), before, "nothing is written that could not come back");
     let told = texts(&harness, EventKind::PowerPlanIncomplete);
-    assert!(told[0].contains("could not be kept"), "{told:?}");
+    assert!(told[0].contains("could not be saved"), "{told:?}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(super) fn settled(settled: &Settled) -> Vec<Draft> {
     let mut drafts = Vec::new();
     if settled.restored > 0 {
         let text = format!(
-            "{} of CPUs that the daemon had changed are as they were before.",
+            "{} of CPUs that the daemon had changed were restored to the former values.",
             Count::new(settled.restored, "setting")
         );
         let draft = Draft::new(EventKind::PowerRestored, "power", text);
@@ -24,8 +24,8 @@ pub(super) fn settled(settled: &Settled) -> Vec<Draft> {
     }
     if !settled.foreign.is_empty() {
         let text = format!(
-            "Somebody else has changed {} of CPUs since the daemon did; they are left as they are. \
-             `suimon power set` takes them over.",
+            "Another program changed {} of CPUs after the daemon did; the daemon does not restore \
+             them. `suimon power set` takes them over.",
             Count::new(settled.foreign.len(), "setting")
         );
         let draft = Draft::new(EventKind::PowerSettingLeft, "power", text);
@@ -34,7 +34,8 @@ pub(super) fn settled(settled: &Settled) -> Vec<Draft> {
     }
     if !settled.not_restored.is_empty() {
         let text = format!(
-            "{} of CPUs could not be put back to what they were.",
+            "{} of CPUs could not be restored to the former values; the daemon retries when CPUs \
+             come online or at its next start.",
             Count::new(settled.not_restored.len(), "setting")
         );
         let draft = Draft::new(EventKind::PowerRestoreFailed, "power", text);
@@ -58,17 +59,21 @@ pub(super) fn in_effect(
     }
     let text = match (&settled.not_kept, effect) {
         (Some(why), _) => format!(
-            "Power plan {plan} was not applied, because what is there now could not be kept: {why}"
+            "Power plan {plan} was not applied, because the present CPU settings could not be \
+             saved: {why}"
         ),
         (None, PowerEffect::None) => format!(
-            "Nothing of power plan {plan} can be had on this host's CPUs; the data plane follows it."
+            "No setting of power plan {plan} is available on this host's CPUs; only its settings \
+             of workers are in effect."
         ),
-        (None, _) => format!("Power plan {plan} is in effect in part; the fields say what is not."),
+        (None, _) => format!(
+            "Power plan {plan} is in effect in part; the fields list the settings that are not."
+        ),
     };
     let draft = Draft::new(EventKind::PowerPlanIncomplete, "power", text).with("plan", plan);
     let lacking = settings.iter().filter(|of| !of.in_effect);
     lacking.take(TOLD_MAX).fold(draft, |draft, of| {
-        let why = of.why_not.as_deref().unwrap_or("it is not so");
+        let why = of.why_not.as_deref().unwrap_or("the setting has another value");
         let of_whom = match of.cpus.as_slice() {
             [] => String::new(),
             [cpu] => format!(" of CPU {cpu}"),

@@ -36,7 +36,7 @@ impl Shared {
                 (Ok(_), Some(other)) => Some((
                     ErrorCode::Conflict,
                     "device",
-                    format!("pf/{} describes this adapter already; keep one of them", other.name),
+                    format!("pf/{} already describes this adapter; keep one of them", other.name),
                 )),
                 (Ok(facts), None) => check_pf(to, pf, &facts),
             };
@@ -56,7 +56,7 @@ fn check_pf(
     let enabled = facts.vfs.len();
     if pf.vfs > facts.vfs_max {
         let most = Count::new(facts.vfs_max, "VF");
-        let text = format!("the adapter can have {most} at most; take fewer");
+        let text = format!("the adapter supports at most {most} VFs; set fewer");
         return Some((ErrorCode::InvalidValue, "vfs", text));
     }
     let cannot =
@@ -64,7 +64,7 @@ fn check_pf(
     if pf.vfs > 0 && cannot {
         let support = support(facts.support);
         let remedy = support.remedy().unwrap_or_default();
-        let text = format!("the adapter cannot make VFs now ({support}): {remedy}");
+        let text = format!("the adapter cannot create VFs now ({support}): {remedy}");
         return Some((ErrorCode::Unsupported, "vfs", text));
     }
     if usize::from(pf.vfs) != enabled {
@@ -72,16 +72,16 @@ fn check_pf(
         if !users.is_empty() {
             let enabled = Count::new(enabled, "VF");
             let text = format!(
-                "the adapter has {enabled}, and all of them go when their number changes; free \
-                 those that are used first: {}",
+                "the adapter has {enabled}, and a change of their number removes all of them; \
+                 release these first: {}",
                 users.join("; ")
             );
             return Some((ErrorCode::InUse, "vfs", text));
         }
     }
     if !pf.vf.is_empty() && facts.device.is_none() {
-        let text = "the driver of the adapter has made no network device, by which VFs are set \
-                    up; bind it to its maker's driver, or remove what is written of VFs";
+        let text = "the driver of the adapter has no network device, which is needed to configure \
+                    VFs; bind the adapter to its vendor's driver, or remove the settings of VFs";
         return Some((ErrorCode::Unsupported, "vf", text.to_owned()));
     }
     None

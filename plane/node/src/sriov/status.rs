@@ -35,8 +35,8 @@ impl Shared {
         let device = by_name.map_or(name, |pf| pf.device.as_str());
         let found = self.pf_facts()?.into_iter().find(|facts| is_meant(facts, device));
         found.map(|facts| self.adapter(&desired.config, &facts)).ok_or_else(|| {
-            let text = "there is no adapter with SR-IOV of this address, device or name; \
-                        `suimon vf list` shows those there are";
+            let text = "no SR-IOV adapter has this PCI address, device or name; `suimon vf list` \
+                        lists the adapters";
             ApiError::new(ErrorCode::NotFound, text).about(format!("pf/{name}"))
         })
     }

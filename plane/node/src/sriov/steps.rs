@@ -67,7 +67,11 @@ impl Controller {
     /// Restores an adapter's previous state. A failure is logged.
     pub(crate) fn take_back_pf(&mut self, undo: &PfUndo) {
         if let Err(error) = take_back(self.shared.sriov.host.as_ref(), &undo.0) {
-            tracing::error!(pf = %undo.0.address, %error, "the adapter could not be set back");
+            tracing::error!(
+                pf = %undo.0.address,
+                %error,
+                "cannot restore the former settings of an adapter"
+            );
         }
     }
 
@@ -112,17 +116,17 @@ impl Controller {
 pub(super) fn disagreement(facts: &PfFacts, pf: &PfConfig) -> Option<String> {
     let number = facts.vfs.len();
     if number != usize::from(pf.vfs) {
-        return Some(format!("it has {} and is to have {}", Count::new(number, "VF"), pf.vfs));
+        return Some(format!("it has {} instead of {}", Count::new(number, "VF"), pf.vfs));
     }
     let by_index: BTreeMap<u16, &VfFacts> = facts.vfs.iter().map(|vf| (vf.index, vf)).collect();
     pf.vf.iter().filter(|vf| is_written(vf)).find_map(|vf| {
         let index = vf.index;
         let Some(is) = by_index.get(&index).and_then(|vf| vf.settings.as_ref()) else {
-            return Some(format!("its driver does not tell how VF {index} is set up"));
+            return Some(format!("its driver does not report the settings of VF {index}"));
         };
         let missing = words(&difference(is, vf, None));
         let missing: Vec<_> = missing.iter().map(|(key, value)| format!("{key} {value}")).collect();
-        (!missing.is_empty()).then(|| format!("VF {index} has not {}", missing.join(", ")))
+        (!missing.is_empty()).then(|| format!("VF {index} lacks {}", missing.join(", ")))
     })
 }
 
@@ -148,7 +152,7 @@ fn make_so(
         let users = users(config, &facts);
         if !users.is_empty() {
             let detail = format!(
-                "it has {} and is to have {}, and some are used: {}",
+                "it has {} instead of {}, and the number cannot change while VFs are in use: {}",
                 Count::new(number, "VF"),
                 pf.vfs,
                 users.join("; ")
@@ -176,7 +180,7 @@ fn make_so(
     match disagreement(&facts, pf) {
         None => Ok(drafts),
         Some(found) => {
-            let detail = format!("the adapter's driver took it, but {found}");
+            let detail = format!("the adapter's driver accepted the settings, but {found}");
             Err(DeviceError { kind: DeviceErrorKind::Unsupported, field: "vf", detail })
         }
     }

@@ -104,7 +104,7 @@ fn vfs_that_somebody_uses_do_not_go_and_it_is_said_who_that_is() {
         assert!(adapter.vfs[0].used_by.as_ref().unwrap().contains(part));
     };
     used(|vf| vf.is_up = true, "vf0 is up");
-    used(|vf| vf.netns = Some("blue".to_owned()), "namespace blue has its device vf0");
+    used(|vf| vf.netns = Some("blue".to_owned()), "its device vf0 is in network namespace blue");
     used(|vf| (vf.netns, vf.device) = (None, None), "driver igbvf has it");
     used(|vf| vf.driver = Some("vfio-pci".to_owned()), "for a VM");
     sriov.change(0, |adapter| adapter.vfs[0].driver = None);

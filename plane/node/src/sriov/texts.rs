@@ -13,7 +13,7 @@ fn subject(pf: &PfConfig) -> String {
 }
 
 pub(super) fn enabled(pf: &PfConfig, facts: &PfFacts, from: usize, to: usize) -> Draft {
-    let text = format!("{} has {} now; it had {from}.", label(facts), Count::new(to, "VF"));
+    let text = format!("{} has {} now; before it had {from}.", label(facts), Count::new(to, "VF"));
     Draft::new(EventKind::VfsEnabled, subject(pf), text)
         .with("address", facts.address)
         .with("from", from)
@@ -23,7 +23,7 @@ pub(super) fn enabled(pf: &PfConfig, facts: &PfFacts, from: usize, to: usize) ->
 pub(super) fn set(pf: &PfConfig, facts: &PfFacts, index: u16, change: &VfChange) -> Draft {
     let words = words(change);
     let listed: Vec<_> = words.iter().map(|(key, value)| format!("{key} {value}")).collect();
-    let text = format!("VF {index} of {} was set up: {}.", label(facts), listed.join(", "));
+    let text = format!("VF {index} of {} was configured: {}.", label(facts), listed.join(", "));
     let draft = Draft::new(EventKind::VfSet, subject(pf), text)
         .with("address", facts.address)
         .with("vf", index);
@@ -31,10 +31,16 @@ pub(super) fn set(pf: &PfConfig, facts: &PfFacts, index: u16, change: &VfChange)
 }
 
 pub(super) fn failed(pf: &PfConfig, reason: &str) -> Draft {
-    let text = format!("The adapter is not as desired and is tried again: {reason}");
+    let text = format!(
+        "The configuration of the adapter could not be applied and the daemon retries: {reason}"
+    );
     Draft::new(EventKind::PfFailed, subject(pf), text).with("reason", reason)
 }
 
 pub(super) fn recovered(pf: &PfConfig) -> Draft {
-    Draft::new(EventKind::PfRecovered, subject(pf), "The adapter is as desired again.")
+    Draft::new(
+        EventKind::PfRecovered,
+        subject(pf),
+        "The configuration of the adapter is in effect again.",
+    )
 }

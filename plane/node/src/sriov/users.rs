@@ -10,23 +10,21 @@ const VFIO: &str = "vfio-pci";
 pub(crate) fn user_of(config: &HostConfig, vf: &VfFacts) -> Option<String> {
     let device = vf.device.as_deref();
     if let (Some(device), Some(netns)) = (device, &vf.netns) {
-        return Some(format!("network namespace {netns} has its device {device}"));
+        return Some(format!("its device {device} is in network namespace {netns}"));
     }
     let uplink = config.uplinks.iter().find(|uplink| Some(uplink.device.as_str()) == device);
     if let Some(uplink) = uplink {
-        return Some(format!("uplink/{} uses its device {}", uplink.name, uplink.device));
+        return Some(format!("its device {} is used by uplink/{}", uplink.name, uplink.device));
     }
     match (vf.driver.as_deref(), device) {
         (None, _) => None,
-        (Some(VFIO), _) => Some("driver vfio-pci has it, for a VM".to_owned()),
+        (Some(VFIO), _) => Some("bound to driver vfio-pci, for a VM".to_owned()),
         (Some(_), Some(device)) => {
             vf.is_up.then(|| format!("its device {device} is up (`ip link set {device} down`)"))
         }
         // The driver of a network function would have created a network device, visible here or in
         // a named namespace.
-        (Some(driver), None) => {
-            Some(format!("driver {driver} has it, and no network device of it is seen"))
-        }
+        (Some(driver), None) => Some(format!("bound to driver {driver}, without a network device")),
     }
 }
 

@@ -40,7 +40,7 @@ impl Announcing {
         for view in switches.into_iter().flat_map(|switch| plane.addresses(switch)) {
             let Some(place) = places.get(&view.port) else { continue };
             if self.waiting.len() >= WAITING_MAX {
-                tracing::warn!("more addresses have moved than are announced");
+                tracing::warn!("more addresses moved than can be announced");
                 return;
             }
             let frame = Announcement::reverse_arp(view.mac, view.vlan.map(VlanTag::of));

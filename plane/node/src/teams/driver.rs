@@ -123,7 +123,7 @@ impl TeamDriver {
         match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => {
-                tracing::error!(%error, "the teams' thread cannot wait for its sockets");
+                tracing::error!(%error, "the teams' thread cannot poll its sockets");
                 std::thread::sleep(CONTROL_PAUSE);
             }
         }

@@ -125,7 +125,7 @@ impl LacpSide {
         };
         port.link = link;
         if let Err(error) = self.lacp.handle_link(now, member, link) {
-            tracing::error!(%error, "LACP does not know a member of its team");
+            tracing::error!(%error, "LACP has no state of a member of its team");
         }
     }
 
@@ -162,7 +162,7 @@ impl LacpSide {
     pub(crate) fn leave(&mut self, now: Time) {
         for member in self.lacp.members().collect::<Vec<_>>() {
             if let Err(error) = self.lacp.remove_member(now, member) {
-                tracing::error!(%error, "a member does not leave");
+                tracing::error!(%error, "cannot remove a member from LACP");
             }
         }
         self.ports.clear();

@@ -117,7 +117,7 @@ fn agreed() -> (Bench, Partner) {
 fn both_sides_agree_on_all_links_and_say_whom_they_agree_with() {
     let mut bench = Bench::new(&with_team(&["a", "b"], FAST));
     assert_eq!((bench.ways_out(), bench.states()), (set(&[]), vec![Failed, Failed]));
-    assert!(bench.reasons()[0].contains("LACP does not let it"), "{:?}", bench.reasons());
+    assert!(bench.reasons()[0].contains("LACP does not permit traffic"), "{:?}", bench.reasons());
     assert_eq!(bench.team().lacp_partner, None);
     let mut partner = Partner::new(1, &["a", "b"], bench.now);
     partner.pass(&mut bench, Duration::from_secs(6));
@@ -147,7 +147,7 @@ fn a_silent_partner_and_a_lost_carrier_end_the_use_of_a_member() {
     partner.pass(&mut bench, Duration::from_secs(5));
     assert_eq!(bench.ways_out(), set(&[]));
     let told = bench.events(4107).pop().unwrap();
-    assert!(told.fields["reason"].contains("the partner is silent"), "{told:?}");
+    assert!(told.fields["reason"].contains("no LACPDU of the partner is received"), "{told:?}");
     partner.is_silent = false;
     bench.up("b");
     partner.pass(&mut bench, Duration::from_secs(8));
@@ -215,7 +215,11 @@ fn a_member_without_a_control_socket_takes_no_part_in_lacp() {
     let mut partner = Partner::new(1, &["a", "b"], bench.now);
     partner.pass(&mut bench, Duration::from_secs(6));
     assert_eq!((bench.ways_out(), bench.states()), (set(&["a"]), vec![Active, Failed]));
-    assert!(bench.reasons()[1].contains("cannot come and go: refused"), "{:?}", bench.reasons());
+    assert!(
+        bench.reasons()[1].contains("cannot be sent and received: refused"),
+        "{:?}",
+        bench.reasons()
+    );
     bench.members.refuse("b", false);
     partner.pass(&mut bench, Duration::from_secs(40));
     assert_eq!(bench.ways_out(), set(&["a", "b"]));
@@ -287,7 +291,7 @@ fn a_link_that_leads_back_is_told_of_and_not_used() {
     assert_eq!((bench.ways_out(), bench.states()), (set(&[]), vec![Failed, Failed]));
     let told = bench.events(4114);
     assert_eq!((told.len(), told[0].fields["port"].as_str()), (2, "2"));
-    assert!(bench.reasons()[0].contains("leads back"), "{:?}", bench.reasons());
+    assert!(bench.reasons()[0].contains("is looped back"), "{:?}", bench.reasons());
     // The loop is removed.
     bench.pass(Duration::from_secs(10));
     assert_eq!(bench.events(4115).len(), 2);

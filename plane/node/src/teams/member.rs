@@ -134,13 +134,17 @@ impl Member {
             return "its link is down".to_owned();
         }
         let why = match (&self.control, lacp) {
-            _ if !self.facts.has_control => "no LACPDU passes a TAP; use another uplink".to_owned(),
-            (Control::Awaited, _) => "its LACPDUs cannot come and go yet".to_owned(),
-            (Control::Failed(reason), _) => format!("its LACPDUs cannot come and go: {reason}"),
+            _ if !self.facts.has_control => {
+                "a TAP device cannot carry LACPDUs; use another uplink".to_owned()
+            }
+            (Control::Awaited, _) => "the socket for LACPDUs is not open yet".to_owned(),
+            (Control::Failed(reason), _) => {
+                format!("LACPDUs cannot be sent and received: {reason}")
+            }
             (Control::Open, Some(reason)) => reason.to_string(),
-            (Control::Open, None) => "it does not speak yet".to_owned(),
+            (Control::Open, None) => "no LACPDU has been exchanged yet".to_owned(),
         };
-        format!("LACP does not let it carry frames: {why}")
+        format!("LACP does not permit traffic: {why}")
     }
 }
 

@@ -85,7 +85,7 @@ fn a_lost_carrier_does_not_wait_for_a_change_under_way() {
         harness.node.operation(operation.id).unwrap().state == OperationState::Running
     });
     harness.devices.set_link("a", DOWN);
-    wait_until("it is not used", || !is_used(&harness, "a"));
+    wait_until("the member is not used", || !is_used(&harness, "a"));
     wait_until("told", || harness.events(4107).len() == 1);
     let state = harness.node.operation(operation.id).unwrap().state;
     assert_eq!(state, OperationState::Running, "the change is still under way");

@@ -116,7 +116,8 @@ impl Sockets {
             (Some(of), Ok(socket)) => {
                 of.state = State::Open { socket, paused_until: now };
                 if std::mem::take(&mut of.failures) > 0 {
-                    let text = "Its LACPDUs and announcements pass again.";
+                    let text =
+                        "LACPDUs and announcements of the uplink can be sent and received again.";
                     let draft = Draft::new(EventKind::UplinkRecovered, of.wanted.subject(), text);
                     self.jobs.push(Job::Tell(vec![draft]));
                 }
@@ -130,7 +131,7 @@ impl Sockets {
 
     /// Handles a job that the worker's queue had no room for. The socket is opened later.
     pub(crate) fn not_asked(&mut self, port: PortId, now: Time) {
-        self.fail(port, "the daemon has too much to do", now);
+        self.fail(port, "the daemon is overloaded", now);
     }
 
     /// Records the failure of a socket and schedules a retry. Emits an event for the first failure.
@@ -143,7 +144,8 @@ impl Sockets {
         let state = std::mem::replace(&mut of.state, failed);
         if before == 0 {
             let text = format!(
-                "Its LACPDUs and announcements cannot pass, which is tried again: {reason}."
+                "LACPDUs and announcements of the uplink cannot be sent and received, and the \
+                 daemon retries: {reason}."
             );
             let draft = Draft::new(EventKind::UplinkFailed, of.wanted.subject(), text);
             self.jobs.push(Job::Tell(vec![draft.with("reason", reason)]));
@@ -196,7 +198,7 @@ impl Sockets {
             Ok(()) => Passed::Sent,
             Err(ControlError::Full { .. }) => Passed::Later,
             Err(error @ (ControlError::Down { .. } | ControlError::NoFrame { .. })) => {
-                tracing::debug!(port = port.0, %error, "a control frame is lost");
+                tracing::debug!(port = port.0, %error, "a control frame was lost");
                 Passed::Lost
             }
             Err(error @ (ControlError::Gone { .. } | ControlError::Host { .. })) => {

@@ -130,7 +130,7 @@ fn condition(entry: &TeamEntry, failures: &Failures) -> Condition {
     }
     let statuses = entry.members.iter().filter_map(|of| entry.team.member_status(of.id()));
     let usable = statuses.filter(|status| status.is_usable).count();
-    let mut reason = format!("{} can be used, it needs {min_links}", Count::new(usable, "member"));
+    let mut reason = format!("{} usable, min_links is {min_links}", Count::new(usable, "member"));
     for member in &entry.members {
         let status = entry.team.member_status(member.id());
         if status.is_some_and(|status| !status.is_usable) {
@@ -198,13 +198,13 @@ fn doing(
         return (TeamMemberState::Waiting, reason);
     }
     if !status.is_active {
-        let reason = "it is the standby, and all other members can be used".to_owned();
+        let reason = "the standby, idle because all other members are usable".to_owned();
         return (TeamMemberState::Waiting, reason);
     }
     let reason = match (status.is_standby, status.is_primary) {
-        (true, _) => "it is used in place of a member that cannot be",
-        (false, true) => "it carries frames, and is the primary",
-        (false, false) => "it carries frames",
+        (true, _) => "the standby, active in place of a failed member",
+        (false, true) => "active, and the primary",
+        (false, false) => "active",
     };
     (TeamMemberState::Active, reason.to_owned())
 }
@@ -212,7 +212,7 @@ fn doing(
 /// Returns the status of a team that is not in the table.
 fn unused(team: &TeamConfig, is_used: bool) -> View {
     let reason =
-        if is_used { "it is being made" } else { "no switch uses it, so it is not opened" };
+        if is_used { "being created" } else { "not open, because no switch uses the team" };
     View {
         condition: Condition { health: Health::Down, reason: Some(reason.to_owned()) },
         speed_mbps: 0,

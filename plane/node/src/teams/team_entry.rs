@@ -139,7 +139,9 @@ impl TeamEntry {
             let Some(mac) = member.facts.mac else { continue };
             match owners.get(&mac) {
                 Some(owner) => {
-                    let text = format!("its address {mac} is that of `{owner}`; give it another");
+                    let text = format!(
+                        "the MAC address {mac} of the team is that of `{owner}`; set another"
+                    );
                     member.trouble = Some(text);
                 }
                 None => {
@@ -215,7 +217,7 @@ impl TeamEntry {
         let Some(member) = self.members.get(at) else { return };
         match self.team.handle_member(now, member.id(), member.team_link()) {
             Ok(change) => self.absorb(change, effects),
-            Err(error) => tracing::error!(%error, "a team does not know its member"),
+            Err(error) => tracing::error!(%error, "the team has no state of its member"),
         }
     }
 
@@ -317,7 +319,7 @@ impl TeamEntry {
             }
             Err(error) if !self.is_refused => {
                 self.is_refused = true;
-                tracing::error!(team = %self.name, %error, "frames go by the team as before");
+                tracing::error!(team = %self.name, %error, "frames are distributed as before");
             }
             Err(_) => {}
         }

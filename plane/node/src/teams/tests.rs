@@ -145,7 +145,7 @@ fn a_team_needs_its_min_links() {
     assert_eq!((bench.ways_out(), bench.states()), (set(&[]), vec![Failed, Failed, Waiting]));
     assert_eq!(bench.reasons()[2], "the team is down: it needs 2 members");
     let reason = bench.team().condition.reason.unwrap();
-    assert!(reason.starts_with("1 member can be used, it needs 2; a: its link"), "{reason}");
+    assert!(reason.starts_with("1 member usable, min_links is 2; a: its link"), "{reason}");
     assert_eq!(bench.shared.switch("wan").unwrap().condition.health, Health::Down);
     // With a lower `min_links` the team is up again, without interruption.
     bench.apply(&with_team(&["a", "b", "c"], STATIC));
@@ -208,7 +208,7 @@ fn a_team_that_no_switch_uses_opens_nothing() {
     assert_eq!((bench.fakes.port_of("a"), bench.members.open_sockets("a")), (None, 0));
     let team = bench.team();
     assert_eq!((team.condition.health, team.switch), (Health::Down, None));
-    assert_eq!(team.condition.reason.as_deref(), Some("no switch uses it, so it is not opened"));
+    assert_eq!(team.condition.reason.as_deref(), Some("not open, because no switch uses the team"));
     assert_eq!(bench.states(), [Failed, Failed]);
 }
 
@@ -219,7 +219,7 @@ fn a_refused_publication_leaves_the_team_as_it_is() {
     let before = bench.team();
     bench.plane.fail_publish(0);
     let refused = bench.try_apply(&with_team(&["a", "b"], INDEPENDENT)).unwrap_err();
-    assert!(refused.contains("the switch refused its tables"), "{refused}");
+    assert!(refused.contains("the switch rejected its forwarding tables"), "{refused}");
     bench.settle();
     assert_eq!(bench.team(), before);
     bench.down("a");

@@ -57,7 +57,7 @@ impl TeamThreads {
         // The worker ends when the team thread has dropped its end of the queue.
         for thread in self.running.drain(..) {
             if thread.join().is_err() {
-                tracing::error!("a thread of the teams had died of a defect");
+                tracing::error!("a thread of the teams panicked");
             }
         }
     }

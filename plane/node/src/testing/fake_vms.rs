@@ -239,7 +239,7 @@ fn identity(name: &str, guest: &Guest) -> VmIdentity {
 }
 
 fn gone() -> VmError {
-    VmError::new(VmErrorKind::Gone, "it is not there any more")
+    VmError::new(VmErrorKind::Gone, "it does not exist any more")
 }
 
 impl VmHost for FakeVms {
@@ -424,7 +424,7 @@ impl Vm for FakeVm {
                 None
             }
             VmCommand::CancelSending => {
-                guest.sent = SendPhase::Failed("it was cancelled".to_owned());
+                guest.sent = SendPhase::Failed("the migration was cancelled".to_owned());
                 guest.line = None;
                 let goes_on = guest.state == VmRunState::Paused
                     && !guest.was_paused

@@ -159,7 +159,7 @@ impl Placing {
             }
             // A device that is about to be replaced may have more queues than its NIC is configured
             // for.
-            Err(error) => tracing::debug!(?queue, %error, "VMQ does not place a queue"),
+            Err(error) => tracing::debug!(?queue, %error, "VMQ cannot place a queue"),
         }
     }
 

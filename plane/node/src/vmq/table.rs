@@ -127,7 +127,11 @@ impl Shared {
                 // Changes are validated before they are applied. This occurs only if the host has
                 // changed while no daemon was running.
                 Err(error) => {
-                    tracing::error!(%uplink, %error, "VMQ does not fit this host; no queue is moved");
+                    tracing::error!(
+                        %uplink,
+                        %error,
+                        "the VMQ settings do not fit this host; no queue is moved"
+                    );
                 }
             }
         }
@@ -140,7 +144,7 @@ impl Shared {
         let outcome = match id {
             Some(to) if from == Some(to) => Ok(()),
             Some(to) => self.plane.move_queue(queue, to).map_err(|error| error.to_string()),
-            None => Err(format!("processor {} does not run any more", task.to())),
+            None => Err(format!("worker {} is not running any more", task.to())),
         };
         let at = self.owner(queue);
         let now = self.plane.now();

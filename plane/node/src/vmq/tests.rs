@@ -32,7 +32,7 @@ fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
     for event in &moved {
         assert_eq!(event.fields["reason"], "vmq");
         assert_eq!(event.fields["uplink"], "wan");
-        assert!(event.fields["because"].starts_with("the processor was "), "{event:?}");
+        assert!(event.fields["because"].starts_with("the worker was "), "{event:?}");
         assert!(event.fields["expected_from_before_ppm"].parse::<u32>().unwrap() > 850_000);
         assert!(event.subject.starts_with("nic/"), "{event:?}");
     }
@@ -40,7 +40,7 @@ fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
     assert_eq!(count(&events, 5004), moved.len(), "each is measured: {events:?}");
     let measured = events.iter().find(|event| event.id == 5004).unwrap();
     assert!(measured.fields.contains_key("measured_to_after_ppm"), "{measured:?}");
-    assert!(measured.text.contains("processor 0 100.0 % → "), "{measured:?}");
+    assert!(measured.text.contains("worker 0 100.0 % → "), "{measured:?}");
     let status = bench.status();
     assert_eq!(status.processors.len(), 4);
     for processor in &status.processors {
@@ -52,7 +52,7 @@ fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
     assert_eq!(bench.owners(names), [0; 4], "ten seconds later: {:?}", bench.status());
     let status = bench.queue_status("d/tx/0");
     assert_eq!((status.processor, status.load_ppm), (0, 10_000), "{status:?}");
-    assert!(!status.default_queue && status.why.contains("fitted elsewhere"), "{status:?}");
+    assert!(!status.default_queue && status.why.contains("fitted on other workers"), "{status:?}");
     assert_eq!(bench.events().iter().filter(|event| event.id == 5005).count(), 0);
 }
 
@@ -126,7 +126,7 @@ fn a_move_that_fails_is_told_and_tried_again_later() {
     assert!(failed.fields["error"].contains("no such queue"), "{failed:?}");
     assert_eq!(count(&events, 5001), 0);
     let queue = failed.fields["queue"].clone();
-    assert!(bench.queue_status(&queue).why.contains("could not be done"));
+    assert!(bench.queue_status(&queue).why.contains("failed"));
     bench.plane.refuse_moves(false);
     let events = bench.run(24);
     assert_eq!(count(&events, 5001), 1, "{events:?}");
@@ -196,7 +196,7 @@ fn a_specification_is_changed_live() {
     assert_eq!(permitted, [false, true, false, true]);
     bench.apply(&lan("0, 1, 2, 3", "mode = \"static\"", &NICS));
     let events = bench.run(2);
-    assert!(events.last().unwrap().text.contains("assigned anew"), "{:?}", events.last());
+    assert!(events.last().unwrap().text.contains("assigned again"), "{:?}", events.last());
     let settled = bench.plane.moves();
     names.iter().for_each(|name| bench.want(name, 1));
     bench.run(100);
@@ -292,7 +292,7 @@ fn nics_and_queues_come_and_go() {
     bench.wanted.clear();
     bench.run(1);
     assert_eq!(bench.owners(["a"]), [0]);
-    assert_eq!(bench.queue_status("a/tx/1").why, "it started there");
+    assert_eq!(bench.queue_status("a/tx/1").why, "first assigned there");
     bench.plane.detach(second);
     bench.run(1);
     assert!(!bench.status().queues.iter().any(|queue| queue.queue == "a/tx/1"));
@@ -313,7 +313,10 @@ fn a_queue_that_somebody_moved_is_treated_as_any_other() {
     bench.plane.move_queue(bench.queue("a"), ProcessorId(1)).unwrap();
     assert_eq!(bench.run(100), [], "nothing speaks against it");
     let status = bench.queue_status("a/tx/0");
-    assert_eq!((status.processor, status.why.as_str()), (1, "somebody else put it there"));
+    assert_eq!(
+        (status.processor, status.why.as_str()),
+        (1, "moved there by another cause than VMQ")
+    );
     bench.want("a", 5);
     bench.want("b", 5);
     bench.run(40);
@@ -340,16 +343,16 @@ fn what_the_host_does_not_have_is_refused_before_anything_is_touched() {
     let harness = Harness::new();
     harness.apply_well(&lan("0, 1", "", &NICS));
     let cases = [
-        ("0, 1", "numa_node = 2", "vmq.numa_node", "there are processors on 0, 1"),
-        ("0, 2", "numa_node = 1", "vmq.numa_node", "there are processors on 0"),
-        ("", "numa_node = 1", "vmq.numa_node", "there are processors on 0"),
+        ("0, 1", "numa_node = 2", "vmq.numa_node", "there are workers on nodes 0, 1"),
+        ("0, 2", "numa_node = 1", "vmq.numa_node", "there are workers on nodes 0"),
+        ("", "numa_node = 1", "vmq.numa_node", "there are workers on nodes 0"),
         (
             "0, 1",
             "numa_node = 1\nbase_processor = 0",
             "vmq.base_processor",
-            "base_processor 0 is not on numa_node 1; on it are 1",
+            "base_processor 0 is not on numa_node 1, which has workers 1",
         ),
-        ("0, 1", "numa_node = 1\nmax_processor_number = 0", "vmq.max_processor_number", "give 1"),
+        ("0, 1", "numa_node = 1\nmax_processor_number = 0", "vmq.max_processor_number", "set 1"),
     ];
     for (processors, vmq, field, text) in cases {
         let edit = Edit::Apply(Box::new(lan(processors, vmq, &NICS)));

@@ -38,9 +38,7 @@ impl HandOver<'_> {
     fn loads(&self, figures: &Figures) -> String {
         let (from, to) = (self.from, self.to);
         let Figures { from_before, from_after, to_before, to_after } = figures;
-        format!(
-            "processor {from} {from_before} → {from_after}, processor {to} {to_before} → {to_after}"
-        )
+        format!("worker {from} {from_before} → {from_after}, worker {to} {to_before} → {to_after}")
     }
 }
 
@@ -57,13 +55,13 @@ pub(super) fn moved(
         Task::Move(Move { reason, predicted, .. }) => (reason.to_string(), Some(predicted)),
         Task::Start { .. } => {
             let why = why.map(|why| in_plane(why, numbering).to_string());
-            (why.unwrap_or_else(|| "it starts there".to_owned()), None)
+            (why.unwrap_or_else(|| "the first worker of the queue".to_owned()), None)
         }
     };
     let draft = of.draft(shared, EventKind::QueueMoved, |name| {
-        let expected = predicted.map(|figures| format!(" Expected: {}.", of.loads(figures)));
+        let expected = predicted.map(|figures| format!(" Predicted loads: {}.", of.loads(figures)));
         format!(
-            "VMQ moved queue {name} from processor {from} to processor {to}: {because}.{}",
+            "VMQ moved queue {name} from worker {from} to worker {to}: {because}.{}",
             expected.unwrap_or_default()
         )
     })?;
@@ -84,8 +82,8 @@ pub(super) fn move_failed(
     let HandOver { from, to, .. } = of;
     let draft = of.draft(shared, EventKind::QueueMoveFailed, |name| {
         format!(
-            "VMQ could not move queue {name} from processor {from} to processor {to}: {error}. It \
-             stays where it is for now."
+            "VMQ could not move queue {name} from worker {from} to worker {to}: {error}. The \
+             queue stays on its worker; VMQ retries."
         )
     })?;
     let draft = draft.with("error", error);
@@ -108,8 +106,8 @@ pub(super) fn measured(
     let of = HandOver { uplink, queue: *queue, from, to };
     let draft = of.draft(shared, EventKind::QueueMoveMeasured, |name| {
         format!(
-            "After queue {name} was moved from processor {from} to processor {to}: {}. Expected \
-             was: {}.",
+            "Loads after queue {name} was moved from worker {from} to worker {to}: {}. Predicted \
+             loads: {}.",
             of.loads(measured),
             of.loads(predicted)
         )

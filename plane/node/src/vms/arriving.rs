@@ -46,7 +46,7 @@ impl Driver {
         let waits =
             |of: &StoredMove| matches!(of, StoredMove::Arriving { id, .. } if *id == request.id);
         if self.has_given_up || !self.moving.as_ref().is_some_and(waits) {
-            let text = "the VM was given up meanwhile";
+            let text = "the migration was cancelled meanwhile";
             return operation.end(&Err(self.error(ErrorCode::Conflict, text)));
         }
         operation.progress(0, 1, "start the VM, which waits for its memory");
@@ -90,7 +90,7 @@ impl Driver {
             is_held: request.is_paused,
         };
         if !self.save(Some(&stored)) {
-            let text = "the state store takes nothing; see the log of the daemon";
+            let text = "the state store cannot be written; see the log of the daemon";
             return Err(self.error(ErrorCode::HostError, text));
         }
         self.runs += 1;
@@ -134,12 +134,12 @@ impl Driver {
             // Permitted also before QEMU is started.
             (ArrivalCall::Abandon, _) => {
                 if let Some(StoredMove::Arriving { from, .. }) = self.moving.clone() {
-                    self.give_up_arrival(&from, "the node that it leaves has given it up");
+                    self.give_up_arrival(&from, "the source node has cancelled the migration");
                 }
                 Ok(ArrivalAnswer::State(ArrivalState::Abandoned))
             }
             (_, None) => {
-                let text = "the VM is not ready to be asked; ask again";
+                let text = "the VM is not ready yet; retry";
                 Err(self.error(ErrorCode::Conflict, text))
             }
         };
@@ -150,7 +150,7 @@ impl Driver {
     /// server.
     fn line(&self) -> Result<(OwnedFd, OwnedFd), ApiError> {
         let pair = UnixStream::pair().map_err(|error| {
-            let text = format!("no connection can be made: {error}");
+            let text = format!("the connection for the VM's memory cannot be opened: {error}");
             self.error(ErrorCode::HostError, &text)
         })?;
         Ok((pair.0.into(), pair.1.into()))
@@ -166,7 +166,7 @@ impl Driver {
     fn disk_line(&mut self, disk: &Name) -> Result<OwnedFd, ApiError> {
         let is_its_own = self.run.as_ref().is_some_and(|run| run.stored.disks.contains(disk));
         if !is_its_own {
-            let text = format!("disk/{disk} is none of the VM's");
+            let text = format!("disk/{disk} is not a disk of the VM");
             return Err(self.error(ErrorCode::NotFound, &text));
         }
         let (near, far) = self.line()?;
@@ -178,7 +178,7 @@ impl Driver {
     }
 
     fn not_there(&self) -> ApiError {
-        self.error(ErrorCode::Conflict, "the VM's process is not there any more")
+        self.error(ErrorCode::Conflict, "the VM's process does not exist any more")
     }
 
     /// Activates the VM: this node owns it from here on, and its CPUs are resumed unless it was
@@ -191,7 +191,7 @@ impl Driver {
         let status = vm.send_status();
         if !matches!(&status, Ok(status) if status.phase == SendPhase::Done) {
             let phase = status.map(|status| status.phase);
-            let text = format!("not all of the VM has come ({phase:?})");
+            let text = format!("the VM's memory was not received completely ({phase:?})");
             return Err(self.error(ErrorCode::Conflict, &text));
         }
         // Completes all writes to the copied disks before the CPUs run.
@@ -244,7 +244,12 @@ impl Driver {
     fn try_it(&self, vm: &dyn Vm, command: &VmCommand) {
         let told: Result<(), VmError> = vm.tell(command);
         if let Err(error) = told {
-            tracing::error!(vm = %self.entry.name, %error, ?command, "the VM that came does not");
+            tracing::error!(
+                vm = %self.entry.name,
+                %error,
+                ?command,
+                "cannot end the VM of a failed migration"
+            );
         }
     }
 
@@ -280,9 +285,9 @@ impl Driver {
             view.phase = phase;
         }
         if self.run.is_none() {
-            self.give_up_arrival(&from, "its process has ended; its log may say why");
+            self.give_up_arrival(&from, "its QEMU process ended; its log may have the reason");
         } else if silent >= self.ask_far_again * SILENCE_MAX {
-            let text = format!("nothing was heard of it for {} s", silent.as_secs());
+            let text = format!("the source node has sent nothing for {} s", silent.as_secs());
             self.give_up_arrival(&from, &text);
         }
     }
@@ -297,7 +302,11 @@ impl Driver {
         self.arriving = None;
         self.entry.view().moving = None;
         if let Err(error) = self.kill_quietly() {
-            tracing::error!(vm = %self.entry.name, %error, "a VM that did not arrive is there");
+            tracing::error!(
+                vm = %self.entry.name,
+                %error,
+                "a VM of a failed migration is still there"
+            );
         }
         if let Some(StoredMove::Arriving { handed_over, .. }) = &self.moving {
             self.close_handed_over(handed_over);
@@ -316,7 +325,7 @@ impl Driver {
                 let _ = self.shared.vms.parts.host.kill(&identity);
             }
         }
-        self.give_up_arrival(&from, "the daemon ended while it came");
+        self.give_up_arrival(&from, "the daemon ended during the migration");
     }
 
     fn kill_quietly(&mut self) -> Result<(), VmError> {

@@ -237,7 +237,7 @@ impl Driver {
 
     pub(super) fn tell(&mut self, command: &VmCommand) -> Result<(), ApiError> {
         let Some(run) = &self.run else {
-            return Err(self.error(ErrorCode::Conflict, "the VM does not run"));
+            return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
         };
         run.vm.tell(command).map_err(|error| self.told(&error))
     }
@@ -338,7 +338,7 @@ impl Driver {
     /// stopped.
     fn delete(&mut self) {
         if let Err(error) = self.kill() {
-            tracing::error!(vm = %self.entry.name, %error, "a VM that was deleted runs on");
+            tracing::error!(vm = %self.entry.name, %error, "a deleted VM is still running");
         }
         self.end_stopping(&Ok(()));
     }

@@ -104,7 +104,7 @@ impl VmEntry {
     pub(crate) fn join(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!(vm = %self.name, "the VM's driver has died of a defect");
+            tracing::error!(vm = %self.name, "the thread of the VM panicked");
         }
     }
 }

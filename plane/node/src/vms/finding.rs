@@ -28,13 +28,13 @@ impl Driver {
         let ear: Arc<dyn VmObserver> = Arc::new(Ear { entry: self.entry.clone(), run: self.runs });
         let adopted = self.identity_of(&stored).and_then(|identity| {
             let Some(identity) = identity else {
-                let text = "the daemon was killed while it started it";
+                let text = "the daemon was killed while it started the VM";
                 return Err(VmError::new(VmErrorKind::Gone, text));
             };
             let vm = self.shared.vms.parts.host.adopt(&identity, ear);
             vm.map(|vm| (vm, identity)).map_err(|error| match error.kind {
                 VmErrorKind::Gone => {
-                    let text = "it ended while no daemon was there to see it";
+                    let text = "the VM ended while no daemon was running";
                     VmError::new(VmErrorKind::Gone, text)
                 }
                 _ => error,

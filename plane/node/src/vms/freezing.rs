@@ -32,11 +32,11 @@ impl Driver {
     /// Freezes the guest's file systems for at most `request.seconds`.
     pub(super) fn freeze(&mut self, request: FreezeVmRequest) -> Result<(), ApiError> {
         let Some(run) = &mut self.run else {
-            return Err(self.error(ErrorCode::Conflict, "the VM does not run"));
+            return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
         };
         if run.frozen.is_some() {
             let text = format!(
-                "its guest's file systems are frozen already; `suimon vm thaw {}` thaws them",
+                "the file systems of its guest are already frozen; `suimon vm thaw {}` thaws them",
                 self.entry.name
             );
             return Err(self.error(ErrorCode::Conflict, &text));
@@ -47,8 +47,8 @@ impl Driver {
         let Some(run) = &mut self.run else { return Ok(()) };
         if !run.is_written {
             run.stored.is_frozen = false;
-            let text = "the state store takes nothing, and a guest that the next daemon does not \
-                        know to be frozen would stay so; see its log";
+            let text = "the state store cannot be written, and after a restart of the daemon the \
+                        guest would stay frozen; see the daemon's log";
             return Err(self.error(ErrorCode::HostError, text));
         }
         let result = run.vm.tell(&VmCommand::Freeze);
@@ -73,7 +73,7 @@ impl Driver {
     /// Thaws the guest's file systems on request.
     pub(super) fn thaw(&mut self) -> Result<(), ApiError> {
         let Some(run) = &self.run else {
-            return Err(self.error(ErrorCode::Conflict, "the VM does not run"));
+            return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
         };
         // Sent even if no freeze is recorded: another client of the guest agent may have frozen the
         // guest.

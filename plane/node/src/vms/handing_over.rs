@@ -36,7 +36,7 @@ impl Driver {
             // the destination refuses the activation.
             let marked = self.shared.mark_stores(&leaving.leave.stores);
             leaving.marks = marked.unwrap_or_else(|error| {
-                tracing::warn!(vm = %self.entry.name, %error, "a store cannot be marked");
+                tracing::warn!(vm = %self.entry.name, %error, "cannot mark a store");
                 Vec::new()
             });
         }
@@ -45,7 +45,7 @@ impl Driver {
             Ok(far) => activated(far.as_ref(), &leave.id),
             // By deleting the node, the operator declares that it will never run the VM.
             Err(error) if error.code == ErrorCode::NotFound => {
-                let text = "the node that was told to run it is not configured any more";
+                let text = "the destination node is not configured any more";
                 return Err(self.error(ErrorCode::Conflict, text));
             }
             Err(error) => Err(FarError::Unreachable(error.message)),
@@ -56,7 +56,7 @@ impl Driver {
                 Ok(None)
             }
             Ok(_) => {
-                let text = format!("node {} had given the VM up", leave.to);
+                let text = format!("node {} cancelled the migration", leave.to);
                 Err(self.error(ErrorCode::HostError, &text))
             }
             Err(error) => {
@@ -81,7 +81,7 @@ impl Driver {
         let to = leave.to.clone();
         if let Some(run) = self.run.take() {
             if let Err(error) = self.shared.vms.parts.host.kill(&run.vm.identity()) {
-                tracing::error!(vm = %self.entry.name, %error, "what is left of a VM stays");
+                tracing::error!(vm = %self.entry.name, %error, "cannot remove the rest of a VM");
             }
         }
         self.lost = None;
@@ -96,9 +96,9 @@ impl Driver {
     pub(super) fn depart(&mut self, waiting: Option<OperationHandle>) {
         let (text, with_file) = match &self.moving {
             Some(StoredMove::Left(leave)) => {
-                (format!("it has moved to node {}", leave.to), leave.with_files)
+                (format!("it has migrated to node {}", leave.to), leave.with_files)
             }
-            _ => ("it did not arrive".to_owned(), true),
+            _ => ("the migration failed".to_owned(), true),
         };
         let mut view = self.entry.view();
         view.state = VmState::Stopped;
@@ -132,7 +132,7 @@ fn activated(far: &dyn FarNode, id: &str) -> Result<Arrival, FarError> {
         Err(FarError::Refused(errors)) => {
             let answer = far.abandon_arrival(id)?;
             if answer.state == ArrivalState::Abandoned {
-                tracing::warn!(?errors, "the other node does not take the VM over");
+                tracing::warn!(?errors, "the destination node does not take over the VM");
             }
             Ok(answer)
         }

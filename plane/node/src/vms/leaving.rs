@@ -234,7 +234,7 @@ impl Driver {
 
     fn arrival_request(&self) -> Result<ArrivalRequest, ApiError> {
         let Some(run) = &self.run else {
-            return Err(self.error(ErrorCode::Conflict, "the VM does not run"));
+            return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
         };
         let layout = run.vm.layout().map_err(|error| self.told(&error))?;
         arrival_request(&self.shared, &self.entry, &run.stored, (&run.vm.facts(), &layout))
@@ -248,7 +248,10 @@ impl Driver {
         let cancelled = leaving.operation.as_ref().is_some_and(OperationHandle::is_cancelled);
         let is_handed_over = matches!(leaving.stage, Stage::HandedOver { .. });
         let stepped = if cancelled && !is_handed_over {
-            Err(self.error(ErrorCode::Cancelled, "it was cancelled; the VM goes on here"))
+            Err(self.error(
+                ErrorCode::Cancelled,
+                "the migration was cancelled; the VM continues to run here",
+            ))
         } else {
             self.step(&mut leaving)
         };
@@ -337,7 +340,8 @@ impl Driver {
         if arrival.state == ArrivalState::Waiting {
             return Ok(());
         }
-        let text = format!("node {} has given the VM up; its log says why", leaving.leave.to);
+        let text =
+            format!("node {} cancelled the migration; its log has the reason", leaving.leave.to);
         Err(self.error(ErrorCode::HostError, &text))
     }
 
@@ -356,8 +360,8 @@ impl Driver {
             return Ok(false);
         }
         let text = format!(
-            "the guest has not let go of its virtual function in {} s; set iov_weight of its NICs \
-             to 0 and see why",
+            "the guest has not released its VF in {} s; set iov_weight = 0 of its NICs and check \
+             the guest",
             limit.as_secs()
         );
         Err(self.error(ErrorCode::HostError, &text))
@@ -386,7 +390,7 @@ impl Driver {
 
     fn vm_that_leaves(&self) -> Result<Arc<dyn suimon_ports::Vm>, ApiError> {
         let vm = self.run.as_ref().map(|run| run.vm.clone());
-        vm.ok_or_else(|| self.error(ErrorCode::Conflict, "the VM does not run any more"))
+        vm.ok_or_else(|| self.error(ErrorCode::Conflict, "the VM is not running any more"))
     }
 
     fn look_at_memory(
@@ -421,8 +425,8 @@ impl Driver {
 
     fn not_sent(&self, reason: &str) -> ApiError {
         let text = format!(
-            "the VM's memory could not be sent: {reason}; the other node's log of \
-                            the VM may say more"
+            "the VM's memory could not be sent: {reason}; the VM's log on the other node may have \
+             the cause"
         );
         self.error(ErrorCode::HostError, &text)
     }
@@ -438,7 +442,8 @@ impl Driver {
             SendPhase::Done => {}
             SendPhase::Failed(reason) => return Err(self.not_sent(&reason)),
             _ if Instant::now() >= until => {
-                let text = format!("nothing was heard of it for {} s", SWITCH_LIMIT.as_secs());
+                let text =
+                    format!("the other node has sent nothing for {} s", SWITCH_LIMIT.as_secs());
                 return Err(self.not_sent(&text));
             }
             _ => return Ok((Stage::Rest(until), LOOK_WHILE_STILL)),
@@ -449,8 +454,8 @@ impl Driver {
         let handed_over = StoredMove::HandedOver(leaving.leave.clone());
         if !self.save_moving(Some(handed_over)) {
             self.moving = Some(StoredMove::Leaving(leaving.leave.clone()));
-            let text = "the state store takes nothing, and the next daemon would not know where \
-                        the VM is; see the log";
+            let text = "the state store cannot be written, and the next daemon could not find the \
+                        VM; see the log";
             return Err(self.error(ErrorCode::HostError, text));
         }
         Ok((Stage::HandedOver { is_told: false }, Duration::ZERO))

@@ -25,17 +25,20 @@ impl VmEntry {
         let is_frozen = view.running.as_ref().is_some_and(|run| run.frozen_until.is_some());
         let text = match (view.state, &view.moving) {
             (_, Some(moving)) => format!(
-                "the VM is being moved already ({}); `suimon operation list` shows it",
+                "the VM is already migrating ({}); `suimon operation list` shows the operation",
                 moving.node
             ),
             (VmState::Running | VmState::Paused, None) if is_frozen => {
-                format!("its file systems are frozen; `suimon vm thaw {name}` lets them go on")
+                format!(
+                    "the file systems of its guest are frozen; thaw them with `suimon vm thaw \
+                     {name}`"
+                )
             }
             (VmState::Running | VmState::Paused, None) => return Ok(()),
             (VmState::Stopped, None) => {
-                format!("the VM does not run; `suimon vm start {name}` starts it")
+                format!("the VM is not running; start it with `suimon vm start {name}`")
             }
-            (state, None) => format!("the VM is {state}; it has to run, or to be paused"),
+            (state, None) => format!("the VM is {state}; only a running or paused VM can migrate"),
         };
         Err(ApiError::new(ErrorCode::Conflict, text).about(self.label()))
     }
@@ -71,18 +74,21 @@ impl Driver {
             None => return Ok(()),
             Some(StoredMove::Leaving(_)) if work == VmWork::Kill => return Ok(()),
             Some(StoredMove::Leaving(leave)) => format!(
-                "the VM is being moved to node {}; wait for the end, or cancel that (`suimon \
-                 operation list` shows it)",
+                "the VM is migrating to node {}; wait for the end, or cancel it (`suimon \
+                 operation list` shows the operation)",
                 leave.to
             ),
             Some(StoredMove::HandedOver(leave)) => format!(
-                "node {} was told to run the VM and has not answered; if it is never to run it, \
-                 `suimon node delete {}` lets the VM go on here",
+                "the VM was handed over to node {}, which does not respond; if that node is gone \
+                 for good, `suimon node delete {}` resumes the VM here",
                 leave.to, leave.to
             ),
-            Some(StoredMove::Left(leave)) => format!("the VM has moved to node {}", leave.to),
+            Some(StoredMove::Left(leave)) => format!("the VM has migrated to node {}", leave.to),
             Some(StoredMove::Arriving { from, .. }) => {
-                format!("the VM comes from node {from} and is that node's until it has come")
+                format!(
+                    "the VM is migrating from node {from}; use that node until the VM has \
+                     arrived"
+                )
             }
         };
         Err(self.error(ErrorCode::Conflict, &text))
@@ -151,8 +157,8 @@ impl Shared {
             let moving = entry.view().moving.clone()?;
             let way = if moving.leaves { "to" } else { "from" };
             let text = format!(
-                "the VM is being moved {way} node {}; change it, its NICs, its disks and their QoS \
-                 policies when that is over",
+                "the VM is migrating {way} node {}; change the VM, its NICs, its disks and their \
+                 QoS policies after that",
                 moving.node
             );
             Some(ApiError::new(ErrorCode::InUse, text).about(entry.label()))

@@ -20,7 +20,7 @@ impl Driver {
         };
         let saved = save_vm(&self.entry.name, &vm).and_then(|change| self.store.commit(&[change]));
         if let Err(error) = &saved {
-            tracing::error!(vm = %self.entry.name, %error, "what runs is not written down");
+            tracing::error!(vm = %self.entry.name, %error, "cannot save the state of a running VM");
         }
         saved.is_ok()
     }

@@ -127,13 +127,17 @@ impl Controller {
             waiting.retain(|(entry, devices)| has_any(entry, devices));
         }
         for (entry, _) in waiting {
-            tracing::warn!(vm = %entry.name, "the guest has not let go of devices that are closed now");
+            tracing::warn!(
+                vm = %entry.name,
+                "the guest has not released devices that are now closed"
+            );
         }
         let moves = |vm: &Name| {
             let entry = self.shared.vms.find(vm)?;
             let is_moving = entry.view().moving.is_some();
             is_moving.then(|| {
-                let text = "the VM has begun to move to another node; change it when it is there";
+                let text = "the VM has begun to migrate to another node; change it there after \
+                            the migration";
                 ApiError::new(ErrorCode::Conflict, text).about(entry.label())
             })
         };
@@ -209,7 +213,8 @@ impl Driver {
             None => Ok(()),
             Some(device) => {
                 let text = format!(
-                    "the guest was asked to let go of {device}; wait until it has, or start the VM anew"
+                    "the guest was requested to release {device}; wait until it does, or restart \
+                     the VM"
                 );
                 Err(self.error(ErrorCode::Conflict, &text))
             }

@@ -32,8 +32,8 @@ impl Driver {
             let told = run.vm.tell(&VmCommand::Unplug(device.clone()));
             let why = told.err().unwrap_or_else(|| {
                 let text = format!(
-                    "QEMU {} does not connect a legacy NIC again after the daemon was replaced; \
-                     it is plugged in anew as soon as the guest lets go of it",
+                    "QEMU {} does not reconnect a legacy NIC after a restart of the daemon; the \
+                     NIC is plugged in again as soon as the guest releases it",
                     facts.qemu_version
                 );
                 VmError::new(VmErrorKind::Refused, text)

@@ -171,8 +171,8 @@ impl Driver {
         }
         let (stores, name) = (self.stores_in_words(), &self.entry.name);
         Some(format!(
-            "there was no space for a write ({stores}); the VM goes on when there is, and \
-             `suimon vm pause {name}` keeps it paused"
+            "paused because the store was full ({stores}); the VM resumes when there is space, \
+             and `suimon vm pause {name}` keeps it paused"
         ))
     }
 
@@ -242,7 +242,11 @@ impl Driver {
             let resumed = self.tell(&VmCommand::Resume);
             space.note_attempt(now, resumed.is_ok());
             if let Err(error) = resumed {
-                tracing::warn!(vm = %self.entry.name, %error, "the VM does not go on with space");
+                tracing::warn!(
+                    vm = %self.entry.name,
+                    %error,
+                    "cannot resume a VM that was paused because its store was full"
+                );
             }
         }
         space
@@ -294,8 +298,9 @@ impl VmEntry {
             None => Ok(()),
             Some(disk) => {
                 let text = format!(
-                    "writes to disk/{disk} are queued because its store is full, and would fail; free \
-                     space on the store, or set on_full = \"error\" so that the guest is told"
+                    "writes to disk/{disk} are queued because its store is full, and would fail; \
+                     free space on the store, or set on_full = \"error\" so that the guest gets \
+                     the error"
                 );
                 Err(ApiError::new(ErrorCode::Conflict, text).about(self.label()))
             }

@@ -25,8 +25,8 @@ impl Shared {
         entry: &VmEntry,
     ) -> Result<VmSpec, ApiError> {
         let Some(boot) = boot(vm, self.vms.parts.host.as_ref()) else {
-            let text = "the host has no UEFI firmware for VMs; install it (on Debian the package \
-                        ovmf), or set firmware = \"bios\"";
+            let text = "the host has no UEFI firmware for VMs; install it (Debian: package ovmf), \
+                        or set firmware = \"bios\"";
             let error = ApiError::new(ErrorCode::DeviceMissing, text);
             return Err(error.about(entry.label()).field("firmware"));
         };

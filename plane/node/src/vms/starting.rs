@@ -35,7 +35,8 @@ impl Driver {
         if before.as_ref().is_some_and(|before| !before.is_told) {
             self.append(texts::waits_for_disks(&self.entry, &error.message));
         }
-        self.entry.view().reason = Some(format!("it is started when it can be: {}", error.message));
+        self.entry.view().reason =
+            Some(format!("the VM is started as soon as that is possible: {}", error.message));
         let look_at = Instant::now() + LOOK_EVERY;
         self.awaited = Some(Awaited { look_at, is_told: before.is_some() });
         Ok(())
@@ -68,7 +69,9 @@ impl Driver {
     pub(super) fn start(&mut self) -> Result<(), ApiError> {
         let desired = self.shared.desired();
         let Some(vm) = desired.config.vm(self.entry.name.as_str()).cloned() else {
-            return Err(self.error(ErrorCode::NotFound, "the VM is not desired any more"));
+            return Err(
+                self.error(ErrorCode::NotFound, "the VM is not in the configuration any more")
+            );
         };
         self.entry.view().state = VmState::Starting;
         let started = self.start_as(&desired.config, vm);
@@ -103,8 +106,8 @@ impl Driver {
         // Recorded first: if the daemon is killed from here on, the next one finds the process by
         // this record.
         if !self.save(Some(&stored)) {
-            let text = "the state store takes nothing, and a VM that it does not know would be \
-                        lost with the daemon; see its log";
+            let text = "the state store cannot be written, and after a restart of the daemon the \
+                        VM would be lost; see the daemon's log";
             return Err(self.error(ErrorCode::HostError, text));
         }
         self.runs += 1;
@@ -129,7 +132,10 @@ impl Driver {
                 let text = match reason {
                     Some(reason) => format!("{label} is not in service: {reason}"),
                     None => {
-                        format!("{label} is not in service; `suimon disk show {name}` says why")
+                        format!(
+                            "{label} is not in service; `suimon disk show {name}` shows the \
+                             reason"
+                        )
                     }
                 };
                 return Err(self.error(ErrorCode::Conflict, &text));

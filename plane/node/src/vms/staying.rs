@@ -55,7 +55,7 @@ impl Driver {
         let bring_back = |disk: &Name, failure| {
             let command = Command::BringBack { disk: disk.clone(), failure };
             if self.control.try_send(command).is_err() {
-                tracing::error!(%disk, "a disk that stays here is not tried again");
+                tracing::error!(%disk, "a disk that stays here is not retried");
             }
         };
         if handed.is_empty() {
@@ -93,7 +93,11 @@ impl Driver {
         let facts = vm.facts();
         if !was_paused && facts.state == VmRunState::Paused && !facts.waits_for_space {
             if let Err(error) = vm.tell(&VmCommand::Resume) {
-                tracing::error!(vm = %self.entry.name, %error, "the VM does not go on");
+                tracing::error!(
+                    vm = %self.entry.name,
+                    %error,
+                    "cannot resume a VM after a failed migration"
+                );
             }
         }
         let state = vm.facts().state;
@@ -104,7 +108,7 @@ impl Driver {
     pub(super) fn take_up_leaving(&mut self) {
         match self.moving.clone() {
             Some(StoredMove::Leaving(leave)) => {
-                let text = "the daemon ended while the VM was moved";
+                let text = "the daemon ended during the migration";
                 let error = self.error(ErrorCode::HostError, text);
                 let leaving = Leaving::new(leave, None, Stage::Rest(Instant::now()));
                 self.stay(leaving, error);

@@ -40,7 +40,7 @@ pub(crate) fn disks_away(left: &[LeftVm]) -> BTreeMap<Name, Moving> {
 
 /// Returns the error for a new VM when all user ids are in use.
 pub(crate) fn no_user_left(name: &Name) -> ApiError {
-    let text = "no user is left for another VM; delete VMs that are not needed";
+    let text = "no user ID is free for another VM; delete unneeded VMs";
     ApiError::new(ErrorCode::HostError, text).about(format!("vm/{name}"))
 }
 
@@ -96,7 +96,7 @@ impl Controller {
         }
         self.shared.vms.insert(entry.clone());
         self.start_driver(&entry, None, stored.moving).map_err(|error| {
-            let text = format!("no thread can be made for the VM: {error}");
+            let text = format!("cannot start a thread for the VM: {error}");
             about(ApiError::new(ErrorCode::HostError, text))
         })
     }
@@ -152,11 +152,11 @@ impl Controller {
             entry.inbox.put(Message::Delete);
             entry.join();
             if let Err(error) = self.store.commit(&[clear_vm(name)]) {
-                tracing::error!(vm = %name, %error, "what is recorded of a VM stays behind");
+                tracing::error!(vm = %name, %error, "cannot delete the record of a VM");
             }
             let folder = config.host.folder_of(name);
             if let Err(error) = self.shared.vms.parts.host.remove(&folder) {
-                tracing::warn!(vm = %name, %error, "a VM's folder stays behind");
+                tracing::warn!(vm = %name, %error, "cannot delete the folder of a VM");
             }
         }
     }
@@ -235,7 +235,7 @@ impl Controller {
                 entry.view().state = if comes { VmState::Arriving } else { VmState::Lost };
             }
             if let Err(error) = self.start_driver(&entry, left, moving) {
-                tracing::error!(vm = %entry.name, %error, "nobody can drive the VM");
+                tracing::error!(vm = %entry.name, %error, "no thread can control the VM");
                 continue;
             }
             if is_wanted && is_new_boot {

@@ -40,7 +40,7 @@ impl Driver {
             StopBy::Auto if has_agent => match self.tell(&VmCommand::ShutDown) {
                 Ok(()) => return Ok(()),
                 Err(error) => {
-                    tracing::info!(vm = %self.entry.name, %error, "its power button is pressed");
+                    tracing::info!(vm = %self.entry.name, %error, "press the VM's power button");
                 }
             },
             StopBy::Auto | StopBy::PowerButton => {}
@@ -55,7 +55,7 @@ impl Driver {
         operation: Option<OperationHandle>,
     ) {
         if let Some(operation) = &operation {
-            operation.progress(0, 1, "wait until the guest has turned itself off");
+            operation.progress(0, 1, "wait until the guest has shut down");
         }
         let until = Instant::now() + Duration::from_secs(request.seconds);
         self.stopping = Some(Stopping { operation, until, request });
@@ -69,8 +69,8 @@ impl Driver {
         let Some(stopping) = &self.stopping else { return };
         let request = stopping.request;
         if stopping.operation.as_ref().is_some_and(OperationHandle::is_cancelled) {
-            let text = "nobody waits for the guest to turn itself off any more; it was asked to, \
-                        and may still do so";
+            let text = "the command stopped waiting; the guest was requested to shut down and may \
+                        still do so";
             return self.go_on(self.error(ErrorCode::Cancelled, text));
         }
         if stopping.until > now {
@@ -84,7 +84,7 @@ impl Driver {
             return;
         }
         let text = format!(
-            "the guest has not turned itself off in {} s, and goes on; `suimon vm kill {}` ends it",
+            "the guest has not shut down in {} s and is still running; `suimon vm kill {}` ends it",
             request.seconds, self.entry.name
         );
         self.go_on(self.error(ErrorCode::HostError, &text));

@@ -289,7 +289,7 @@ fn a_vm_that_runs_is_not_deleted_and_its_devices_are_in_use() {
     assert_eq!(error.code, ErrorCode::InUse);
     assert!(error.message.contains("suimon vm stop web"), "{error}");
     let of_nic = harness.node.submit(Edit::Nic(ResourceEdit::Delete(name("web")))).unwrap_err();
-    assert!(of_nic[0].message.starts_with("vm/web refers to it"), "{of_nic:?}");
+    assert!(of_nic[0].message.starts_with("vm/web refers to this resource"), "{of_nic:?}");
     let mut elsewhere = config();
     elsewhere.host.vm_folder = Some("/elsewhere".into());
     let error = harness.node.submit(Edit::Apply(Box::new(elsewhere.clone()))).unwrap_err();

@@ -12,9 +12,9 @@ use crate::events::Draft;
 pub(super) fn started(entry: &VmEntry, identity: &VmIdentity, facts: &VmFacts) -> Draft {
     let by = match facts.accelerator {
         VmAccelerator::Kvm => "KVM",
-        VmAccelerator::Tcg => "QEMU's own translation (TCG)",
+        VmAccelerator::Tcg => "software emulation (TCG)",
     };
-    let text = format!("The VM was started; {by} runs it.");
+    let text = format!("The VM was started with {by}.");
     Draft::new(EventKind::VmStarted, entry.label(), text)
         .with("process", identity.process)
         .with("user", facts.user.unwrap_or(entry.user))
@@ -28,13 +28,13 @@ pub(super) fn not_started(entry: &VmEntry, reason: &str) -> Draft {
 }
 
 pub(super) fn waits_for_disks(entry: &VmEntry, reason: &str) -> Draft {
-    let text = format!("The VM starts with the host as soon as it can: {reason}");
+    let text = format!("The VM starts automatically as soon as its disks are in service: {reason}");
     Draft::new(EventKind::VmWaitsForDisks, entry.label(), text).with("reason", reason)
 }
 
 pub(super) fn ended(entry: &VmEntry, is_orderly: bool, reason: &str) -> Draft {
     let kind = if is_orderly { EventKind::VmEnded } else { EventKind::VmFailed };
-    let text = format!("The VM does not run any more: {reason}.");
+    let text = format!("The VM has ended: {reason}.");
     Draft::new(kind, entry.label(), text).with("reason", reason)
 }
 
@@ -42,21 +42,22 @@ pub(super) fn ended(entry: &VmEntry, is_orderly: bool, reason: &str) -> Draft {
 pub(super) fn state(entry: &VmEntry, before: VmState, now: VmState) -> Option<Draft> {
     let draft = |kind, text: &str| Some(Draft::new(kind, entry.label(), text));
     match (before, now) {
-        (_, VmState::Paused) => draft(EventKind::VmPaused, "The VM's CPUs stand still."),
+        (_, VmState::Paused) => draft(EventKind::VmPaused, "The VM's CPUs were paused."),
         (VmState::Paused, VmState::Running | VmState::Stopping) => {
-            draft(EventKind::VmResumed, "The VM's CPUs run again.")
+            draft(EventKind::VmResumed, "The VM's CPUs were resumed.")
         }
-        (_, VmState::Panicked) => {
-            draft(EventKind::VmPanicked, "The guest has told of its panic and stands still.")
-        }
+        (_, VmState::Panicked) => draft(
+            EventKind::VmPanicked,
+            "The guest reported a kernel panic; its CPUs are stopped. Reset or kill the VM.",
+        ),
         _ => None,
     }
 }
 
 pub(super) fn paused_for_space(entry: &VmEntry, stores: &str) -> Draft {
     let text = format!(
-        "The VM is paused: there was no space for a write ({stores}). It goes on when there is space; \
-         free some, or move its disks to another store."
+        "The VM is paused because the store of a disk is full ({stores}). It resumes when there \
+         is space; free space, or move its disks to another store."
     );
     // The guest controls the rate.
     Draft::new(EventKind::VmPausedForSpace, entry.label(), text).with("stores", stores).repeated()
@@ -64,7 +65,7 @@ pub(super) fn paused_for_space(entry: &VmEntry, stores: &str) -> Draft {
 
 pub(super) fn continued_with_space(entry: &VmEntry, waited: Duration) -> Draft {
     let text = format!(
-        "The VM runs again. It was paused for {} s because there was no space for a write.",
+        "The VM resumed; it was paused for {} s because the store of a disk was full.",
         waited.as_secs()
     );
     Draft::new(EventKind::VmContinuedWithSpace, entry.label(), text)
@@ -73,75 +74,79 @@ pub(super) fn continued_with_space(entry: &VmEntry, waited: Duration) -> Draft {
 }
 
 pub(super) fn reset(entry: &VmEntry) -> Draft {
-    Draft::new(EventKind::VmReset, entry.label(), "The VM was started anew.")
+    Draft::new(EventKind::VmReset, entry.label(), "The VM was reset.")
 }
 
 pub(super) fn found(entry: &VmEntry, identity: &VmIdentity) -> Draft {
-    let text = "The VM was found again; it went on meanwhile.";
+    let text = "The daemon adopted the VM, which continued to run while the daemon was restarted.";
     Draft::new(EventKind::VmFound, entry.label(), text).with("process", identity.process)
 }
 
 pub(super) fn lost(entry: &VmEntry, reason: &str) -> Draft {
-    let text = format!("The VM does not answer and is asked again: {reason}");
+    let text = format!("QEMU of the VM does not respond and the daemon retries: {reason}");
     Draft::new(EventKind::VmLost, entry.label(), text).with("reason", reason)
 }
 
 pub(super) fn plugged(entry: &VmEntry, what: &str) -> Draft {
-    let text = format!("{what} was plugged in.");
+    let text = format!("{what} was hot-plugged.");
     Draft::new(EventKind::VmDevicePlugged, entry.label(), text).with("device", what)
 }
 
 pub(super) fn cpus(entry: &VmEntry, cpus: u16) -> Draft {
-    let text = format!("The VM has {} now.", Count::new(cpus, "CPU"));
+    let text = format!("CPUs were hot-plugged: the VM has {} now.", Count::new(cpus, "CPU"));
     Draft::new(EventKind::VmDevicePlugged, entry.label(), text).with("cpus", cpus)
 }
 
 pub(super) fn unplugged(entry: &VmEntry, what: &str) -> Draft {
-    let text = format!("The guest has let go of {what}.");
+    let text = format!("{what} was hot-unplugged: the guest released it.");
     Draft::new(EventKind::VmDeviceUnplugged, entry.label(), text).with("device", what)
 }
 
 pub(super) fn refused(entry: &VmEntry, what: &str, reason: &str) -> Draft {
-    let text = format!("{what} is as desired from the VM's next start on: {reason}");
+    let text = format!(
+        "Hot-plug or hot-unplug of {what} failed, the change takes effect at the VM's next start: \
+         {reason}"
+    );
     Draft::new(EventKind::VmDeviceRefused, entry.label(), text)
         .with("device", what)
         .with("reason", reason)
 }
 
 pub(super) fn frozen(entry: &VmEntry, seconds: u64) -> Draft {
-    let text = format!("The guest's file systems are frozen, for {seconds} s at most.");
+    let text = format!("The guest's file systems were frozen, for at most {seconds} s.");
     Draft::new(EventKind::VmFrozen, entry.label(), text).with("seconds", seconds)
 }
 
 pub(super) fn thawed(entry: &VmEntry, is_asked_for: bool) -> Draft {
     let text = if is_asked_for {
-        "The guest's file systems are thawed."
+        "The guest's file systems were thawed."
     } else {
-        "The guest's file systems are thawed; nobody had asked for it in time."
+        "The guest's file systems were thawed, because the time limit of the freeze expired."
     };
     Draft::new(EventKind::VmThawed, entry.label(), text).with("asked_for", is_asked_for)
 }
 
 pub(super) fn leaves(entry: &VmEntry, node: &str) -> Draft {
-    let text = format!("The VM is being moved to node {node}; it runs here meanwhile.");
+    let text = format!("Migration of the VM to node {node} began; it runs here meanwhile.");
     Draft::new(EventKind::VmLeaves, entry.label(), text).with("node", node)
 }
 
 pub(super) fn left(entry: &VmEntry, node: &str) -> Draft {
-    let text = format!("The VM has moved to node {node}.");
+    let text = format!("The VM migrated to node {node}.");
     Draft::new(EventKind::VmLeft, entry.label(), text).with("node", node)
 }
 
 pub(super) fn stays(entry: &VmEntry, node: &str, reason: &str) -> Draft {
-    let text = format!("The VM did not move to node {node} and goes on here: {reason}");
+    let text =
+        format!("Migration of the VM to node {node} failed, it continues to run here: {reason}");
     Draft::new(EventKind::VmStays, entry.label(), text).with("node", node).with("reason", reason)
 }
 
 pub(super) fn handed_over(entry: &VmEntry, node: &Name, reason: &str) -> Draft {
     let text = format!(
-        "The VM stands still: node {node} was told to run it, and does not answer. It is asked \
-         again; if it is never to run it, delete it (`suimon node delete {node}`), and the VM goes \
-         on here. {reason}"
+        "The VM was handed over to node {node}, which does not respond: the VM runs nowhere until \
+         it does. The daemon retries. If that node is gone for good, run `suimon node delete \
+         {node}`, which resumes the VM here. {reason}"
     );
     Draft::new(EventKind::VmHandedOver, entry.label(), text)
         .with("node", node)
@@ -149,17 +154,19 @@ pub(super) fn handed_over(entry: &VmEntry, node: &Name, reason: &str) -> Draft {
 }
 
 pub(super) fn arrives(entry: &VmEntry, from: &str) -> Draft {
-    let text = format!("The VM comes from node {from}; what it needs is there.");
+    let text = format!(
+        "Migration of the VM from node {from} began; its NICs and disks were created here."
+    );
     Draft::new(EventKind::VmArrives, entry.label(), text).with("node", from)
 }
 
 pub(super) fn arrived(entry: &VmEntry, from: &str) -> Draft {
-    let text = format!("The VM has come from node {from} and is this node's.");
+    let text = format!("The VM migrated from node {from} and runs here.");
     Draft::new(EventKind::VmArrived, entry.label(), text).with("node", from)
 }
 
 pub(super) fn did_not_arrive(entry: &VmEntry, from: &str, reason: &str) -> Draft {
-    let text = format!("The VM does not come from node {from} after all: {reason}.");
+    let text = format!("Migration of the VM from node {from} failed: {reason}.");
     Draft::new(EventKind::VmDidNotArrive, entry.label(), text)
         .with("node", from)
         .with("reason", reason)
@@ -171,21 +178,21 @@ pub(super) fn phase(of: &VmMigration) -> String {
     let left = |bytes: u64| bytes.div_ceil(MIB);
     let disks = left(of.disk_bytes_left);
     match of.phase {
-        MigrationPhase::Preparing => format!("node {} prepares", of.node),
+        MigrationPhase::Preparing => format!("node {} prepares the migration", of.node),
         MigrationPhase::CopyingDisks => format!("copy disks, {disks} MiB left"),
         MigrationPhase::CopyingMemory => {
             let memory = left(of.memory_bytes_left);
             format!("copy memory, {memory} MiB left (and {disks} MiB of disks)")
         }
-        MigrationPhase::Switching => "switch over".to_owned(),
-        MigrationPhase::HandedOver => format!("node {} takes it over", of.node),
+        MigrationPhase::Switching => "switch over to the other node".to_owned(),
+        MigrationPhase::HandedOver => format!("node {} takes over the VM", of.node),
     }
 }
 
 pub(super) fn not_thawed(entry: &VmEntry, reason: &str) -> Draft {
     let text = format!(
-        "The guest's file systems may be frozen, and could not be thawed: {reason}. That is tried \
-         again; `suimon vm reset {}` starts the guest anew.",
+        "The guest's file systems may be frozen and could not be thawed: {reason}. The daemon \
+         retries; `suimon vm reset {}` restarts the guest.",
         entry.name
     );
     Draft::new(EventKind::VmNotThawed, entry.label(), text).with("reason", reason)

@@ -85,7 +85,7 @@ impl Driver {
         let desired = self.shared.desired();
         let config = desired.config.nics.iter().find(|of| of.name == *nic);
         let (Some(run), Some(config)) = (&mut self.run, config) else {
-            return Err("the VM does not run any more".to_owned());
+            return Err("the VM is not running any more".to_owned());
         };
         if run.stored.vfs.contains_key(nic) {
             return Err("the NIC still has another VF".to_owned());
@@ -93,14 +93,14 @@ impl Driver {
         // The order was sent before the migration was known. Memory that a VF writes to by DMA
         // cannot be migrated.
         if self.moving.is_some() {
-            return Err("the VM is being moved".to_owned());
+            return Err("the VM is migrating".to_owned());
         }
         run.stored.vfs.insert(nic.clone(), StoredVf::from(vf));
         let (vm, memory) = (run.vm.clone(), run.stored.as_started.memory_bytes);
         let memory = suimon_contract::ByteSize::bytes(memory);
         self.save_run();
         if self.run.as_ref().is_some_and(|run| !run.is_written) {
-            return Err("the state store takes nothing; see the daemon's log".to_owned());
+            return Err("the state store cannot be written; see the daemon's log".to_owned());
         }
         let text = |error: VmError| error.text;
         self.shared.vms.parts.host.give_vf(&vm.identity(), vf.address, memory).map_err(text)?;
@@ -127,7 +127,12 @@ impl Driver {
             Err(error) if error.kind == VmErrorKind::Gone => self.release(nic),
             told => {
                 if let Err(error) = told {
-                    tracing::warn!(vm = %self.entry.name, %nic, %error, "it is asked again");
+                    tracing::warn!(
+                        vm = %self.entry.name,
+                        %nic,
+                        %error,
+                        "cannot unplug a VF; the daemon retries"
+                    );
                 }
                 run.vfs.leaving.insert(nic.clone(), vf);
                 run.vfs.ask_at = Some(Instant::now() + ASK_AGAIN);
@@ -142,7 +147,7 @@ impl Driver {
         let was_asked = run.vfs.leaving.contains_key(&nic);
         if let Some(vf) = run.stored.vfs.get(&nic).and_then(StoredVf::place) {
             if !was_asked {
-                let reason = "it was unplugged; the adapter or the guest has let go of it";
+                let reason = "the VF was unplugged by the guest, or the adapter removed it";
                 self.report(VfReport::Failed { nic: nic.clone(), vf, reason: reason.to_owned() });
             }
         }
@@ -173,10 +178,10 @@ impl Driver {
         let Some(vf) = stored.place() else { return };
         let vm = &self.entry.name;
         if let Err(error) = self.shared.set_vf(&vf, for_nobody) {
-            tracing::warn!(%vm, %nic, error, "a VF keeps the NIC's address");
+            tracing::warn!(%vm, %nic, error, "cannot remove the NIC's address from a VF");
         }
         if let Err(error) = self.shared.vms.parts.host.take_vf(vf.address) {
-            tracing::warn!(%vm, %nic, %error, "a VF is not given back to the host");
+            tracing::warn!(%vm, %nic, %error, "cannot return a VF to the host");
         }
         self.report(VfReport::Released { nic: nic.clone(), vf });
     }
@@ -208,7 +213,7 @@ impl Driver {
             // elsewhere.
             let has_vf = vm.standby(nic.as_str()).map_or(true, |standby| standby.has_vf);
             if !has_vf {
-                let reason = "it was unplugged while no daemon was there".to_owned();
+                let reason = "the VF was unplugged while no daemon was running".to_owned();
                 self.report(VfReport::Failed { nic: nic.clone(), vf, reason });
                 self.release(&nic);
             } else if let Some(run) = &mut self.run {

@@ -71,35 +71,39 @@ impl VmWork {
                 return Ok(());
             }
             (_, VmState::Arriving) => {
-                "the VM comes from another node; it is to be told there, or to be waited for"
+                "the VM is migrating from another node; use that node, or wait until the VM has \
+                 arrived"
                     .to_owned()
             }
             (_, VmState::HandedOver) => {
-                "another node was told to run the VM and has not answered; only that node knows \
-                 whose it is (`suimon vm show` tells which it is)"
+                "the VM was handed over to another node, which does not respond; use that node \
+                 (`suimon vm show` names it)"
                     .to_owned()
             }
             (_, VmState::Lost) => {
-                format!("the VM does not answer; {} ends it", command("kill"))
+                format!("QEMU of the VM does not respond; {} ends it", command("kill"))
             }
             (Self::Start, VmState::Paused) => {
-                format!("the VM runs and is paused; {} lets it go on", command("resume"))
+                format!("the VM is paused; {} resumes it", command("resume"))
             }
             (Self::Start, VmState::Starting) => "the VM is being started".to_owned(),
-            (Self::Start, _) => "the VM runs".to_owned(),
+            (Self::Start, _) => "the VM is already running".to_owned(),
             (_, VmState::Starting) => "the VM is being started; wait until it runs".to_owned(),
             (_, VmState::Stopped) => {
-                format!("the VM does not run; {} starts it", command("start"))
+                format!("the VM is not running; {} starts it", command("start"))
             }
             (Self::Stop(_), VmState::Stopping) => {
-                format!("the guest was asked already; {} ends it at once", command("kill"))
+                format!(
+                    "the guest was already requested to shut down; {} ends the VM at once",
+                    command("kill")
+                )
             }
             (Self::Stop(_), VmState::Panicked) => {
-                format!("the guest has told of its panic; {} ends it", command("kill"))
+                format!("the guest reported a kernel panic; {} ends the VM", command("kill"))
             }
             (Self::Stop(_) | Self::Reset | Self::Freeze(_) | Self::Thaw, VmState::Paused) => {
                 format!(
-                    "the VM is paused and hears nothing; {} lets it go on, {} ends it",
+                    "the VM is paused and its guest cannot respond; {} resumes it, {} ends it",
                     command("resume"),
                     command("kill")
                 )
@@ -162,8 +166,8 @@ impl Shared {
             let entry = self.vms.find(&vm.name)?;
             let state = entry.view().state;
             let text = format!(
-                "the VM is {state}; stop it before it is deleted, with `suimon vm stop {}` or \
-                 `suimon vm kill {}`",
+                "the VM is {state}; stop it with `suimon vm stop {}` or `suimon vm kill {}` \
+                 before you delete it",
                 vm.name, vm.name
             );
             let is_there = state != VmState::Stopped;
@@ -174,8 +178,8 @@ impl Shared {
         if from.host.effective_vm_folder() != to.host.effective_vm_folder() {
             errors.extend(self.running_vm().map(|vm| {
                 let text = format!(
-                    "{vm} runs, and its NICs and disks are in its folder; stop all VMs before \
-                     their folders are elsewhere"
+                    "{vm} is running, and the sockets of its NICs and disks are in its folder; \
+                     stop all VMs before you change vm_folder"
                 );
                 ApiError::new(ErrorCode::InUse, text).about("host").field("vm_folder")
             }));
@@ -191,13 +195,13 @@ impl Shared {
         for vm in &to.vms {
             let Some(entry) = self.vms.find(&vm.name) else { continue };
             let Some(run) = entry.view().running.clone() else { continue };
-            let stop = format!("stop {} before, with `suimon vm stop {}`", entry.label(), vm.name);
+            let stop = format!("stop {} first, with `suimon vm stop {}`", entry.label(), vm.name);
             for name in run.nics.iter().filter(|name| vm.nics.contains(name)) {
                 let backend = |config: &HostConfig| {
                     config.nics.iter().find(|nic| nic.name == *name).map(|nic| nic.backend)
                 };
                 if backend(from) != backend(to) {
-                    let text = format!("the NIC is plugged into a VM that runs; {stop}");
+                    let text = format!("the NIC is plugged into a running VM; {stop}");
                     let error = ApiError::new(ErrorCode::InUse, text);
                     errors.push(error.about(format!("nic/{name}")).field("backend"));
                 }
@@ -214,7 +218,7 @@ impl Shared {
                     false if is_emulated => "disks",
                     _ => continue,
                 };
-                let text = format!("disk/{name} is plugged into a VM that runs; {stop}");
+                let text = format!("disk/{name} is plugged into a running VM; {stop}");
                 let about = if field == "disks" { entry.label() } else { format!("disk/{name}") };
                 errors.push(ApiError::new(ErrorCode::InUse, text).about(about).field(field));
             }
@@ -266,7 +270,7 @@ impl Shared {
         let entry = self.vms.find(name).ok_or_else(|| not_found(Kind::Vm, name))?;
         let vm = entry.view().running.as_ref().map(|run| run.vm.clone());
         let Some(vm) = vm else {
-            let text = format!("the VM does not run; `suimon vm start {name}` starts it");
+            let text = format!("the VM is not running; start it with `suimon vm start {name}`");
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         };
         let told = ask(vm.as_ref());

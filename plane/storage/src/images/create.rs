@@ -91,7 +91,7 @@ pub fn create(
         })
         .map_err(|error| {
             if error.is_missing() {
-                let allowed = "a name in a directory that is there: make the directory";
+                let allowed = "a name in an existing directory; create the directory";
                 return plan.refuse("file", &plan.label(), allowed);
             }
             DiskError { file: plan.label(), ..error }.or_full()
@@ -187,7 +187,7 @@ pub(crate) fn decide(plan: &DiskPlan, parent: Option<MakingParent>) -> Result<Ma
         |field, value: String, allowed| Err(plan.error(DiskFault::Plan { field, value, allowed }));
     let of_parent = parent.as_ref().map(|parent| parent.size);
     let Some(size) = plan.size.or(of_parent) else {
-        return refuse("size", "missing".to_owned(), "the disk's size, as the file is to be made");
+        return refuse("size", "missing".to_owned(), "the size of the disk to be created");
     };
     plan.check_size(size)?;
     if let Some(parent) = &parent {
@@ -199,7 +199,7 @@ pub(crate) fn decide(plan: &DiskPlan, parent: Option<MakingParent>) -> Result<Ma
             }));
         }
         if size < parent.size || (plan.format == DiskFormat::Vhd && size != parent.size) {
-            let allowed = "the parent's, with format vhdx also more";
+            let allowed = "the size of the parent, or with format vhdx a larger one";
             return refuse("size", size.to_string(), allowed);
         }
     }

@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum DiskFault {
     /// The plan has an invalid value.
-    #[error("{field} is {value}: allowed is {allowed}")]
+    #[error("{field} is {value}, expected {allowed}")]
     Plan {
         /// Key of the plan with the value.
         field: &'static str,
@@ -19,7 +19,8 @@ pub enum DiskFault {
     },
     /// The plan contradicts the image.
     #[error(
-        "{field} is {planned} in the configuration and {found} in the image: remove {field} from the configuration, correct it, or convert the image"
+        "{field} is {planned} in the configuration and {found} in the image; remove {field} from \
+         the configuration, correct it, or convert the image"
     )]
     Differs {
         /// Key of the plan with the value.
@@ -30,7 +31,7 @@ pub enum DiskFault {
         found: String,
     },
     /// The parent was not found under any recorded or configured name.
-    #[error("its parent is missing: {}", search(recorded, tried))]
+    #[error("parent not found: {}", search(recorded, tried))]
     ParentMissing {
         /// Paths of the parent that the image records; empty if the configuration names it.
         recorded: Vec<String>,
@@ -39,7 +40,8 @@ pub enum DiskFault {
     },
     /// The parent is another disk than that of the child's creation.
     #[error(
-        "{field} names its parent {expected}, but {parent} is {found}: it is another disk, find the right one"
+        "{field} identifies the parent as {expected}, but {parent} is {found}; it is another \
+         disk, find the right one"
     )]
     ParentIsAnother {
         /// Field of the child that identifies the parent.
@@ -53,7 +55,8 @@ pub enum DiskFault {
     },
     /// The parent was changed after the creation of the child.
     #[error(
-        "{field} says that its parent is as of {expected}, but {parent} is as of {found}: {hint}"
+        "{field} records the parent's state as {expected}, but the state of {parent} is {found}; \
+         {hint}"
     )]
     ParentChanged {
         /// Field of the child that identifies the parent.
@@ -68,14 +71,15 @@ pub enum DiskFault {
         hint: String,
     },
     /// A file is its own ancestor.
-    #[error("{file} is its own ancestor: one of the files in between was exchanged, restore it")]
+    #[error("{file} is its own ancestor, because a file in the chain was replaced; restore it")]
     ParentCycle {
         /// File that occurred twice in the chain.
         file: FileName,
     },
     /// The parent of the merge has other children, which would change with it.
     #[error(
-        "it is the parent of {child} too, which would change with it: merge or convert that first"
+        "the file is also the parent of {child}, which a merge would damage; merge or convert \
+         that first"
     )]
     OtherChildren {
         /// File name of another child.
@@ -83,7 +87,8 @@ pub enum DiskFault {
     },
     /// A further layer would exceed the limit.
     #[error(
-        "it has {max} files, its own and its parents', and may have no more: merge it into its parent first (`suimon disk merge`), or convert it"
+        "the disk has {max} layers (its own file and its parents'), the most it can have; merge \
+         it into its parent first (`suimon disk merge`), or convert it"
     )]
     NoLayerMore {
         /// Largest number of layers of a disk.
@@ -91,7 +96,8 @@ pub enum DiskFault {
     },
     /// The disk has more layers than are opened.
     #[error(
-        "it has more than {max} files, its own and its parents': merge it into its parent (`suimon disk merge`) until it has no more"
+        "the disk has more than {max} layers (its own file and its parents'); merge it into its \
+         parent (`suimon disk merge`) until it has fewer"
     )]
     TooManyLayers {
         /// Largest number of layers that are opened.
@@ -99,7 +105,8 @@ pub enum DiskFault {
     },
     /// Changes that a killed daemon had completed are not in the image and cannot be added.
     #[error(
-        "writes that were answered before the daemon was killed are not in the image: {error}; to use the image without them, remove {record}"
+        "completed writes before the exit of the previous daemon are not in the image and cannot \
+         be redone: {error}; to use the image without them, remove {record}"
     )]
     NotRedone {
         /// File with the record of the changes.
@@ -110,7 +117,8 @@ pub enum DiskFault {
     },
     /// The record of changes that a killed daemon had completed cannot be read.
     #[error(
-        "the record of writes that were answered before the daemon was killed cannot be used: {error}; to use the image without them, remove {record}"
+        "the redo record of completed writes before the exit of the previous daemon cannot be \
+         read: {error}; to use the image without them, remove {record}"
     )]
     RecordUnusable {
         /// File with the record of the changes.
@@ -121,7 +129,8 @@ pub enum DiskFault {
     },
     /// The store has less free space than a fixed disk needs.
     #[error(
-        "it needs {needed} bytes and the store has {free}: free space in it, choose another store, or make a dynamic disk"
+        "the disk needs {needed} bytes and the store has {free} free; free space on it, choose \
+         another store, or create a dynamic disk"
     )]
     NoRoom {
         /// Size of the disk in bytes.
@@ -130,16 +139,14 @@ pub enum DiskFault {
         free: u64,
     },
     /// A job copied everything, but could not close the image.
-    #[error(
-        "everything was copied, but the image could not be closed: {error}; begin the job again"
-    )]
+    #[error("all data was copied, but the image could not be closed: {error}; start the job again")]
     NotEnded {
         /// Error on closing the image.
         #[source]
         error: Box<DiskError>,
     },
     /// A backup of metadata does not belong to the current image.
-    #[error("{backup} cannot be written back: {why}")]
+    #[error("the backup {backup} cannot be restored: {why}")]
     BackupRefused {
         /// Name of the file with the backup.
         backup: String,
@@ -148,8 +155,8 @@ pub enum DiskFault {
     },
     /// A change of metadata failed and could not be reverted.
     #[error(
-        "a change of its metadata failed and is unfinished: {error}; `suimon image repair` takes it \
-         back and begins anew, `suimon image repair --undo {backup}` only takes it back"
+        "a change of the image's metadata failed and is incomplete: {error}; `suimon image \
+         repair` reverts and repeats it, `suimon image repair --undo {backup}` only reverts it"
     )]
     ChangeFailed {
         /// File with the former metadata.
@@ -160,8 +167,8 @@ pub enum DiskFault {
     },
     /// A change of metadata is incomplete.
     #[error(
-        "a change of its metadata is unfinished: run `suimon image repair`, which takes it back and \
-         begins anew, or `suimon image repair --undo {backup}`, which only takes it back"
+        "a change of the image's metadata is incomplete; `suimon image repair` reverts and \
+         repeats it, `suimon image repair --undo {backup}` only reverts it"
     )]
     ChangeUnfinished {
         /// File with the former metadata.
@@ -179,17 +186,17 @@ pub enum DiskFault {
 fn search(recorded: &[String], tried: &[FileName]) -> String {
     let tried: Vec<&str> = tried.iter().map(FileName::as_str).collect();
     let searched = if tried.is_empty() {
-        "no such path is in this store".to_owned()
+        "the store has no such path".to_owned()
     } else {
         format!("searched {}", tried.join(", "))
     };
     if recorded.is_empty() {
-        return format!("{searched}; put it there, or name another file");
+        return format!("{searched}; move the parent there, or name another file");
     }
     let recorded = recorded.join(", ");
     format!(
-        "the image records {recorded}; {searched}; put it there, or record its new place with \
-         `suimon image relink`"
+        "the image records {recorded}; {searched}; move the parent there, or record its new path \
+         with `suimon image relink`"
     )
 }
 

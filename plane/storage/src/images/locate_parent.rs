@@ -128,8 +128,8 @@ pub(crate) fn verify(
                 parent: parent.name.clone(),
                 expected: format!("DataWriteGuid {expected}"),
                 found: found.to_string(),
-                hint: "it is another disk or was written to since, restore the one that was \
-                       there when this disk was made"
+                hint: "the parent is another disk, or was written to since; restore the file that \
+                       existed when this disk was created"
                     .to_owned(),
             })
         }
@@ -174,11 +174,11 @@ fn judge_vhd(
             Err(DiskFault::ParentChanged {
                 field: "Parent Time Stamp",
                 parent: parent.clone(),
-                expected: format!("second {expected} of Unix"),
-                found: format!("second {found}"),
+                expected: format!("Unix time {expected}"),
+                found: format!("Unix time {found}"),
                 hint: format!(
-                    "if it was written to, restore it; if it was only copied, give it its time \
-                     back: touch -d @{expected} {parent}"
+                    "if the parent was written to, restore it; if it was only copied, restore its \
+                     time: touch -d @{expected} {parent}"
                 ),
             })
         }

@@ -22,10 +22,10 @@ pub struct StoreMark {
 #[derive(Debug, Error)]
 pub enum MarkFault {
     /// The marker file does not exist.
-    #[error("the file that the other node has made in it is not there")]
+    #[error("the test file of the other node does not exist in the store")]
     Missing,
     /// The marker file can be opened although the other node has it open.
-    #[error("locks on its files do not hold between both nodes")]
+    #[error("file locks are not effective between the two nodes")]
     NotLocked,
     /// The store cannot be read.
     #[error(transparent)]

@@ -162,7 +162,7 @@ fn agree(plan: &DiskPlan, layers: &[OpenLayer]) -> Result<(), DiskError> {
         return differs("logical_sector", planned.to_string(), found.to_string());
     }
     if own.shape().size == 0 {
-        return differs("size", "at least a sector".to_owned(), "0".to_owned());
+        return differs("size", "at least one sector".to_owned(), "0".to_owned());
     }
     Ok(())
 }

@@ -319,7 +319,10 @@ fn a_moved_parent_is_found_beside_the_child() {
         files.rename(&name("base"), &name("sub/base")).unwrap();
         let named = child(format, "sub/mid", "base");
         let error = opened(files.as_ref(), &named).err().unwrap();
-        assert!(error.to_string().contains("missing: searched base; put it there"), "{error}");
+        assert!(
+            error.to_string().contains("not found: searched base; move the parent there"),
+            "{error}"
+        );
         opened(files.as_ref(), &child(format, "sub/mid", "sub/base")).unwrap();
     }
 }
@@ -334,7 +337,7 @@ fn a_parent_that_is_missing_changed_or_another_is_named() {
         assert_eq!(error.file, "sub/mid");
         let text = error.to_string();
         assert!(text.contains(r"the image records ..\base"), "{text}");
-        assert!(text.contains("searched base, sub/base; put it there"), "{text}");
+        assert!(text.contains("searched base, sub/base; move the parent there"), "{text}");
         // The child is not locked, and opens when its parent is back.
         files.rename(&name("elsewhere"), &name("base")).unwrap();
         opened(files.as_ref(), &top).unwrap();

@@ -131,7 +131,7 @@ impl DiskPlan {
 
     /// Returns the file of the image.
     pub(crate) fn named(&self) -> Result<&FileName, DiskError> {
-        self.file.as_ref().ok_or_else(|| self.refuse("file", &"missing", "the name of a file"))
+        self.file.as_ref().ok_or_else(|| self.refuse("file", &"missing", "a file name"))
     }
 
     /// Returns the alignment of all I/O on the files, in bytes.
@@ -174,7 +174,11 @@ impl DiskPlan {
         let is_passed = self.format == DiskFormat::PassThrough;
         if is_passed != self.file.is_none() {
             let value = self.file.as_ref().map_or("missing", FileName::as_str);
-            return Err(self.refuse("file", &value, "a name, and none with format pass-through"));
+            return Err(self.refuse(
+                "file",
+                &value,
+                "a file name, and none with format pass-through",
+            ));
         }
         let kind = self.new_kind();
         let allowed = match (self.format, kind) {
@@ -189,10 +193,14 @@ impl DiskPlan {
         }
         if let Some(parent) = &self.parent {
             if kind != DiskKind::Differencing {
-                return Err(self.refuse("parent", &parent, "none, unless kind is differencing"));
+                return Err(self.refuse(
+                    "parent",
+                    &parent,
+                    "no parent, unless kind is differencing",
+                ));
             }
             if Some(parent) == self.file.as_ref() {
-                return Err(self.refuse("parent", &parent, "another file than the disk's own"));
+                return Err(self.refuse("parent", &parent, "a file other than the disk's own"));
             }
         }
         Ok(())
@@ -205,7 +213,7 @@ impl DiskPlan {
             DiskFormat::Vhdx => {
                 ((BLOCK_BYTES_MIN, BLOCK_BYTES_MAX), "a power of two from 1 MiB to 256 MiB")
             }
-            _ => return Err(self.refuse("block_bytes", &block, "nothing with this format")),
+            _ => return Err(self.refuse("block_bytes", &block, "no value with this format")),
         };
         if block.is_power_of_two() && (min..=max).contains(&block) {
             return Ok(());
@@ -219,7 +227,7 @@ impl DiskPlan {
     /// The size is not possible.
     pub fn check_size(&self, size: u64) -> Result<(), DiskError> {
         if size == 0 || size % u64::from(self.logical_sector.max(1)) != 0 {
-            return Err(self.refuse("size", &size, "a multiple of logical_sector, not 0"));
+            return Err(self.refuse("size", &size, "a multiple of logical_sector other than 0"));
         }
         let (max, allowed) = match self.format {
             DiskFormat::Vhd => (SIZE_MAX, "at most 2040 GiB with format vhd; use vhdx"),

@@ -154,8 +154,8 @@ impl Backup {
             (content_at.saturating_add(content) == len).then_some((head, content_at))
         });
         let Some((head, content_at)) = decoded else {
-            let why = "it is no backup of `suimon image repair` or `relink`, or of another version \
-                       of Suimon: name the file that the change reported";
+            let why = "the file is not a backup of `suimon image repair` or `relink`, or of \
+                       another version of Suimon; name the file that the change reported";
             return Err(refused(target, name, why.to_owned()));
         };
         Ok(Self { name: name.clone(), head, file, content_at })

@@ -93,8 +93,7 @@ pub fn redo_left(
     if !has_left(file.as_ref(), target.name, seeds)? {
         return Ok(());
     }
-    let what =
-        "a dry run: acknowledged writes of a killed daemon have to be redone first".to_owned();
+    let what = "a dry run; completed writes of the previous daemon must be redone first".to_owned();
     let fault = ImageFault::Unsupported { what };
     Err(DiskError::new(target.show(target.name), ImageError::new("file", 0, fault)))
 }
@@ -117,7 +116,7 @@ pub fn relink(
     let file = target.files.open(target.name, FileUse::Read, UNIT)?;
     let child = OpenLayer::on(file, target.name, options, None, seeds)?;
     if !child.is_differencing() {
-        let allowed = "a differencing image: others have no parent";
+        let allowed = "a differencing image; other images have no parent";
         let value = target.show(target.name);
         let fault = DiskFault::Plan { field: "image", value, allowed };
         return Err(DiskError::new(target.show(target.name), fault));
@@ -164,7 +163,7 @@ pub(super) fn changeable(target: ImageTarget<'_>) -> Result<DiskFormat, DiskErro
     if format.has_metadata() {
         return Ok(format);
     }
-    let allowed = "an image of format vhd or vhdx: other files have no metadata";
+    let allowed = "an image of format vhd or vhdx; others have no metadata";
     let fault = DiskFault::Plan { field: "format", value: format.word().to_owned(), allowed };
     Err(DiskError::new(target.show(target.name), fault))
 }
@@ -241,8 +240,8 @@ pub(super) fn keep_time(
 ) -> Result<(), DiskError> {
     file.set_modified(modified).map_err(|error| {
         let error = if error.kind() == std::io::ErrorKind::PermissionDenied {
-            let text = "the time of its last change cannot be kept: run this as the file's owner \
-                        or as root";
+            let text = "the image's modification time cannot be preserved; run this as the file's \
+                        owner or as root";
             std::io::Error::new(error.kind(), text)
         } else {
             error
@@ -300,7 +299,7 @@ pub(super) fn each_payload(
 }
 
 fn payload_error(offset: u64) -> ImageError {
-    let what = "a change of payload, which is never made".to_owned();
+    let what = "a change of payload, which is not permitted".to_owned();
     ImageError::new("payload", offset, ImageFault::Unsupported { what })
 }
 

@@ -49,7 +49,7 @@ pub(super) fn check_file(file: &dyn ImageFile, format: DiskFormat, label: String
     }
     if check.leaked_bytes > 0 {
         let text = format!(
-            "{} unreferenced bytes at the end of the file: repair gives them back",
+            "{} unreferenced bytes at the end of the file; a repair releases them",
             check.leaked_bytes
         );
         add(&mut check, ImageSeverity::Leak, text);
@@ -98,7 +98,7 @@ fn check_vhdx(file: &dyn ImageFile, check: &mut ImageCheck) {
     check.findings_left_off += report.more_faults;
     if report.is_dirty {
         let text = format!(
-            "the image was not closed, and its log has {} entries: the next writer, or a repair, \
+            "the image was not closed, and its log has {} entries; the next writer or a repair \
              replays them",
             report.log_entries
         );

@@ -86,8 +86,8 @@ impl ImageTarget<'_> {
         if by_ending(self.name) == detected {
             return Ok(detected);
         }
-        let value = format!("{} by its content, which the name does not confirm", detected.word());
-        let allowed = "vhd or vhdx, named with --format";
+        let value = format!("{} by the contents, but not by the file name", detected.word());
+        let allowed = "vhd or vhdx; name the format with --format";
         Err(DiskError::new(
             self.show(self.name),
             DiskFault::Plan { field: "format", value, allowed },

@@ -68,7 +68,7 @@ impl<'a> PlannedFile<'a> {
     pub(super) fn lengths(&self) -> Result<Lengths, FileError> {
         let state = self.state.borrow();
         if state.least < state.len.min(self.base_len) {
-            let text = "a change that cuts the file and makes it longer again is not possible";
+            let text = "a change that both truncates and extends the file is not possible";
             return Err(io::Error::other(text).into());
         }
         Ok(Lengths { before: self.base_len, after: state.len, largest: state.largest })
@@ -259,7 +259,7 @@ impl<'a> GuardedFile<'a> {
         if end <= offset || self.allowed.get(nth).is_some_and(is_allowed) {
             return Ok(());
         }
-        let text = format!("a change at {offset} was not planned; nothing is written there");
+        let text = format!("a write at {offset} was not planned and is rejected");
         Err(io::Error::other(text).into())
     }
 }
@@ -280,7 +280,7 @@ impl ImageFile for GuardedFile<'_> {
 
     fn set_len(&self, len: u64) -> Result<(), FileError> {
         if !self.lengths.contains(&len) {
-            let text = format!("a length of {len} was not planned; the file keeps its own");
+            let text = format!("a length of {len} was not planned and is rejected");
             return Err(io::Error::other(text).into());
         }
         self.file.set_len(len)

@@ -232,7 +232,7 @@ fn a_parent_is_recorded_at_its_new_place() {
         let described =
             || seeded(5, |seeds| info(bench.target(&top), seeds)).unwrap().parent.unwrap();
         let lost = described();
-        assert!(lost.file.is_none() && lost.reason.unwrap().contains("is missing"));
+        assert!(lost.file.is_none() && lost.reason.unwrap().contains("parent not found"));
         let link = |dry_run, to: &FileName| {
             seeded(900, |seeds| relink(bench.target(&top), to, dry_run, seeds))
         };
@@ -262,7 +262,7 @@ fn a_parent_is_recorded_at_its_new_place() {
         close(opened.spec, "top").unwrap();
         // An image without parent is refused.
         let none = seeded(900, |seeds| relink(bench.target(&moved), &other, false, seeds));
-        assert!(none.unwrap_err().to_string().contains("others have no parent"));
+        assert!(none.unwrap_err().to_string().contains("other images have no parent"));
     }
 }
 
@@ -303,7 +303,7 @@ fn what_a_guest_wrote_into_a_raw_disk_makes_it_no_image() {
     let file = name("disk.raw");
     let target = ImageTarget { files: &files, name: &file, format: None, prefix: "" };
     let error = seeded(1, |seeds| repair(target, false, seeds)).unwrap_err().to_string();
-    assert!(error.contains("named with --format"), "{error}");
+    assert!(error.contains("with --format"), "{error}");
     let raw = ImageTarget { format: Some(DiskFormat::Raw), ..target };
     assert_eq!(check(raw).unwrap().verdict, ImageVerdict::Unsupported);
     assert!(seeded(1, |seeds| repair(raw, false, seeds)).is_err());

@@ -57,7 +57,7 @@ pub(super) fn take_back_unfinished(
     }
     take_back(target, format, &kept, true, false)?;
     let name = target.show(&kept.name);
-    Ok(Some(format!("take back an unfinished change, of which {name} was the backup")))
+    Ok(Some(format!("revert an incomplete change whose backup is {name}")))
 }
 
 fn take_back(
@@ -92,7 +92,7 @@ fn take_back(
     Ok(ImageChanges {
         file: label,
         dry_run,
-        actions: vec![format!("write the metadata that {backup} has")],
+        actions: vec![format!("restore the metadata of {backup}")],
         changes: kept.head.ranges.iter().copied().map(image_change).collect(),
         file_bytes_before: len,
         file_bytes_after: kept.head.lengths.before,
@@ -151,8 +151,8 @@ fn refuse_other_time(
     }
     let seconds = |time: FileTime| format!("{}.{:09}", time.unix_s, time.ns);
     let why = format!(
-        "the image was written to since: the time of its last change is {}, and the change left {}; \
-         if only its time was changed, run `touch -d @{} {}`",
+        "the image was written to since: its modification time is {}, and the change set {}; if \
+         only the time was changed, run `touch -d @{} {}`",
         seconds(found),
         seconds(expected),
         seconds(expected),
@@ -171,7 +171,8 @@ fn refuse_other_content(
 ) -> Result<(), DiskError> {
     let written_to = |what: String| {
         let why = format!(
-            "{what} is neither as before nor as after the change: the image was written to since"
+            "{what} is neither that before nor that after the change; the image was written to \
+             since"
         );
         Err(refused(target, &kept.name, why))
     };
@@ -242,10 +243,10 @@ fn refuse_damage(
     }
     let len = lengths.before;
     let why = if len < end {
-        format!("it makes the file {len} bytes long, and payload ends at {end}")
+        format!("the restored file would have {len} bytes, but payload ends at {end}")
     } else if !is_known {
         // All structures of a readable image are within its file.
-        format!("it makes the file {len} bytes long, and the image could not be read then")
+        format!("the restored file would have {len} bytes, with which the image could not be read")
     } else {
         return Ok(());
     };

@@ -191,7 +191,7 @@ impl CopyJob {
         target.check()?;
         let kind = target.new_kind();
         if kind == DiskKind::Differencing {
-            let allowed = "fixed or dynamic: what is converted has no parent";
+            let allowed = "fixed or dynamic; a converted disk has no parent";
             return Err(target.refuse("kind", &kind.word(), allowed));
         }
         let is_made = crate::images::exists(files.as_ref(), target)?;
@@ -212,7 +212,7 @@ impl CopyJob {
         }
         let size = target.size.unwrap_or(source.size());
         if size < source.size() {
-            return Err(target.refuse("size", &size, "the converted disk's, or more"));
+            return Err(target.refuse("size", &size, "at least the size of the converted disk"));
         }
         let making = decide(&DiskPlan { size: Some(size), ..target.clone() }, None)?;
         refuse_too_large(files.as_ref(), &making).map_err(|fault| target.error(fault))?;
@@ -247,7 +247,7 @@ impl CopyJob {
         };
         let kind = own.kind().unwrap_or(plan.new_kind());
         if kind == DiskKind::Fixed {
-            let allowed = "dynamic or differencing: a fixed disk has all of its space, always";
+            let allowed = "dynamic or differencing; all space of a fixed disk is allocated";
             return Err(plan.refuse("kind", &kind.word(), allowed));
         }
         let parent = layers.get(1).map(|parent| parent_of(files.as_ref(), parent, name));

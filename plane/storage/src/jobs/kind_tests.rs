@@ -41,6 +41,6 @@ fn jobs_read_kind_and_parent_from_the_image() {
         };
         bench.make(&fixed, 500);
         let error = compact(&bench, &DiskPlan { kind: None, ..fixed }).unwrap_err().to_string();
-        assert!(error.contains("a fixed disk has all of its space"), "{error}");
+        assert!(error.contains("all space of a fixed disk is allocated"), "{error}");
     }
 }

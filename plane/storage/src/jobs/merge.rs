@@ -65,7 +65,7 @@ impl MergeJob {
         }
         let mut layers = open_layers(files.as_ref(), &reading, LAYERS_READ_MAX, seeds)?.into_iter();
         let (Some(child), Some(parent)) = (layers.next(), layers.next()) else {
-            let allowed = "differencing: only a disk with a parent can be merged";
+            let allowed = "differencing; only a disk with a parent can be merged";
             return Err(plan.refuse("kind", &plan.new_kind().word(), allowed));
         };
         let options = plan.layer_options(FileUse::Read);

@@ -34,7 +34,7 @@ pub fn resize(
     let (before, kind) = (disk.shape.size, disk.kind);
     close(disk.spec, &plan.label())?;
     if size < before {
-        let allowed = "as much as now, or more: disks only grow";
+        let allowed = "at least the present size; disks cannot shrink";
         return Err(plan.refuse("size", &size, allowed));
     }
     if size == before {
@@ -79,7 +79,7 @@ pub fn snapshot(
     seeds: &mut Seeds<'_>,
 ) -> Result<DiskPlan, DiskError> {
     if !matches!(plan.format, DiskFormat::Vhd | DiskFormat::Vhdx) {
-        let allowed = "vhd or vhdx: convert the disk first";
+        let allowed = "vhd or vhdx; convert the disk first";
         return Err(plan.refuse("format", &plan.format.word(), allowed));
     }
     let of_child = DiskPlan {

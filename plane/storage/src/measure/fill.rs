@@ -64,7 +64,7 @@ impl Fill {
     }
 
     pub(super) fn text(&self) -> String {
-        format!("filling its file: {} of {} MiB", self.at / MIB, self.bytes / MIB)
+        format!("fill the test file: {} of {} MiB", self.at / MIB, self.bytes / MIB)
     }
 
     /// Returns data that can be neither compressed nor deduplicated.

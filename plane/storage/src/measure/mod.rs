@@ -116,8 +116,8 @@ pub enum MeasureError {
     Left(#[from] DiskError),
     /// Too little free space for a measurement.
     #[error(
-        "{free_mib} MiB are free in the store: a measurement takes half of that, and {} MiB at \
-         least; free space in it",
+        "{free_mib} MiB are free in the store, but a measurement needs twice its test file of at \
+         least {} MiB; free space on it",
         FILE_BYTES_MIN / MIB
     )]
     NoRoom {
@@ -125,7 +125,7 @@ pub enum MeasureError {
         free_mib: u64,
     },
     /// An operation of the device failed.
-    #[error("{what} at offset {offset} failed: {error}; see the system's log about the device")]
+    #[error("{what} at offset {offset} failed: {error}; see the kernel's log about the device")]
     Io {
         /// Operation that failed: reading, writing, filling or flushing.
         what: &'static str,
@@ -135,10 +135,10 @@ pub enum MeasureError {
         error: io::Error,
     },
     /// The system refused to create the I/O.
-    #[error("no I/O is to be had: {0}")]
+    #[error("the measurement cannot submit I/O: {0}")]
     Ring(io::Error),
     /// No request completed.
-    #[error("no request ended in {0} s: the device does not answer; see the system's log")]
+    #[error("no request completed in {0} s: the device does not respond; see the kernel's log")]
     Nothing(u64),
 }
 

@@ -27,7 +27,7 @@ pub enum MirrorError {
     #[error("the copy could not be written: {0}")]
     Write(DiskClientError),
     /// The copy has another size than the disk.
-    #[error("the copy has {copy} bytes, not the {disk} of the disk; make it anew")]
+    #[error("the copy has {copy} bytes, but the disk has {disk}; create the copy again")]
     Sizes {
         /// Size of the disk in bytes.
         disk: u64,
@@ -35,15 +35,15 @@ pub enum MirrorError {
         copy: u64,
     },
     /// The system refused to create a thread.
-    #[error("the host has no thread to copy the disk: {0}")]
+    #[error("the host cannot start a thread to copy the disk: {0}")]
     NoThread(String),
     /// Requests of the disk's clients are in flight.
-    #[error("{0} requests of the disk were still under way; stop its clients first")]
+    #[error("{0} requests of the disk were still in flight; stop its clients first")]
     InUse(usize),
     /// Changes remained when the time was over.
-    #[error("{0} bytes of the disk were left when the time was over")]
+    #[error("{0} bytes of the disk were not copied when the time limit expired")]
     NotInTime(u64),
     /// The disk or its copy has ended.
-    #[error("the disk is not copied any more: {0}")]
+    #[error("the copy of the disk was ended: {0}")]
     Ended(String),
 }

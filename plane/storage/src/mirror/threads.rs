@@ -291,7 +291,7 @@ impl Inside {
         let Err(error) = done else { return };
         let mut state = self.lock();
         if state.stage != Stage::Ended {
-            tracing::warn!(%error, "a disk is copied no more");
+            tracing::warn!(%error, "the copy of a disk ended");
             state.failure.get_or_insert(error);
         }
         drop(state);

@@ -111,8 +111,9 @@ fn what_cannot_be_kept_is_refused_with_the_arithmetic() {
     });
     assert_eq!(
         refused.unwrap(),
-        "6064 IOPS are promised on all nodes and 3064 more were asked for; 90 % of the store's \
-         10000 IOPS (declared) is 9000: lower minimums by 128 IOPS"
+        "all nodes together have 6064 IOPS reserved, and 3064 IOPS more were requested; the \
+         permitted sum is 9000 IOPS, 90 % of the store's capacity of 10000 IOPS (declared): lower \
+         minimums by 128 IOPS"
     );
     assert!(cluster.cap(1) >= 6_064);
     // A query of unmet minimums returns the cause immediately.

@@ -147,8 +147,8 @@ fn actions_say_why_in_words() {
     assert_eq!(
         words,
         [
-            "frames take the switch: the adapter resets itself",
-            "VF 0 of adapter 0 is unplugged: the adapter resets itself",
+            "traffic uses the switch: the adapter is being reset",
+            "VF 0 of adapter 0 is detached: the adapter is being reset",
         ]
     );
 }

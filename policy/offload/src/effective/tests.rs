@@ -102,7 +102,7 @@ fn reasons_read_as_sentences_and_as_json() {
     let on = effective(ALL, &OffloadSwitches::default(), PortKind::Nic, Side::Ingress);
     assert_eq!(
         on.reason(Capability::IpChecksum).map(|reason| reason.to_string()).as_deref(),
-        Some("no virtio NIC offloads the IPv4 header checksum")
+        Some("virtio-net has no offload of the IPv4 header checksum")
     );
 }
 

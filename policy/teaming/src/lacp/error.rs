@@ -9,7 +9,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum PduError {
     /// The frame ends before the field does.
-    #[error("{field} at offset {offset} is cut off: the frame has {bytes} bytes")]
+    #[error("{field} at offset {offset} is truncated: the frame has {bytes} bytes")]
     Truncated {
         /// First incomplete field.
         field: &'static str,
@@ -19,7 +19,7 @@ pub enum PduError {
         bytes: usize,
     },
     /// The frame is longer than an untagged frame can be (IEEE 802.3, 57A.3).
-    #[error("a frame of {bytes} bytes is longer than the {max} of a slow protocol")]
+    #[error("a frame of {bytes} bytes exceeds the {max} bytes of slow protocols")]
     Oversize {
         /// Length of the received frame in bytes.
         bytes: usize,
@@ -27,25 +27,25 @@ pub enum PduError {
         max: usize,
     },
     /// The destination is not the slow protocols' group address.
-    #[error("destination at offset 0 is {found}, not the slow protocols' group")]
+    #[error("destination at offset 0 is {found} instead of the group address of slow protocols")]
     Destination {
         /// Destination address of the frame.
         found: MacAddr,
     },
     /// The EtherType is not that of the slow protocols.
-    #[error("type at offset 12 is {found:#06x}, not the slow protocols' 0x8809")]
+    #[error("type at offset 12 is {found:#06x} instead of 0x8809 (slow protocols)")]
     EtherType {
         /// EtherType of the frame.
         found: u16,
     },
     /// The subtype is not assigned to a slow protocol (IEEE 802.3, Table 57A-3).
-    #[error("subtype {found} at offset 14 is not one of 1 to 10")]
+    #[error("subtype {found} at offset 14 is outside of 1 to 10")]
     Subtype {
         /// Subtype of the frame.
         found: u8,
     },
     /// The TLV type differs from the one expected at this offset.
-    #[error("{field} at offset {offset} is {found}, not {expected}")]
+    #[error("{field} at offset {offset} is {found} instead of {expected}")]
     TlvType {
         /// Name of the field, for messages.
         field: &'static str,
@@ -57,7 +57,7 @@ pub enum PduError {
         expected: u8,
     },
     /// The TLV length differs from the one expected at this offset.
-    #[error("{field} at offset {offset} is {found}, not {expected}")]
+    #[error("{field} at offset {offset} is {found} instead of {expected}")]
     TlvLength {
         /// Name of the field, for messages.
         field: &'static str,
@@ -69,7 +69,7 @@ pub enum PduError {
         expected: u8,
     },
     /// The version is not 1. Reported by [`parse_exact`](super::parse_exact) only.
-    #[error("version at offset 15 is {found}, not 1")]
+    #[error("version at offset 15 is {found} instead of 1")]
     Version {
         /// Version field of the received PDU.
         found: u8,

@@ -73,7 +73,7 @@ impl fmt::Debug for SlowFrame {
 
 /// Error: a recorded frame has an invalid length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{0} bytes are not a frame of {SLOW_FRAME_BYTES}")]
+#[error("{0} bytes instead of a frame of {SLOW_FRAME_BYTES}")]
 pub struct SlowFrameLength(usize);
 
 impl TryFrom<Vec<u8>> for SlowFrame {

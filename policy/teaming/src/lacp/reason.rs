@@ -39,18 +39,18 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::InUse => "in use",
             Self::LinkDown => "the link is down",
-            Self::PartnerSilent => "the partner is silent",
-            Self::NoPartner => "no partner speaks LACP, and individual links are not allowed",
+            Self::PartnerSilent => "no LACPDU of the partner is received",
+            Self::NoPartner => "no partner with LACP, and individual links are not permitted",
             Self::PartnerIndividual => {
-                "the partner does not aggregate, and individual links are not allowed"
+                "the partner does not aggregate, and individual links are not permitted"
             }
-            Self::HalfDuplex => "the link is half duplex, and individual links are not allowed",
-            Self::Loopback => "the link leads back to this system",
-            Self::OtherGroup => "the team uses another group of links",
-            Self::Standby => "standing by: enough members are in use",
-            Self::AggregateWait => "waiting for others to attach with",
+            Self::HalfDuplex => "the link is half duplex, and individual links are not permitted",
+            Self::Loopback => "the link is looped back to this system",
+            Self::OtherGroup => "the team aggregates other links",
+            Self::Standby => "standby: enough members are in use",
+            Self::AggregateWait => "waiting for the other members of the aggregator",
             Self::PartnerNotInSync => "the partner is not in sync",
-            Self::Detaching => "leaving a group before joining another",
+            Self::Detaching => "leaving its aggregator before it joins another",
         })
     }
 }

@@ -75,7 +75,7 @@ pub struct Link {
 #[non_exhaustive]
 pub enum SpecError {
     /// The address is a group address or zero.
-    #[error("{what} {mac} is a group or zero; give the address of a station")]
+    #[error("{what} {mac} is a group address or zero; set a unicast address")]
     NotAStation {
         /// Name of the field: `system` or `member address`.
         what: &'static str,
@@ -83,16 +83,16 @@ pub enum SpecError {
         mac: MacAddr,
     },
     /// The administrative key is out of range.
-    #[error("admin_key {0} is not from 1 to {ADMIN_KEY_MAX}")]
+    #[error("admin_key {0} is outside of 1 to {ADMIN_KEY_MAX}")]
     AdminKey(u16),
     /// The limit of active members is out of range.
-    #[error("max_active {0} is not from 1 to {MEMBERS_MAX}")]
+    #[error("max_active {0} is outside of 1 to {MEMBERS_MAX}")]
     MaxActive(u8),
     /// The port number is 0, which means "unknown" in LACPDUs.
-    #[error("member {0} has port number 0; give one from 1 to 65535")]
+    #[error("member {0} has port number 0; set one from 1 to 65535")]
     PortZero(MemberId),
     /// Two members have the same port number.
-    #[error("member {member} has the port number {port} of member {other}; give each its own")]
+    #[error("members {member} and {other} both have port number {port}; set different ones")]
     DuplicatePort {
         /// Member that was configured.
         member: MemberId,
@@ -102,7 +102,7 @@ pub enum SpecError {
         other: MemberId,
     },
     /// The member is already in the team.
-    #[error("member {0} is in the team already")]
+    #[error("member {0} is already in the team")]
     DuplicateMember(MemberId),
     /// The team has [`MEMBERS_MAX`] members already.
     #[error("a team has at most {MEMBERS_MAX} members; remove one")]

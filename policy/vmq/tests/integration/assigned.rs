@@ -149,8 +149,8 @@ fn what_cannot_be_is_refused_and_what_can_is_said() {
     assert_eq!(
         texts,
         [
-            "queue 0 (ingress) of NIC 0 is there already; remove it first",
-            "NIC 5 is not on this team or uplink; set the NIC before its queues",
+            "queue 0 (ingress) of NIC 0 exists already; remove it first",
+            "NIC 5 is not on this team or uplink; add the NIC before its queues",
             "NIC 0 has 1 queue; the highest index is 0",
         ]
     );
@@ -158,10 +158,10 @@ fn what_cannot_be_is_refused_and_what_can_is_said() {
         let nic_spec = NicSpec { vmq_weight, queues };
         vmq.set_nic(PortId(0), nic_spec, queues_max, NOW).unwrap_err().to_string()
     };
-    assert_eq!(refused(101, 1, 1), "NIC 0: vmq_weight 101 is not from 0 to 100");
-    let few = "NIC 0: 9 queues are not possible; the device has 8 for it, give 1 to 8";
+    assert_eq!(refused(101, 1, 1), "NIC 0: vmq_weight 101 is outside of 0 to 100");
+    let few = "NIC 0: 9 queues are not possible; the device has 8 free queues for it, set 1 to 8";
     assert_eq!(refused(1, 9, 8), few);
-    assert!(refused(1, 0, 8).ends_with("give 1 to 8"));
+    assert!(refused(1, 0, 8).ends_with("set 1 to 8"));
     assert!(refused(1, 1, 0).ends_with("set vmq_weight to 0 for the default queue"));
     assert_eq!(vmq.placement().count(), 1);
     let other_way = QueueId { direction: Direction::Egress, ..queue(0) };

@@ -251,16 +251,17 @@ fn explanations_are_in_words() {
     assert_eq!(bench.stays(0), Stays::Alone);
     assert_eq!(
         bench.vmq.explain(PortId(0), bench.now).unwrap().to_string(),
-        "ingress queue 0 takes 100.0 % of processor 0, which is at 100.0 % (0.0 % is other \
-         work). It has been there for 0.5 s: it was assigned there with weight 100. It \
-         stays: the processor is above 85.0 %, but this queue is alone there and would make any \
-         other as busy."
+        "ingress queue 0 takes 100.0 % of worker 0, whose load is 100.0 % (0.0 % from other \
+         work). The queue has been there for 0.5 s: assigned there with weight 100. It is not \
+         moved: the worker is above 85.0 %, but has no other queue, so that any other worker \
+         would become as loaded."
     );
     let mut bench = Bench::new(&processors(4, 1, 1), 1, &[50, 40], &[]);
     bench.first_moves(2);
     let text = bench.vmq.explain(PortId(1), bench.now).unwrap().to_string();
-    let because = "it came from processor 0: the processor was overloaded; the queue takes \
-                   40.0 % (expected 90.0 % → 50.0 % there, 0.0 % → 40.0 % here)";
+    let because = "moved from worker 0: the worker was overloaded; the load of the queue is 40.0 \
+                   % (predicted 90.0 % → 50.0 % on the former worker, 0.0 % → 40.0 % on the new \
+                   one)";
     assert!(text.contains(because), "{text}");
     assert_eq!(bench.vmq.explain(PortId(7), bench.now), None);
     assert_eq!(bench.stays(0), Stays::Calm);

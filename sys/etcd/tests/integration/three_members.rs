@@ -226,7 +226,7 @@ fn a_watch_goes_on_after_compaction() {
         ears.values("/suimon/a").last().is_some_and(|value| value == "after").then_some(())
     });
     let errors = ears.errors.lock().unwrap();
-    assert!(errors.iter().any(|error| error.detail.contains("forgotten")), "{errors:?}");
+    assert!(errors.iter().any(|error| error.detail.contains("compacted")), "{errors:?}");
 }
 
 #[test]

@@ -161,13 +161,15 @@ impl KernelPaths {
             return Err(error(
                 DeviceErrorKind::Unsupported,
                 FIELD,
-                "the TAP is in the daemon's own network namespace; the kernel moves frames \
-                 between other namespaces only: set `netns`",
+                "the TAP device is in the daemon's own network namespace, and the kernel path \
+                 forwards only between other namespaces; set `netns`",
             ));
         }
         let maps = self.maps()?;
         let ours = rustix::fs::open(OURS, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|errno| host(FIELD, "opening our namespace", &errno.into()))?;
+            .map_err(|errno| {
+                host(FIELD, "opening the daemon's network namespace", &errno.into())
+            })?;
         let tap = namespace.run(|| {
             let index = Link::new(tap)?.index()?;
             take_away(index);
@@ -192,7 +194,8 @@ impl KernelPaths {
         let mut state = self.lock();
         let taken: BTreeSet<u32> = state.ports.values().map(|slot| slot.number).collect();
         let Some(number) = (0..SLOTS).find(|number| !taken.contains(number)) else {
-            let detail = format!("{SLOTS} TAPs have a path in the kernel already");
+            let detail =
+                format!("{SLOTS} TAP devices already have a kernel path, the most possible");
             return Err(error(DeviceErrorKind::Unsupported, FIELD, detail));
         };
         state.ports.insert(port, Slot { number, way: None });
@@ -263,7 +266,7 @@ impl KernelPaths {
         }
         match first_failure {
             None => Ok(heard),
-            Some(cause) => Err(host(FIELD, "telling the kernel who is where", &cause)),
+            Some(cause) => Err(host(FIELD, "writing the addresses of the kernel path", &cause)),
         }
     }
 
@@ -285,7 +288,7 @@ impl KernelPaths {
         if let Some(maps) = &state.maps {
             return Ok(Arc::clone(maps));
         }
-        let maps = Maps::new().map_err(|cause| host(FIELD, "making a BPF map", &cause))?;
+        let maps = Maps::new().map_err(|cause| host(FIELD, "creating a BPF map", &cause))?;
         Ok(Arc::clone(state.maps.insert(Arc::new(maps))))
     }
 }
@@ -300,7 +303,7 @@ impl Drop for Attachment {
             Ok(())
         });
         if let Err(error) = taken {
-            tracing::debug!(%error, "a kernel path went with its namespace");
+            tracing::debug!(%error, "a kernel path was removed with its namespace");
         }
         let counted = self.paths.counters(self.port);
         self.paths.lock().release(self.port, self.slot, counted);

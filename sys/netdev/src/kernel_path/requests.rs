@@ -157,7 +157,7 @@ impl Settings {
         let mut body = link_header(index);
         push_attribute(&mut body, libc::IFLA_AF_SPEC, &family);
         if let Err(errno) = self.request(libc::RTM_SETLINK, 0, &body) {
-            tracing::debug!(%errno, index, "a kernel path's device may get an IPv6 address");
+            tracing::debug!(%errno, index, "the device of a kernel path may get an IPv6 address");
         }
     }
 

@@ -26,12 +26,16 @@ pub(crate) fn take_away(tap: u32) {
     // First, frames pass to the TAP again; then the pair is deleted.
     match settings.detach(tap, Hook::Egress) {
         Ok(()) | Err(Errno::NOENT | Errno::INVAL | Errno::NODEV) => {}
-        Err(errno) => tracing::warn!(%errno, tap, "a TAP keeps the program of a kernel path"),
+        Err(errno) => tracing::warn!(
+            %errno,
+            tap,
+            "cannot remove the kernel path's program from a TAP device"
+        ),
     }
     let way = Link::new(&name(tap)).and_then(|link| link.index());
     let Ok(way) = way else { return };
     if let Err(errno) = settings.delete(way) {
-        tracing::warn!(%errno, tap, "the device of a kernel path was not deleted");
+        tracing::warn!(%errno, tap, "cannot delete the device of a kernel path");
     }
 }
 
@@ -110,5 +114,5 @@ fn explain(cause: &io::Error) -> DeviceError {
              CONFIG_NET_SCH_INGRESS); load `cls_bpf` and `sch_ingress`",
         );
     }
-    host(FIELD, "making a path in the kernel", cause)
+    host(FIELD, "creating the kernel path", cause)
 }

@@ -60,7 +60,7 @@ impl SriovAdapters {
         if pf_address(&folder).is_some() {
             return Ok(folder);
         }
-        let text = format!("there is no network adapter with SR-IOV at {pf} any more");
+        let text = format!("the SR-IOV adapter {pf} does not exist any more");
         Err(error(DeviceErrorKind::Missing, "device", text))
     }
 }
@@ -120,8 +120,8 @@ impl SriovHost for SriovAdapters {
         let (name, index) = (placed.device.name.clone(), placed.device.index);
         placed.with_links(|links| {
             links.lead_here(index, mac, is_there).map_err(|errno| {
-                let what = format!("giving {name} what is for {mac}");
-                let text = format!("{what}: {errno}; VFs do not reach that address");
+                let what = format!("adding the address {mac} to {name}");
+                let text = format!("{what}: {errno}; VFs cannot reach that address");
                 error(DeviceErrorKind::Unsupported, "iov", text)
             })
         })
@@ -130,8 +130,8 @@ impl SriovHost for SriovAdapters {
 
 fn no_device(pf: PciAddress) -> DeviceError {
     let text = format!(
-        "the driver of {pf} has made no network device, or it is in a namespace without a name; \
-         its VFs cannot be set up"
+        "the driver of {pf} has no network device, or its device is in a namespace without a \
+         name; the VFs of the adapter cannot be configured"
     );
     error(DeviceErrorKind::Missing, "device", text)
 }
@@ -167,7 +167,7 @@ fn adapter(address: PciAddress, folder: &Path, devices: &NetDevs) -> PfFacts {
     let placed = devices.of(folder);
     let settings = placed.as_ref().map(|placed| placed.vfs()).transpose();
     let settings = settings.unwrap_or_else(|error| {
-        tracing::debug!(pf = %address, %error, "an adapter does not tell of its VFs");
+        tracing::debug!(pf = %address, %error, "cannot read the VFs of an adapter");
         None
     });
     PfFacts {
@@ -218,32 +218,32 @@ fn numa_node(folder: &Path) -> Option<u16> {
 
 /// Explains the kernel's rejection of a number of VFs (`sriov_numvfs_store`, drivers/pci).
 fn refused_count(pf: PciAddress, count: u16, most: u16, cause: &io::Error) -> DeviceError {
-    let what = format!("having {pf} make {count} VFs");
+    let what = format!("creating {count} VFs on {pf}");
     let errno = cause.raw_os_error().map(Errno::from_raw_os_error);
     let (kind, advice) = match errno {
         Some(Errno::NOENT) => (
             DeviceErrorKind::Unsupported,
-            "the driver of the PF makes no VFs, or there is none; load the driver of the adapter's \
-             maker"
+            "the PF has no driver, or one without SR-IOV; load the driver of the adapter's vendor"
                 .to_owned(),
         ),
         Some(Errno::RANGE) => {
-            (DeviceErrorKind::Unsupported, format!("it can have {most} at most"))
+            (DeviceErrorKind::Unsupported, format!("the adapter supports at most {most} VFs"))
         }
         Some(Errno::NOMEM | Errno::NOSPC) => (
             DeviceErrorKind::Unsupported,
-            "the machine has too few PCI bus numbers or addresses for as many; allow SR-IOV in its \
-             firmware, boot with pci=realloc, or take fewer"
+            "the machine has too few PCI bus numbers or addresses; enable SR-IOV in its firmware, \
+             boot with pci=realloc, or set fewer VFs"
                 .to_owned(),
         ),
         Some(Errno::BUSY | Errno::PERM) => (
             DeviceErrorKind::Busy,
-            "the driver keeps the VFs that there are: a VM may have one of them".to_owned(),
+            "the driver does not remove the existing VFs, because a VM may use one of them"
+                .to_owned(),
         ),
         Some(Errno::ACCESS | Errno::ROFS) => (
             DeviceErrorKind::Denied,
-            "the daemon may write this file only of adapters that there were when it started, and \
-             where its unit lets it write to /sys/devices; start it again"
+            "the daemon can write this file only of adapters that existed when it started, and \
+             only if its unit permits writes to /sys/devices; restart it"
                 .to_owned(),
         ),
         _ => return host("vfs", &what, cause),
@@ -254,12 +254,14 @@ fn refused_count(pf: PciAddress, count: u16, most: u16, cause: &io::Error) -> De
 fn refused_change(device: &str, index: u16, field: &'static str, errno: Errno) -> DeviceError {
     let what = format!("setting {field} of VF {index} of {device}");
     let advice = match (errno, field) {
-        (Errno::OPNOTSUPP, _) => "the adapter's driver cannot do that; remove the key",
-        (Errno::INVAL, "bandwidth_max_bps" | "bandwidth_min_bps") => {
-            "the adapter takes a rate below that of its link, which has to be up, and perhaps no \
-             minimum"
+        (Errno::OPNOTSUPP, _) => {
+            "the adapter's driver does not support this setting; remove the key"
         }
-        (Errno::INVAL, _) => "the adapter's driver does not take this value",
+        (Errno::INVAL, "bandwidth_max_bps" | "bandwidth_min_bps") => {
+            "the adapter accepts only a rate below the speed of its link, which must be up, and \
+             possibly no minimum"
+        }
+        (Errno::INVAL, _) => "the adapter's driver rejects this value",
         _ => return host(field, &what, &errno.into()),
     };
     error(DeviceErrorKind::Unsupported, field, format!("{what}: {errno}; {advice}"))

@@ -146,8 +146,8 @@ fn a_number_is_written_by_way_of_none_and_refusals_say_what_to_do() {
         (Errno::NOENT, DeviceErrorKind::Unsupported, "load the driver"),
         (Errno::RANGE, DeviceErrorKind::Unsupported, "7 at most"),
         (Errno::NOMEM, DeviceErrorKind::Unsupported, "pci=realloc"),
-        (Errno::BUSY, DeviceErrorKind::Busy, "a VM may have"),
-        (Errno::ROFS, DeviceErrorKind::Denied, "start it again"),
+        (Errno::BUSY, DeviceErrorKind::Busy, "a VM may use"),
+        (Errno::ROFS, DeviceErrorKind::Denied, "restart it"),
         (Errno::IO, DeviceErrorKind::Host, "5 VFs"),
     ] {
         let error = refused_count(pf, 5, 7, &errno.into());

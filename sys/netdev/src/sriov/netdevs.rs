@@ -46,7 +46,11 @@ impl NetDevs {
                 namespace.run(|| all().map_err(|errno| refused("listing network devices", errno)));
             match there {
                 Ok(devices) => add(&mut found, Some(&name), devices),
-                Err(error) => tracing::debug!(netns = name, %error, "a namespace is not seen"),
+                Err(error) => tracing::debug!(
+                    netns = name,
+                    %error,
+                    "cannot read a network namespace"
+                ),
             }
         }
         Ok(Self(found))
@@ -79,7 +83,7 @@ impl Placed {
         let name = &self.device.name;
         self.with_links(|links| {
             let vfs = links.vfs(index);
-            vfs.map_err(|errno| refused(&format!("asking {name} for its VFs"), errno))
+            vfs.map_err(|errno| refused(&format!("reading the VFs of {name}"), errno))
         })
     }
 

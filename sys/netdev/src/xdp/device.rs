@@ -160,12 +160,15 @@ fn check_queues(spec: &UplinkSpec, link: &Link) -> Result<(), DeviceError> {
     let wanted = u32::from((*wanted).max(1));
     let detail = if receiving > wanted {
         format!(
-            "device {device} receives with {receiving} queues, and frames of a queue without a socket do not reach the switch; set queues = {receiving}, or the device to {wanted} with `ethtool -L {device}`"
+            "device {device} receives on {receiving} queues, and frames of a queue without a \
+             socket do not reach the switch; set queues = {receiving}, or set the device to \
+             {wanted} with `ethtool -L {device}`"
         )
     } else if receiving < wanted || sending < wanted {
         let there = receiving.min(sending);
         format!(
-            "device {device} has {receiving} queues to receive and {sending} to send with; set queues = {there}, or the device to {wanted} with `ethtool -L {device}`"
+            "device {device} has {receiving} receive queues and {sending} transmit queues; set \
+             queues = {there}, or set the device to {wanted} with `ethtool -L {device}`"
         )
     } else {
         return Ok(());
@@ -176,7 +179,8 @@ fn check_queues(spec: &UplinkSpec, link: &Link) -> Result<(), DeviceError> {
 fn taken(device: &str, program: u32) -> DeviceError {
     let which = if program == 0 { String::new() } else { format!(" (number {program})") };
     let detail = format!(
-        "device {device} has an XDP program already{which}; take it away with `ip link set dev {device} xdp off`, or stop who attached it, or choose driver = \"af_packet\""
+        "device {device} already has an XDP program{which}; remove it with `ip link set dev \
+         {device} xdp off`, stop the program that attached it, or set driver = \"af_packet\""
     );
     error(DeviceErrorKind::Busy, "device", detail)
 }
@@ -254,13 +258,14 @@ fn explain(
     match (step, Errno::from_io_error(cause)) {
         (Step::Socket, Some(Errno::AFNOSUPPORT)) => unsupported(
             "driver",
-            "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); choose driver = \"af_packet\"".into(),
+            "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); set driver = \"af_packet\"".into(),
         ),
         (Step::Umem, Some(Errno::NOBUFS | Errno::NOMEM)) => error(
             DeviceErrorKind::Host,
             "device",
             format!(
-                "the chunks of queue {} of device {device} cannot be locked in memory: {cause}; give suimond CAP_IPC_LOCK or raise its limit of locked memory (LimitMEMLOCK)",
+                "the buffers of queue {} of device {device} cannot be locked in memory: {cause}; \
+                 give suimond CAP_IPC_LOCK or raise its limit of locked memory (LimitMEMLOCK)",
                 place.queue
             ),
         ),
@@ -268,14 +273,16 @@ fn explain(
             DeviceErrorKind::Busy,
             "device",
             format!(
-                "another process has an AF_XDP socket on queue {} of device {device}; stop that process or choose another device",
+                "another process has an AF_XDP socket on queue {} of device {device}; stop that \
+                 process or choose another device",
                 place.queue
             ),
         ),
         (Step::Bind, Some(Errno::INVAL | Errno::OPNOTSUPP)) if shape.multi_buffer => unsupported(
             "mtu",
             format!(
-                "frames of MTU {mtu} take several chunks, which this kernel (before 6.6) or device cannot; set an mtu of at most {}, or choose driver = \"af_packet\"",
+                "frames of MTU {mtu} need several buffers each, which this kernel (before 6.6) or \
+                 device does not support; set an mtu of at most {}, or driver = \"af_packet\"",
                 LARGE_CHUNK_BYTES - RECEIVE_HEADROOM - frame_bytes(0)
             ),
         ),

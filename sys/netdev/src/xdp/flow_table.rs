@@ -45,14 +45,15 @@ impl fmt::Display for FlowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unsupported(errno) => {
-                write!(f, "the device takes no flow rules by destination address ({errno})")
+                write!(f, "the device does not support flow rules by destination address ({errno})")
             }
             Self::Form(errno) => {
-                write!(f, "the device refuses flow rules of this form ({errno})")
+                write!(f, "the device rejects flow rules of this form ({errno})")
             }
-            Self::Full => f.write_str("the device has room for no more flow rules"),
+            Self::Full => f.write_str("the flow rule table of the device is full"),
             Self::Ambiguous => f.write_str(
-                "the device's flow rules look at no VLANs, and NICs in several have one address",
+                "flow rules of the device ignore VLANs, and NICs in several VLANs have the same \
+                 address",
             ),
             Self::Host(errno) => write!(f, "a flow rule could not be set ({errno})"),
         }

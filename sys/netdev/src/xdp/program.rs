@@ -78,7 +78,11 @@ impl Attached {
             Ok(link) => (XdpHook::Driver, link),
             Err(cause) if is_taken(&cause) => return Err(cause),
             Err(cause) => {
-                tracing::info!(%cause, index, "a driver runs no XDP program; the kernel does");
+                tracing::info!(
+                    %cause,
+                    index,
+                    "the driver has no native XDP; the kernel's generic XDP is used"
+                );
                 (XdpHook::Generic, attach(XdpHook::Generic)?)
             }
         };

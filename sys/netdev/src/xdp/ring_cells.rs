@@ -54,7 +54,7 @@ impl<T: Entry> MappedCells<T> {
         })();
         let (Some((producer, consumer, flags, first)), true) = (found, entries.is_power_of_two())
         else {
-            return Err(io::Error::other("the kernel's ring is not where it says it is"));
+            return Err(io::Error::other("the kernel's ring does not fit its mapping"));
         };
         let mask = entries - 1;
         Ok(Self { map, producer, consumer, flags, entries: first, mask, of: PhantomData })

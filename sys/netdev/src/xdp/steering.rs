@@ -41,8 +41,12 @@ impl<T: FlowTable> Steering<T> {
         let left = table.rules().unwrap_or_default();
         for (location, rule) in &left {
             match table.remove(*location) {
-                Ok(()) => tracing::info!(?rule, "took a flow rule away that was left behind"),
-                Err(error) => tracing::warn!(?rule, %error, "a flow rule was left behind"),
+                Ok(()) => tracing::info!(?rule, "removed a flow rule of an earlier daemon"),
+                Err(error) => tracing::warn!(
+                    ?rule,
+                    %error,
+                    "a flow rule of an earlier daemon remains"
+                ),
             }
         }
         if !left.is_empty() {
@@ -99,7 +103,7 @@ impl<T: FlowTable> Steering<T> {
             }
             let removed = table.remove(held.location);
             if let Err(error) = removed {
-                tracing::warn!(rule = ?held.rule, %error, "a flow rule could not be taken away");
+                tracing::warn!(rule = ?held.rule, %error, "cannot remove a flow rule");
             }
             removed.is_err()
         });
@@ -133,7 +137,7 @@ impl<T: FlowTable> Steering<T> {
             match self.table.spread(&others) {
                 Ok(()) => self.spread_over.clone_from(&others),
                 Err(error) => {
-                    tracing::info!(%error, "other frames arrive on the queues of flow rules too");
+                    tracing::info!(%error, "other frames also arrive on the queues of flow rules");
                 }
             }
         }

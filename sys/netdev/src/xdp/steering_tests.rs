@@ -152,7 +152,7 @@ fn a_device_without_rules_is_asked_once_and_its_words_are_told() {
     assert_eq!((device.calls(), device.rules()), (1, vec![]));
     let state = steering.state();
     assert!(state.rules.is_empty() && !state.is_exclusive);
-    let told = "takes no flow rules by destination address (Operation not supported";
+    let told = "does not support flow rules by destination address (Operation not supported";
     assert!(state.refusal.unwrap().contains(told));
     // The device's firmware may have changed.
     device.change(|inner| inner.refuses = None);
@@ -168,7 +168,7 @@ fn a_full_table_leaves_the_others_without_a_queue() {
     steering.set(&[rule(1, None, 1), rule(2, None, 2)]);
     let state = steering.state();
     assert_eq!(state.rules, [rule(1, None, 1)]);
-    assert!(state.refusal.unwrap().contains("room for no more"));
+    assert!(state.refusal.unwrap().contains("is full"));
     assert_eq!(device.spread(), [0, 2, 3], "a queue without a rule is for all");
 }
 
@@ -185,7 +185,7 @@ fn a_device_that_looks_at_no_vlans_steers_by_address() {
     let twin = SteeringRule { port: PortId(2), queue: 2, ..rule(1, Some(20), 2) };
     steering.set(&[rule(1, Some(10), 1), twin]);
     assert_eq!(device.rules(), [(1, None)]);
-    assert!(steering.state().refusal.unwrap().contains("look at no VLANs"));
+    assert!(steering.state().refusal.unwrap().contains("ignore VLANs"));
 }
 
 #[test]
@@ -219,6 +219,6 @@ fn a_veth_refuses_and_carries_on() {
     device.steer(&[rule(1, Some(10), 1), rule(2, None, 2)]);
     let state = device.status().steering.unwrap();
     assert!(state.rules.is_empty() && !state.is_exclusive);
-    let told = "takes no flow rules by destination address (Operation not supported";
+    let told = "does not support flow rules by destination address (Operation not supported";
     assert!(state.refusal.as_ref().unwrap().contains(told), "{state:?}");
 }

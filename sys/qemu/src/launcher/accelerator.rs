@@ -53,7 +53,10 @@ impl Accelerators {
             (Ok(()), _) => Ok(VmAccelerator::Kvm),
             (Err(_), None) => Ok(VmAccelerator::Tcg),
             (Err(why), Some(_)) => {
-                let text = format!("KVM runs no guest here: {why}; without `kvm` QEMU itself does");
+                let text = format!(
+                    "KVM cannot run guests on this host: {why}; without `kvm`, QEMU emulates the \
+                     CPU"
+                );
                 Err(VmError::new(VmErrorKind::Host, text))
             }
         }
@@ -70,10 +73,12 @@ fn kvm_runs(qemu: &Path, rights: Rights) -> Result<(), String> {
     let mut flags = cpu.lines().filter(|line| line.starts_with("flags"));
     let can = |line: &str| line.split_whitespace().any(|flag| matches!(flag, "vmx" | "svm"));
     if !flags.next().is_some_and(can) {
-        return Err("the CPU shows neither vmx nor svm".to_owned());
+        return Err("the CPU has neither vmx nor svm".to_owned());
     }
     if !Path::new("/dev/kvm").exists() {
-        return Err("/dev/kvm is not there; is the kernel's module loaded?".to_owned());
+        return Err(
+            "/dev/kvm does not exist; load the kernel module kvm_intel or kvm_amd".to_owned()
+        );
     }
     guest_runs(VmAccelerator::Kvm, qemu, rights)
 }
@@ -83,7 +88,7 @@ fn kvm_runs(qemu: &Path, rights: Rights) -> Result<(), String> {
 /// # Errors
 /// The reason why it could not be started or did not end as expected.
 pub(crate) fn guest_runs(by: VmAccelerator, qemu: &Path, rights: Rights) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("a guest cannot be started: {error}");
+    let failed = |error: std::io::Error| format!("a test guest cannot be started: {error}");
     let firmware = firmware().map_err(failed)?;
     let log = File::from(memfd_create("log", MemfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?);
     let folder = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
@@ -131,11 +136,11 @@ pub(crate) fn guest_runs(by: VmAccelerator, qemu: &Path, rights: Rights) -> Resu
     };
     match status.map(|status| (status, status.code())) {
         Some((_, Some(STATUS))) => Ok(()),
-        Some((status, _)) => Err(format!("a guest was started and ended with {status}")),
+        Some((status, _)) => Err(format!("a test guest ended with {status}")),
         None => {
             let _ = child.kill();
             let _ = child.wait();
-            Err(format!("a guest was started and ran nothing within {} s", LIMIT.as_secs()))
+            Err(format!("a test guest executed nothing within {} s", LIMIT.as_secs()))
         }
     }
 }

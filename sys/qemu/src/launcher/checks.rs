@@ -27,7 +27,7 @@ fn check_files(spec: &VmSpec, rights: Rights) -> Result<(), VmError> {
     match &spec.boot {
         VmBoot::Bios => {}
         VmBoot::Uefi { code, variables } => {
-            files.extend([("firmware", code.as_path()), ("firmware's variables", variables)]);
+            files.extend([("firmware", code.as_path()), ("UEFI variable store", variables)]);
         }
         VmBoot::Direct { kernel, initrd, .. } => {
             files.push(("kernel", kernel));
@@ -55,8 +55,9 @@ fn check_memory(spec: &VmSpec, meminfo: &str) -> Result<(), VmError> {
         let free = number("MemAvailable").unwrap_or(0).saturating_mul(KIB);
         if wanted > free {
             let (wanted, free) = (mib(wanted), mib(free));
-            let text =
-                format!("the VM wants {wanted} MiB of memory, and the host has {free} MiB left");
+            let text = format!(
+                "the VM needs {wanted} MiB of memory, and the host has {free} MiB available"
+            );
             return Err(host(text));
         }
         return Ok(());
@@ -65,12 +66,15 @@ fn check_memory(spec: &VmSpec, meminfo: &str) -> Result<(), VmError> {
     let pages = number("HugePages_Free").unwrap_or(0);
     let left = pages.saturating_sub(number("HugePages_Rsvd").unwrap_or(0));
     if page == 0 || wanted % page != 0 {
-        return Err(host(format!("{wanted} bytes are no whole number of huge pages of {page}")));
+        return Err(host(format!(
+            "memory_bytes {wanted} is not a multiple of the huge page size {page}"
+        )));
     }
     if wanted / page > left {
         let needed = wanted / page;
         let text = format!(
-            "the VM wants {needed} huge pages of {} KiB, and {left} are left: raise vm.nr_hugepages",
+            "the VM needs {needed} huge pages of {} KiB, and {left} are free; raise \
+             vm.nr_hugepages",
             page / KIB
         );
         return Err(host(text));

@@ -25,7 +25,7 @@ fn own() -> Option<PathBuf> {
 /// Creates a VM's group. Returns its `cgroup.procs`: writing a process id there moves the process
 /// into the group.
 pub(crate) fn make(vm: &str) -> io::Result<OwnedFd> {
-    let own = own().ok_or_else(|| io::Error::other("there are no control groups of version 2"))?;
+    let own = own().ok_or_else(|| io::Error::other("the host has no cgroup v2 hierarchy"))?;
     let folder = own.join(FOLDER).join(vm);
     fs::create_dir_all(&folder)?;
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;

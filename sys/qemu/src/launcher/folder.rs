@@ -73,11 +73,11 @@ impl Root {
     /// Opens the root folder; creates it if it does not exist.
     pub(crate) fn open(path: &Path, rights: Rights) -> io::Result<Self> {
         let wrong = |why: &str| {
-            let text = format!("the folder of VMs {} {why}", path.display());
+            let text = format!("the folder of all VMs {} {why}", path.display());
             io::Error::other(text)
         };
         if !path.is_absolute() {
-            return Err(wrong("is no absolute path"));
+            return Err(wrong("is not an absolute path"));
         }
         let failed = |error: io::Error| wrong(&format!("cannot be used: {error}"));
         make_passable(path).map_err(failed)?;
@@ -85,7 +85,7 @@ impl Root {
         let folder = folder.map_err(|errno| failed(errno.into()))?;
         let stat = fstat(&folder)?;
         if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
-            return Err(wrong("is another user's, or others may write to it"));
+            return Err(wrong("is owned by another user, or writable by others"));
         }
         // A restrictive umask would bar VMs from entering their folders.
         fchmod(&folder, Mode::from_raw_mode(0o755))?;
@@ -113,7 +113,7 @@ impl Root {
         }
         .ok_or_else(|| {
             let root = self.path.display();
-            refused(path, &format!("is none of a VM: it takes {root}/NAME"))
+            refused(path, &format!("is not the folder of a VM, which is {root}/NAME"))
         })
     }
 
@@ -142,8 +142,8 @@ impl Root {
         let Some(closed) = closed else { return Ok(()) };
         let closed = closed.display();
         let why = format!(
-            "cannot be reached by the VM's user {user}, who may not search {closed}: permit it with \
-             `chmod o+x {closed}`, or give the VMs another folder"
+            "cannot be reached by the VM's user {user}, who has no search permission on {closed}; \
+             permit it with `chmod o+x {closed}`, or set another vm_folder"
         );
         Err(refused(path, &why))
     }
@@ -154,14 +154,14 @@ impl Root {
         let folder = openat2(&self.folder, name, FOLDER_FLAGS, Mode::empty(), BENEATH);
         let folder = folder.map_err(|errno| match errno {
             rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR => {
-                refused(path, "is a symbolic link or no folder")
+                refused(path, "is a symbolic link or not a folder")
             }
-            rustix::io::Errno::NOENT => refused(path, "is not there: it was not prepared"),
+            rustix::io::Errno::NOENT => refused(path, "does not exist; it was not prepared"),
             errno => host(path, errno),
         })?;
         let stat = fstat(&folder).map_err(|errno| host(path, errno))?;
         if stat.st_uid != rustix::process::geteuid().as_raw() {
-            return Err(refused(path, "is another user's"));
+            return Err(refused(path, "is owned by another user"));
         }
         Ok(Folder { name: name.to_owned(), folder })
     }
@@ -171,7 +171,7 @@ impl Root {
         let folder = self.open_own(path)?;
         let stat = fstat(&folder.folder).map_err(|errno| host(path, errno))?;
         if stat.st_mode & 0o022 != 0 {
-            return Err(refused(path, "may be written to by others"));
+            return Err(refused(path, "is writable by others"));
         }
         Ok(folder)
     }
@@ -181,7 +181,7 @@ impl Root {
         let folder = self.find(path)?;
         let stat = fstat(&folder.folder).map_err(|errno| host(path, errno))?;
         if self.rights == Rights::Root && stat.st_gid != user {
-            return Err(refused(path, "was prepared for another VM's user"));
+            return Err(refused(path, "was prepared for the user of another VM"));
         }
         self.check_open(path, user)?;
         Ok(folder)

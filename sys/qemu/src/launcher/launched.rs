@@ -68,7 +68,8 @@ impl Launched {
         let log = tail(&self.folder);
         if !self.is_child {
             let status =
-                "QEMU ended, nobody knows how: it was started by an earlier launcher".to_owned();
+                "QEMU ended, with an unknown status because an earlier launcher had started it"
+                    .to_owned();
             return Some(Ended { is_success: None, status, log });
         }
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
@@ -80,7 +81,7 @@ impl Launched {
                 (None, None) => (Some(false), "QEMU ended".to_owned()),
             },
             Ok(None) => return None,
-            Err(errno) => (None, format!("QEMU ended, nobody knows how ({errno})")),
+            Err(errno) => (None, format!("QEMU ended, with an unknown status ({errno})")),
         };
         Some(Ended { is_success, status, log })
     }
@@ -93,9 +94,9 @@ impl Launched {
         }
         match wait_readable([self.descriptor()], Some(limit))? {
             [true] => Ok(()),
-            [false] => {
-                Err(io::Error::other("the kernel holds it, for a device that does not answer"))
-            }
+            [false] => Err(io::Error::other(
+                "the kernel blocks it in I/O of a device that does not respond",
+            )),
         }
     }
 }

@@ -40,7 +40,7 @@ impl Qemu {
                 PLACES.iter().map(PathBuf::from).find(|path| path.exists()).ok_or_else(|| {
                     let places = PLACES.join(", ");
                     host(format!(
-                        "QEMU is not there ({places}): install the package qemu-system-x86"
+                        "QEMU is not installed ({places}); install the package qemu-system-x86"
                     ))
                 })?
             }
@@ -59,9 +59,9 @@ fn version_of(path: &Path) -> Result<Version, VmError> {
     })?;
     let said = String::from_utf8_lossy(&output.stdout);
     let version = Version::from_program(&said)
-        .ok_or_else(|| host(format!("{shown} does not say which version of QEMU it is")))?;
+        .ok_or_else(|| host(format!("{shown} reports no version of QEMU")))?;
     if version < OLDEST {
-        return Err(host(format!("{shown} is QEMU {version}: it takes {OLDEST} or later")));
+        return Err(host(format!("{shown} is QEMU {version}; QEMU {OLDEST} or later is required")));
     }
     Ok(version)
 }

@@ -38,7 +38,7 @@ impl Registry {
                 continue;
             };
             if let Some(found) = Launched::find(identity, folder, false) {
-                tracing::info!(vm = found.identity.name, "found a VM that runs");
+                tracing::info!(vm = found.identity.name, "adopted a running VM");
                 vms.insert(name, Arc::new(found));
             }
         }
@@ -52,7 +52,7 @@ impl Registry {
         let vms = self.lock();
         vms.values().find(|vm| vm.identity == *identity).cloned().ok_or_else(|| {
             let (name, process) = (&identity.name, identity.process);
-            let text = format!("VM {name}: process {process} is not there any more");
+            let text = format!("VM {name}: process {process} does not exist any more");
             VmError::new(VmErrorKind::Gone, text)
         })
     }
@@ -77,7 +77,7 @@ impl Registry {
             }
             for log in [logs::QEMU_LOG, logs::CONSOLE_LOG] {
                 if let Err(error) = logs::cut(&vm.folder, log) {
-                    tracing::debug!(vm = vm.identity.name, log, %error, "a log was not cut");
+                    tracing::debug!(vm = vm.identity.name, log, %error, "cannot truncate a log");
                 }
             }
         }
@@ -88,7 +88,7 @@ impl Registry {
 pub(crate) fn clean(folder: &Folder, vm: &str) {
     for name in [MONITOR_SOCKET, CONSOLE_SOCKET, AGENT_SOCKET, RECORD] {
         if let Err(error) = folder.forget(name) {
-            tracing::warn!(vm, name, %error, "it was not removed");
+            tracing::warn!(vm, name, %error, "cannot remove a file of an ended VM");
         }
     }
     control_group::remove(vm);

@@ -23,8 +23,8 @@ pub(crate) fn serve(starter: &Starter, client: BorrowedFd<'_>) {
         } else {
             let theirs = envelope.protocol;
             let text = format!(
-                "the launcher of VMs speaks version {PROTOCOL} of its protocol, the daemon {theirs}: \
-                 end the launcher (VMs go on) and start the daemon again"
+                "the VM launcher has protocol version {PROTOCOL}, the daemon {theirs}; stop the \
+                 launcher (VMs keep running) and restart the daemon"
             );
             Err(VmError::new(VmErrorKind::Host, text))
         };
@@ -41,9 +41,9 @@ pub(crate) fn serve(starter: &Starter, client: BorrowedFd<'_>) {
 fn give_up(starter: &Starter, answer: &Answer) {
     let Answer::Started(started) = answer else { return };
     let vm = started.identity.name.as_str();
-    tracing::warn!(vm, "who wanted the VM is gone: it is ended again");
+    tracing::warn!(vm, "the client that started the VM has disconnected; the VM is ended");
     if let Err(error) = kill(starter, &started.identity) {
-        tracing::error!(vm, %error, "a VM that nobody knows of runs on");
+        tracing::error!(vm, %error, "a VM without an owner is running");
     }
 }
 
@@ -88,7 +88,7 @@ fn address(text: &str) -> Result<PciAddress, VmError> {
 }
 
 fn gone(identity: &VmIdentity, how: &str) -> VmError {
-    let text = format!("VM {} is not there any more: {how}", identity.name);
+    let text = format!("VM {} has ended: {how}", identity.name);
     VmError::new(VmErrorKind::Gone, text)
 }
 
@@ -97,7 +97,11 @@ fn check_stopped(starter: &Starter, folder: &Path) -> Result<(), VmError> {
     let running = starter.registry.running();
     match running.iter().find(|vm| vm.identity.folder == folder) {
         Some(vm) => {
-            let text = format!("VM {} runs in {}", vm.identity.name, folder.display());
+            let text = format!(
+                "VM {} is running in folder {}; stop it first",
+                vm.identity.name,
+                folder.display()
+            );
             Err(VmError::new(VmErrorKind::Running, text))
         }
         None => Ok(()),
@@ -136,7 +140,7 @@ fn watch(
             Ok(Some(())) => {
                 let _ = vm.kill(KILL_LIMIT);
             }
-            _ => return Err(VmError::new(VmErrorKind::Refused, "the client has left")),
+            _ => return Err(VmError::new(VmErrorKind::Refused, "the client disconnected")),
         }
     }
 }

@@ -65,7 +65,7 @@ impl Launcher {
         let root = Root::open(&spec.root, rights)?;
         flock(root.as_fd(), FlockOperation::NonBlockingLockExclusive).map_err(|_| {
             let root = spec.root.display();
-            io::Error::other(format!("another launcher has the folder of VMs {root}"))
+            io::Error::other(format!("another launcher uses the folder of all VMs {root}"))
         })?;
         let socket = listen_at(&spec.socket)?;
         let starter = Starter {
@@ -102,7 +102,7 @@ impl Launcher {
             if clients > 0 || !self.starter.registry.running().is_empty() {
                 needed = Instant::now();
             } else if self.ends_unneeded && needed.elapsed() >= UNNEEDED_LIMIT {
-                tracing::info!("no VM runs and nobody is connected: the launcher ends");
+                tracing::info!("no VM runs and no client is connected; the launcher ends");
                 return Ok(());
             }
         }
@@ -112,7 +112,7 @@ impl Launcher {
         let client = match accept_with(&self.socket, SocketFlags::CLOEXEC) {
             Ok(client) => client,
             Err(error) => {
-                tracing::warn!(%error, "a client was not taken in");
+                tracing::warn!(%error, "cannot accept a client");
                 // Without free descriptors, the attempt would be repeated at once.
                 std::thread::sleep(Duration::from_millis(10));
                 return;
@@ -134,7 +134,7 @@ impl Launcher {
             }
         });
         if let Err(error) = thread {
-            tracing::warn!(%error, "a client was not served");
+            tracing::warn!(%error, "cannot serve a client");
         }
     }
 
@@ -147,7 +147,9 @@ impl Launcher {
         let process = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or(0);
         if !is_ours || self.starter.registry.has_process(process) {
             let user = peer.uid.as_raw();
-            return Err(refused(format!("user {user} may not start VMs (process {process})")));
+            return Err(refused(format!(
+                "user {user} (process {process}) has no permission to start VMs"
+            )));
         }
         Ok(())
     }
@@ -156,7 +158,7 @@ impl Launcher {
 /// Sends the reason of a rejection after the client's first message: an earlier reply would be lost
 /// with the connection.
 fn refuse(client: BorrowedFd<'_>, error: VmError) {
-    tracing::warn!("a client was refused: {error}");
+    tracing::warn!("a client was rejected: {error}");
     if matches!(wait_readable([client], Some(ROUND)), Ok([true])) {
         let _ = receive_message::<serde::de::IgnoredAny>(client);
         let _ = send_message(client, &Answer::from(error));
@@ -171,7 +173,7 @@ fn listen_at(path: &Path) -> io::Result<OwnedFd> {
         std::fs::DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(at)?;
     }
     if connect_to(path).is_ok() {
-        let text = format!("another launcher answers at {}", path.display());
+        let text = format!("another launcher is running at {}", path.display());
         return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
     }
     match std::fs::remove_file(path) {

@@ -71,8 +71,8 @@ impl Starter {
         check_unused(&vms, spec, &folder.name)?;
         let mut remarks = Vec::new();
         if self.rights == Rights::Own {
-            let text = "the launcher is not root: the VM runs as the launcher's own user, and what \
-                        that user may do to it, other VMs of it may as well";
+            let text = "the launcher does not run as root: VMs run as the launcher's user and can \
+                        access each other";
             remarks.push(text.to_owned());
         }
         let launched = self.launch(spec, machine, folder, &mut remarks)?;
@@ -98,7 +98,7 @@ impl Starter {
         let console_log = folder.log(CONSOLE_LOG).map_err(in_folder)?;
         let group = control_group::make(&spec.name);
         if let Err(error) = &group {
-            remarks.push(format!("the VM has no control group of its own: {error}"));
+            remarks.push(format!("the VM has no cgroup of its own: {error}"));
         }
         let inherited = Inherited {
             monitor: monitor.as_raw_fd(),
@@ -135,7 +135,7 @@ impl Starter {
         let give_up = |child: &mut std::process::Child, error: &io::Error| {
             let _ = child.kill();
             let _ = child.wait();
-            host("the VM's process cannot be kept in mind", error)
+            host("cannot register the VM's process", error)
         };
         if let Err(error) = recorded {
             clean(&folder, &spec.name);
@@ -149,7 +149,7 @@ impl Starter {
         let VmBoot::Uefi { variables, .. } = &spec.boot else { return Ok(()) };
         let copied = open_as(spec.user, self.rights, variables)
             .and_then(|mut file| folder.copy_for(VARIABLES, spec.user, self.rights, &mut file));
-        copied.map_err(|error| host("the firmware's variables cannot be copied", &error))
+        copied.map_err(|error| host("cannot copy the UEFI variable store", &error))
     }
 }
 
@@ -157,13 +157,14 @@ impl Starter {
 fn check_version(arrival: &VmArrival, here: Version) -> Result<(), VmError> {
     let left = &arrival.qemu_version;
     let there = Version::from_text(left).ok_or_else(|| {
-        VmError::new(VmErrorKind::Refused, format!("{left:?} is no version of QEMU"))
+        VmError::new(VmErrorKind::Refused, format!("{left:?} is not a version of QEMU"))
     })?;
     if (here.major, here.minor) >= (there.major, there.minor) {
         return Ok(());
     }
     let text = format!(
-        "QEMU here is {here}, and the VM comes from QEMU {there}: install {there} or later here"
+        "this node has QEMU {here}, and the VM was started by QEMU {there}; install QEMU {there} \
+         or later on this node"
     );
     Err(VmError::new(VmErrorKind::Host, text))
 }
@@ -178,12 +179,12 @@ fn check_unused(vms: &Vms<'_>, spec: &VmSpec, folder: &str) -> Result<(), VmErro
         running += 1;
         if vm.identity.name == spec.name || vm.folder.name == folder {
             let (name, process) = (&vm.identity.name, vm.identity.process);
-            let text = format!("VM {name} runs already, as process {process}");
+            let text = format!("VM {name} is already running as process {process}");
             return Err(VmError::new(VmErrorKind::Running, text));
         }
     }
     if running >= VMS_MAX {
-        let text = format!("{running} VMs run: no more are looked after on one host");
+        let text = format!("{running} VMs are running, the limit of one host");
         return Err(VmError::new(VmErrorKind::Refused, text));
     }
     Ok(())

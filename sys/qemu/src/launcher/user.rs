@@ -35,14 +35,16 @@ pub(crate) fn check_user(user: u32, rights: Rights) -> Result<(), VmError> {
     }
     let refused = |text| Err(VmError::new(VmErrorKind::Refused, text));
     if !(USER_MIN..=USER_MAX).contains(&user) {
-        return refused(format!("user {user} is none of a VM: it takes {USER_MIN} or more"));
+        return refused(format!("user ID {user} is below {USER_MIN}, the lowest of VMs"));
     }
     for (file, what) in [("/etc/passwd", "user"), ("/etc/group", "group")] {
         let text = fs::read_to_string(file).unwrap_or_default();
         let number = user.to_string();
         let named = text.lines().find(|line| line.split(':').nth(2) == Some(number.as_str()));
         if let Some(name) = named.and_then(|line| line.split(':').next()) {
-            return refused(format!("{what} {user} is {name}'s: a VM takes one that nobody has"));
+            return refused(format!(
+                "{what} ID {user} belongs to {name}; VMs use only unassigned IDs"
+            ));
         }
     }
     Ok(())
@@ -95,7 +97,7 @@ fn as_user<T: Send>(user: u32, task: impl FnOnce() -> io::Result<T> + Send) -> i
             become_user(user)?;
             task()
         });
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread has died")))
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
     })
 }
 
@@ -107,7 +109,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() {
         return Ok(file);
     }
-    Err(io::Error::other("it is no regular file"))
+    Err(io::Error::other("not a regular file"))
 }
 
 /// Changes the user of the calling thread irrevocably.

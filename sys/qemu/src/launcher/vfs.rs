@@ -81,13 +81,14 @@ impl Vfs {
         rights: Rights,
     ) -> Result<(), VmError> {
         if rights != Rights::Root {
-            let text = "the launcher of VMs is not root, and may give no VM a VF; start it as root";
+            let text =
+                "the VM launcher does not run as root and cannot assign VFs; start it as root";
             return Err(refused(text.to_owned()));
         }
         let vf = self.find(address)?;
         let process = vm.identity.process;
         let user = process_facts::user(process).ok_or_else(|| {
-            VmError::new(VmErrorKind::Gone, format!("process {process} is not there any more"))
+            VmError::new(VmErrorKind::Gone, format!("process {process} does not exist any more"))
         })?;
         let given = self.bind(&vf).and_then(|()| {
             raise_memlock(process, memory_bytes)?;
@@ -120,17 +121,17 @@ impl Vfs {
     fn find(&self, address: PciAddress) -> Result<Vf, VmError> {
         let folder = self.sysfs.join("bus/pci/devices").join(address.to_string());
         if !folder.is_dir() {
-            return Err(refused(format!("there is no PCI function {address} any more")));
+            return Err(refused(format!("the PCI function {address} does not exist any more")));
         }
         let class = fs::read_to_string(folder.join("class")).unwrap_or_default();
         if !folder.join("physfn").exists() || !class.starts_with(NETWORK) {
-            let text = format!("{address} is no virtual function of a network adapter");
+            let text = format!("{address} is not a VF of a network adapter");
             return Err(refused(text));
         }
         let Some(group) = link_name(&folder.join("iommu_group")) else {
             let text = format!(
-                "{address} is in no IOMMU group: no IOMMU is at work; enable it in the machine's \
-                 firmware and boot with intel_iommu=on or amd_iommu=on"
+                "{address} is in no IOMMU group, because no IOMMU is active; enable it in the \
+                 machine's firmware and boot with intel_iommu=on or amd_iommu=on"
             );
             return Err(refused(text));
         };
@@ -138,8 +139,8 @@ impl Vfs {
         let members = members.map_err(|error| host("the IOMMU group", &error))?.count();
         if members != 1 {
             let text = format!(
-                "{address} shares IOMMU group {group} with {} more devices, which a VM would have \
-                 too; use a slot whose ports have ACS",
+                "{address} shares IOMMU group {group} with {} more devices, which would be \
+                 assigned too; use a slot whose ports have ACS",
                 members.saturating_sub(1)
             );
             return Err(refused(text));
@@ -161,8 +162,8 @@ impl Vfs {
             return Ok(());
         }
         let text = format!(
-            "{VFIO} does not take {}; is it loaded? `modprobe {VFIO}` loads it, and the kernel's \
-             log says more",
+            "driver {VFIO} did not bind {}; load it with `modprobe {VFIO}` and see the kernel's \
+             log",
             vf.address
         );
         Err(VmError::new(VmErrorKind::Host, text))
@@ -171,7 +172,7 @@ impl Vfs {
     fn probe(&self, vf: &Vf) -> Result<(), VmError> {
         let path = self.sysfs.join("bus/pci/drivers_probe");
         fs::write(path, vf.address.to_string())
-            .map_err(|error| host("a driver for the VF could not be looked for", &error))
+            .map_err(|error| host("cannot probe a driver for the VF", &error))
     }
 
     fn own(&self, vf: &Vf, user: u32) -> Result<(), VmError> {
@@ -186,11 +187,11 @@ impl Vfs {
 /// Sets the limit of locked memory of a VM's process to the VM's memory and [`MORE_BYTES`].
 fn raise_memlock(process: u32, memory_bytes: u64) -> Result<(), VmError> {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or_else(|| refused(format!("{process} is no process")))?;
+    let pid = pid.ok_or_else(|| refused(format!("{process} is not a process ID")))?;
     let wanted = Some(memory_bytes.saturating_add(MORE_BYTES));
     prlimit(Some(pid), Resource::Memlock, Rlimit { current: wanted, maximum: wanted })
         .map(drop)
-        .map_err(|errno| host("the VM may not lock its memory", &errno.into()))
+        .map_err(|errno| host("the VM has no permission to lock its memory", &errno.into()))
 }
 
 #[cfg(test)]
@@ -237,7 +238,7 @@ mod tests {
         fs::remove_file(folder.join("iommu_group")).unwrap();
         assert!(error(&vfs).contains("intel_iommu=on"));
         fs::remove_file(folder.join("physfn")).unwrap();
-        assert!(error(&vfs).contains("no virtual function"));
+        assert!(error(&vfs).contains("not a VF"));
         fs::remove_dir_all(&folder).unwrap();
         assert!(error(&vfs).contains("any more"));
         // A VF that no longer exists needs no taking back.

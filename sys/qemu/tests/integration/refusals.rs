@@ -20,7 +20,7 @@ fn start_error(host: &QemuHost, spec: &VmSpec) -> suimon_ports::VmError {
 
 #[test]
 fn a_qemu_that_is_not_there_or_is_none() {
-    for (qemu, word) in [("/nonexistent/qemu", "install"), ("/bin/true", "which version")] {
+    for (qemu, word) in [("/nonexistent/qemu", "install"), ("/bin/true", "no version")] {
         let mut site = Site::empty();
         site.start_launcher(Some(qemu));
         let host = site.host();
@@ -58,7 +58,7 @@ fn a_launcher_that_fails_says_why() {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "echo 'the folder is not there'; echo more >&2; exit 1"]);
     let error = suimon_qemu::start_launcher(&site.socket(), command).unwrap_err();
-    assert_eq!(error.to_string(), "the launcher of VMs failed: the folder is not there");
+    assert_eq!(error.to_string(), "the VM launcher failed: the folder is not there");
     let silent = suimon_qemu::start_launcher(&site.socket(), Command::new("/bin/false"));
     assert!(silent.unwrap_err().to_string().contains("ended with exit status: 1"));
 }

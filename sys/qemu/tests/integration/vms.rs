@@ -52,7 +52,7 @@ fn a_vm_runs_pauses_and_ends_when_it_is_told() {
     vm.tell(&VmCommand::Quit).unwrap();
     let (is_orderly, reason) = notices.wait_end();
     assert!(is_orderly, "{reason}");
-    assert_eq!(reason, "it was told to end");
+    assert_eq!(reason, "QEMU was requested to end");
     assert_eq!(vm.tell(&VmCommand::Pause).unwrap_err().kind, VmErrorKind::Gone);
     assert_eq!(vm.facts().state, VmRunState::Off);
     // The launcher may not have detected the end yet.
@@ -127,7 +127,7 @@ fn a_guest_talks_on_its_console_panics_resets_and_turns_itself_off() {
     line.write_all(b"o").unwrap();
     let (is_orderly, reason) = notices.wait_end();
     assert!(is_orderly, "{reason}");
-    assert_eq!(reason, "the guest has turned itself off");
+    assert_eq!(reason, "the guest has shut down");
     assert!(!is_running(vm.identity().process));
     let log = fs::read_to_string(spec.folder.join("console.log")).unwrap();
     assert!(log.starts_with(firmware::WORD), "{log:?}");

@@ -112,7 +112,7 @@ fn what_is_left_is_found_in_a_folder_of_any_owner_and_stays() {
     assert_eq!(find("a").unwrap(), Some(records.path("a").unwrap()));
     assert_eq!((find("empty").unwrap(), find("b").unwrap()), (None, None));
     assert_eq!(fs::read(records.path("a").unwrap()).unwrap(), before);
-    fs::write(records.path("damaged").unwrap(), "no record").unwrap();
+    fs::write(records.path("damaged").unwrap(), "not a redo record").unwrap();
     assert!(find("damaged").is_err());
     let other = folder.path().join("file");
     fs::write(&other, "").unwrap();
@@ -189,7 +189,7 @@ fn what_is_no_record_and_what_is_no_key_is_an_error() {
     let (_folder, records) = records();
     fs::write(records.path("a").unwrap(), [0; 500]).unwrap();
     let error = records.load("a").unwrap_err();
-    assert!(error.to_string().contains("a.redo is no record"), "{error}");
+    assert!(error.to_string().contains("a.redo is not a redo record"), "{error}");
     fs::write(records.path("a").unwrap(), "short").unwrap();
     assert!(records.load("a").is_err());
     for key in ["", "../a", "a/b", "a.b", &"a".repeat(200)] {

@@ -80,9 +80,9 @@ fn chains_that_are_no_requests_are_named() {
     let header = (AREA, 16, 0);
     let status = (AREA + 100, 1, WRITE);
     let cases: [(&str, Chain<'_>); 11] = [
-        ("less than a header", &[(AREA, 15, 0), status]),
-        ("less than a header", &[(AREA, 100, WRITE), status]),
-        ("less than a header", &[status]),
+        ("fewer than a request header", &[(AREA, 15, 0), status]),
+        ("fewer than a request header", &[(AREA, 100, WRITE), status]),
+        ("fewer than a request header", &[status]),
         ("no device-writable byte", &[header]),
         ("no device-writable byte", &[header, (AREA, 512, 0)]),
         ("no device-writable byte", &[header, (AREA, 0, WRITE)]),
@@ -90,7 +90,7 @@ fn chains_that_are_no_requests_are_named() {
         ("outside the VM's memory", &[header, (0xdead_0000_0000, 512, WRITE), status]),
         ("outside the VM's memory", &[header, (AREA, 512, 0), (u64::MAX, 1, WRITE)]),
         ("outside the VM's memory", &[header, (AREA, u32::MAX, WRITE), status]),
-        ("its length is not a multiple of 16 bytes", &[(AREA, 24, INDIRECT)]),
+        ("not a multiple of 16 bytes", &[(AREA, 24, INDIRECT)]),
     ];
     for (expected, chain) in cases {
         for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {
@@ -115,7 +115,7 @@ fn a_descriptor_that_is_under_way_is_not_taken_again() {
     // The request was completed, but the used index was not published.
     driver.offer(head);
     let fault = queue.receive(8, &mut Vec::new()).unwrap_err();
-    assert!(fault.detail.contains("offered again before its chain was returned"), "{fault}");
+    assert!(fault.detail.contains("made available again before its chain was returned"), "{fault}");
 }
 
 #[test]

@@ -101,11 +101,11 @@ fn transmit_chains_that_break_the_rules_are_named() {
             driver.store(4, area, u32::MAX, 0, 0);
             driver.offer(3);
         }),
-        ("its length is not a multiple of 16 bytes", &|driver| {
+        ("not a multiple of 16 bytes", &|driver| {
             driver.store(3, area, 24, INDIRECT, 0);
             driver.offer(3);
         }),
-        ("NEXT beside INDIRECT", &|driver| {
+        ("a descriptor has both NEXT and INDIRECT", &|driver| {
             driver.store(3, area, 32, INDIRECT | NEXT, 4);
             driver.offer(3);
         }),
@@ -192,7 +192,7 @@ fn receive_buffers_that_break_the_rules_are_named() {
             driver.store(0, area, 2000, 0, 0);
         }),
         ("outside the VM's memory", &|driver| driver.store(0, 1, 2000, WRITE, 0)),
-        ("no room, not even for a header", &|driver| driver.store(0, area, 0, WRITE, 0)),
+        ("shorter than a virtio-net header", &|driver| driver.store(0, area, 0, WRITE, 0)),
         ("more than 16 descriptors", &|driver| driver.store(0, area, 0, WRITE | NEXT, 0)),
     ];
     for (expected, build) in cases {
@@ -245,7 +245,7 @@ fn rings_in_bad_places_are_refused() {
     assert!(error(&|setup| setup.addresses.used += 2).contains("not aligned to 4 bytes"));
     for address in [0, USER_BASE - 16, u64::MAX - 15] {
         let text = error(&|setup| setup.addresses.descriptors = address);
-        assert!(text.contains("descriptor table") && text.contains("not inside one"), "{text}");
+        assert!(text.contains("descriptor table") && text.contains("not within one"), "{text}");
     }
 }
 

@@ -68,10 +68,10 @@ fn transmit_chains_that_break_the_rules_are_named() {
             driver.store(1, AREA, 40_000, 0, AVAIL | NEXT);
             driver.store(2, AREA, u32::MAX, 0, AVAIL);
         }),
-        ("its length is not a multiple of 16 bytes", &|driver| {
+        ("not a multiple of 16 bytes", &|driver| {
             driver.store(1, AREA, 24, 0, AVAIL | INDIRECT);
         }),
-        ("NEXT beside INDIRECT", &|driver| {
+        ("a descriptor has both NEXT and INDIRECT", &|driver| {
             driver.store(1, AREA, 32, 0, AVAIL | INDIRECT | NEXT);
             driver.store(2, AREA, 32, 0, AVAIL);
         }),
@@ -158,7 +158,7 @@ fn regions_that_cannot_be_are_refused_by_name() {
     let refuse = |setup: &RingSetup, records| {
         TxRing::recording(vm.map(), setup, records).err().expect("a bad region").detail
     };
-    assert!(refuse(&packed, region_of(&[], false)).contains("of the other form"));
+    assert!(refuse(&packed, region_of(&[], false)).contains("for the other ring format"));
     let (small, _) = Inflight::create(InflightShape { queue_size: 8, ..shape(true) }).unwrap();
     let small = RingRecords { log: None, inflight: small.queue(0) };
     assert!(refuse(&packed, small).contains("smaller ring"));
@@ -166,13 +166,13 @@ fn regions_that_cannot_be_are_refused_by_name() {
     let mut bytes = vec![0; 32 + 16 * 32];
     bytes[8] = 1;
     bytes[18] = 16;
-    assert!(refuse(&packed, region_of(&bytes, true)).contains("used position"));
+    assert!(refuse(&packed, region_of(&bytes, true)).contains("used index"));
     bytes[18] = 0;
     bytes[14] = 16;
     bytes[32] = 1;
     assert!(refuse(&packed, region_of(&bytes, true)).contains("no entries"));
     bytes[38] = 2;
-    assert!(refuse(&packed, region_of(&bytes, true)).contains("not its own"));
+    assert!(refuse(&packed, region_of(&bytes, true)).contains("of another chain"));
     let split = Driver::new(&vm, 16).setup(FEATURES, None, &call);
     let mut bytes = vec![0; 16 + 16 * 16];
     (bytes[8], bytes[16]) = (1, 1);

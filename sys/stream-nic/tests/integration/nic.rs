@@ -151,7 +151,7 @@ fn frames_pass_both_ways_and_the_next_qemu_comes_in() {
         assert_eq!(seen[..], framed(&[number; 60]));
         drop(qemu);
         assert_eq!(bench.receive().1.unwrap().kind, FaultKind::Gone);
-        let reason = "QEMU has left".to_owned();
+        let reason = "QEMU closed the connection".to_owned();
         assert_eq!(bench.heard(), DeviceNotice::LinkDown { reason });
         assert!(!bench.nic.status().link_up);
     }

@@ -112,7 +112,7 @@ fn spec(socket: PathBuf) -> VhostUserDiskSpec {
         bytes: DISK_BYTES as u64,
         sector_bytes: 512,
         physical_sector_bytes: 4096,
-        serial: "a serial number".into(),
+        serial: "the serial number".into(),
         is_read_only: false,
         promise: VhostUserPromise::default(),
     }

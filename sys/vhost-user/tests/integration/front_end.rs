@@ -138,13 +138,13 @@ fn hostile_front_ends_are_cut_off_and_the_nic_survives() {
             let head = [2_u32, 1, 4096].map(u32::to_ne_bytes).concat();
             fe.send_raw(&head, &[]);
         }),
-        ("SET_FEATURES: bits 0x200000000 were not offered", &|fe| {
+        ("SET_FEATURES: feature bits 0x200000000 were not offered", &|fe| {
             fe.send_raw(&message(2, 1, &(1_u64 << 33).to_ne_bytes()), &[]);
         }),
         ("SET_PROTOCOL_FEATURES: bits 0x100 were not", &|fe| {
             fe.send_raw(&message(16, 1, &0x100_u64.to_ne_bytes()), &[]);
         }),
-        ("SET_VRING_NUM: vring 2, this NIC has 2", &|fe| {
+        ("SET_VRING_NUM: vring 2 does not exist, this NIC has 2 vrings", &|fe| {
             fe.send_raw(&message(8, 1, &FrontEnd::state(2, 16)), &[]);
         }),
         ("GET_FEATURES: 1 descriptors, 0 expected", &|fe| {
@@ -169,7 +169,7 @@ fn hostile_front_ends_are_cut_off_and_the_nic_survives() {
         ("SET_VRING_KICK: vring 0: the descriptor is not an eventfd", &|fe| {
             fe.send_raw(&message(12, 1, &[0; 8]), &[file]);
         }),
-        ("is not inside one memory region", &|fe| {
+        ("is not within one memory region", &|fe| {
             assert!(fe.share_memory(&vm, 0x1000));
             fe.set(8, &FrontEnd::state(1, 1024), &[]);
             let addresses = [1_u64, USER_BASE, USER_BASE, USER_BASE, 0];

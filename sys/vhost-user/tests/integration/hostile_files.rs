@@ -107,7 +107,7 @@ fn only_eventfds_are_accepted_for_kicks_and_interrupts() {
         for fd in [&epoll, &inotify] {
             let front_end = FrontEnd::connect(&bench.socket);
             front_end.send_raw(&FrontEnd::message(request, 1, &[0; 8]), &[fd.as_fd()]);
-            bench.expect_violation(&format!("{name}: a descriptor is not an eventfd"));
+            bench.expect_violation(&format!("{name}: the descriptor is not an eventfd"));
         }
     }
 }
@@ -137,8 +137,10 @@ fn only_files_in_memory_are_mapped() {
     for (request, name, payload) in cases {
         let front_end = FrontEnd::connect(&bench.socket);
         front_end.send_raw(&FrontEnd::message(request, 1, &payload), &[elsewhere.as_fd()]);
-        bench
-            .expect_violation(&format!("{name}: a descriptor is not a file on tmpfs or hugetlbfs"));
+        bench.expect_violation(&format!(
+            "{name}: the descriptor is not a file on tmpfs or \
+                                        hugetlbfs"
+        ));
     }
     session(&bench, FrontEnd::connect(&bench.socket));
 }

@@ -212,7 +212,7 @@ fn a_message_whose_rest_does_not_come_ends_the_wait_for_it() {
     let bench = Bench::new(1);
     let stuck = FrontEnd::connect(&bench.socket);
     stuck.send_raw(&FrontEnd::message(2, 1, &[0; 8])[..15], &[]);
-    bench.expect_violation("15 of 20 bytes of a message came, the rest did not follow");
+    bench.expect_violation("15 of 20 bytes of a message were received, the rest did not follow");
     session(&bench, FrontEnd::connect(&bench.socket));
 }
 
@@ -299,7 +299,7 @@ fn a_front_end_is_told_when_configuration_space_changes() {
     bench.expect_violation("SET_BACKEND_REQ_FD: the descriptor is not a Unix socket");
     let front_end = FrontEnd::connect(&bench.socket);
     front_end.send_raw(&FrontEnd::message(21, 1, &[]), &[ours.as_fd()]);
-    bench.expect_violation("SET_BACKEND_REQ_FD: its protocol feature, bit 5, was not negotiated");
+    bench.expect_violation("SET_BACKEND_REQ_FD: its protocol feature (bit 5) was not negotiated");
 }
 
 /// Negotiated features are recorded for the VM until it stops its rings and disconnects. A NIC that
@@ -346,7 +346,7 @@ fn what_a_vm_negotiated_is_kept_for_it() {
     assert!(error.field == "queues" && error.detail.contains("uses 3 queue pairs"), "{error}");
     let unknown = VhostUserPromise { features: promised.features | 1 << 50, queue_pairs: 1 };
     let error = VhostUserNic::probe(&VhostUserSpec { promise: unknown, ..fewer }).unwrap_err();
-    assert!(error.detail.contains("of which 0x4000000000000 could not be offered"), "{error}");
+    assert!(error.detail.contains("of which 0x4000000000000 would be missing"), "{error}");
 
     // A VM that stops its rings and disconnects keeps no reservation of features.
     let mut front_end = FrontEnd::connect(&bench.socket);

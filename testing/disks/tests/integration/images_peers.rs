@@ -286,5 +286,5 @@ fn a_fixed_disk_for_which_there_is_no_room_is_not_begun() {
     let plan = plan(DiskFormat::Raw, DiskKind::Dynamic, "gone/disk.raw");
     let made = seeded(|seeds| create(&store.files, &DiskPlan { size: Some(MB), ..plan }, seeds));
     let error = made.unwrap_err();
-    assert!(!error.is_missing() && error.to_string().contains("make the directory"), "{error}");
+    assert!(!error.is_missing() && error.to_string().contains("create the directory"), "{error}");
 }

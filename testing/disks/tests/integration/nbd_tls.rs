@@ -154,7 +154,7 @@ fn files_that_cannot_be_used_are_named() {
     let error = NbdTls::load(&missing, &key, None, &[]).unwrap_err().to_string();
     assert!(error.contains("missing"), "{error}");
     let error = NbdTls::load(&key, &key, None, &[]).unwrap_err().to_string();
-    assert!(error.contains("there is no certificate"), "{error}");
+    assert!(error.contains("the file has no certificate"), "{error}");
     assert!(NbdTls::load(&certificate, &other.join("server-key.pem"), None, &[]).is_err());
     assert!(NbdTls::load(&certificate, &key, Some(&key), &[]).is_err());
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();

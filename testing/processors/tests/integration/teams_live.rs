@@ -329,12 +329,12 @@ fn what_contradicts_itself_is_refused_and_nothing_changes() {
         refuse(&|of| of.teams[0].members[1].port = PortId(3)),
     ];
     for (text, part) in texts.iter().zip([
-        "port 0 is a team and no uplink",
-        "port 55 is a team and no uplink",
-        "port 100 is given as a team twice",
-        "port 200 is a team's member and something else",
-        "port 201 is a team's member and something else",
-        "port 3 is a team's member and something else",
+        "port 0 is a team and not an uplink",
+        "port 55 is a team and not an uplink",
+        "port 100 is listed as a team twice",
+        "port 200 is a team's member and used elsewhere",
+        "port 201 is a team's member and used elsewhere",
+        "port 3 is a team's member and used elsewhere",
     ]) {
         assert!(text.starts_with(part), "{text}");
     }

@@ -34,7 +34,7 @@ impl Monitor {
         loop {
             let mut said = self.line()?;
             if let Some(error) = said.get("error") {
-                bail!("QEMU refuses `{command}`: {}", error["desc"]);
+                bail!("QEMU rejected `{command}`: {}", error["desc"]);
             }
             // Other messages are events.
             if let Some(result) = said.get_mut("return") {

@@ -138,7 +138,7 @@ fn minimums_are_asked_for(one: &Daemon, mut etcd: Etcd) {
     // As much as may be promised at all; the other node has a floor.
     let refused = set(CAPABILITY * 9 / 10);
     eprintln!("  {}", refused.stderr.trim());
-    let is_told = refused.stderr.contains("are promised on all nodes and 7200 more were asked for");
+    let is_told = refused.stderr.contains("IOPS reserved, and 7200 IOPS more were requested");
     assert!(!refused.is_ok() && is_told, "{refused:?}");
     let said = set(1000);
     assert!(said.is_ok() && !said.stdout.contains("pending"), "{said:?}");
@@ -152,7 +152,7 @@ fn minimums_are_asked_for(one: &Daemon, mut etcd: Etcd) {
     .unwrap();
     let said = set(2000);
     eprintln!("  {}", said.stdout.trim());
-    assert!(said.is_ok() && said.stdout.contains("pending and not promised"), "{said:?}");
+    assert!(said.is_ok() && said.stdout.contains("pending and not guaranteed"), "{said:?}");
     assert_eq!(minimum(one), Some(1000), "what is not reserved is not in effect");
     until("the other node to be seen on the store", PATIENCE, || {
         let status = one.json(&["cluster", "status"])?;

@@ -181,7 +181,7 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
         ];
         // Members of etcd write to the disk that all tests share, and may not answer for seconds.
         let said = until_some("an answer of etcd", PATIENCE, || {
-            Ok(Some(host.cli(&words)?).filter(|said| !said.stderr.contains("no answer in time")))
+            Ok(Some(host.cli(&words)?).filter(|said| !said.stderr.contains("no reply in time")))
         });
         let said = said.unwrap();
         eprintln!("  {}", said.stderr.trim());

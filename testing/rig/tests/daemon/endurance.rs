@@ -144,7 +144,7 @@ fn a_nic_whose_namespace_is_deleted_fails_and_comes_back_with_it() {
     assert!(guests[0].namespace.reaches(&guests[1].address()));
     // The event is recorded after the status changes.
     until("event of the recovery", LIMIT, || {
-        Ok(daemon.ok(&["event", "list"])?.contains("nic/a: The NIC works again"))
+        Ok(daemon.ok(&["event", "list"])?.contains("nic/a: The NIC is in service again"))
     })
     .unwrap();
 }

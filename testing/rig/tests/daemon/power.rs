@@ -133,7 +133,7 @@ fn what_somebody_else_changes_stays_and_is_said_and_watts_are_shown() {
     until("the plan", LIMIT, || Ok(sysfs.settings() == HIGH)).unwrap();
     sysfs.put("devices/system/cpu/cpufreq/policy1/scaling_governor", "schedutil");
     let shown = daemon.ok(&["power", "show"]).unwrap();
-    assert!(shown.contains("somebody else changed it"), "{shown}");
+    assert!(shown.contains("changed by another program"), "{shown}");
     daemon.ok(&["power", "unset"]).unwrap();
     assert_eq!(sysfs.settings(), ["ondemand", "schedutil", "0", "1500000", "0"]);
     let events = daemon.ok(&["event", "list"]).unwrap();

@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Disks whose images are faulty, and what is said of each.
 const FAULTY: [(&str, &str); 4] = [
     ("footer", "Cookie"),
-    ("format", "it is no image of this format"),
+    ("format", "not an image of this format"),
     ("orphan", "missing.vhdx"),
     ("folder", "it is"),
 ];

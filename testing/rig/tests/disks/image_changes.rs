@@ -112,7 +112,7 @@ fn acknowledged_writes_of_another_users_daemon_are_kept() {
     for verb in [["repair", &file].as_slice(), &["repair", "--dry-run", &file]] {
         let refused = image_with(&socket, verb);
         assert_eq!(refused.code, 1, "{refused:?}");
-        assert!(refused.stderr.contains("acknowledged writes"), "{refused:?}");
+        assert!(refused.stderr.contains("completed writes"), "{refused:?}");
     }
     assert_eq!(fs::read(&file).unwrap(), before);
     // What cannot be read counts as there.

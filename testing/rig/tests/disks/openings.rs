@@ -126,7 +126,7 @@ fn a_disk_on_a_device_that_does_not_answer_is_refused_and_the_host_is_as_before(
     let words = ["disk", "add", "new", "--store", "slow", "--file", "copy.vhdx"];
     let refused = host.daemon.cli(&[&words[..], &["--format", "vhdx"]].concat()).unwrap();
     assert!(began.elapsed() < 2 * ONCE, "it waited more than once: {:?}", began.elapsed());
-    assert!(!refused.is_ok() && refused.stderr.contains("has not answered"), "{}", refused.stderr);
+    assert!(!refused.is_ok() && refused.stderr.contains("has not responded"), "{}", refused.stderr);
     host.assert_others_go_on("1000");
     host.device.go_on();
     host.assert_back();

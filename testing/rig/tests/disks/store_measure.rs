@@ -51,7 +51,7 @@ fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
     println!("{report}");
     let measured = store(&daemon)["measured"].clone();
     let iops = measured["iops"].as_u64().unwrap();
-    assert!(iops > 0 && report.contains(&format!("can do {iops} IOPS")), "{report}");
+    assert!(iops > 0 && report.contains(&format!("is {iops} IOPS")), "{report}");
     assert_eq!(measured["patterns"].as_array().unwrap().len(), 3, "{measured}");
     assert_eq!(names(&path), ["d.raw"]);
 
@@ -102,7 +102,7 @@ fn what_is_used_is_measured_only_beside_and_says_so() {
     assert!(!refused.is_ok() && refused.stderr.contains("--beside"), "{}", refused.stderr);
     let report = daemon.ok(&["store", "measure", "fast", "--seconds", "2", "--beside"]).unwrap();
     load.stop().unwrap();
-    assert!(report.contains("its own disks did"), "{report}");
+    assert!(report.contains("disks of the store used"), "{report}");
     assert!(store(&daemon)["measured"]["others_iops"].as_u64() > Some(0));
 }
 
@@ -166,7 +166,7 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
     for words in [&["store", "measure", "fast"][..], &["store", "measure", "fast", "--beside"]] {
         let refused = daemon.cli(words).unwrap();
         assert!(!refused.is_ok(), "{}", refused.stdout);
-        assert!(refused.stderr.contains("all of the store"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("the whole store"), "{}", refused.stderr);
     }
     drop(client);
     until("nobody", PATIENCE, || Ok(daemon.json(&["disk", "show", "d"])?["nbd"]["clients"] == 0))
@@ -182,7 +182,7 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
     println!("{report}");
     let shown = store(&daemon);
     let (measured, iops) = (&shown["measured"], shown["measured"]["iops"].as_u64().unwrap());
-    assert!(iops > 0 && report.contains(&format!("can do {iops} IOPS")), "{report}");
+    assert!(iops > 0 && report.contains(&format!("is {iops} IOPS")), "{report}");
     let patterns = measured["patterns"].as_array().unwrap();
     assert_eq!(patterns.len(), 1, "only reads: {measured}");
     assert!(report.contains("random reads") && !report.contains("random writes"), "{report}");

@@ -148,7 +148,7 @@ fn a_tool_that_fails_is_named_with_its_words() {
     let words = ["env", &path, &lab, "run", &bench.plan, "--results", &bench.results];
     let said = run_any(&words, PATIENCE * 2).unwrap();
     assert_eq!(said.code, 1, "{}", said.stderr);
-    assert!(said.stderr.contains("nothing was measured"), "{}", said.stderr);
+    assert!(said.stderr.contains("no measurement completed"), "{}", said.stderr);
     assert!(said.stderr.contains("no luck today"), "{}", said.stderr);
 }
 

@@ -92,18 +92,18 @@ fn what_a_daemon_decided_is_decided_again_from_its_recording() {
 
     let asked = sim(&["what-if", &file, "--set", "team.both.algorithm=transport-ports"]);
     println!("{}", asked.stdout);
-    assert!(asked.is_ok() && asked.stdout.contains("new distributions"), "{}", asked.stderr);
+    assert!(asked.is_ok() && asked.stdout.contains("recomputed distributions"), "{}", asked.stderr);
     let asked = sim(&["what-if", &file, "--set", "vmq.max_processors=1"]);
     println!("{}", asked.stdout);
     assert!(asked.is_ok(), "{}", asked.stderr);
     // The store has several processors here.
     let asked = sim(&["what-if", &file, "--set", "disk.calm.max_iops=200"]);
-    assert!(asked.code == 1 && asked.stderr.contains("several processors"), "{asked:?}");
+    assert!(asked.code == 1 && asked.stderr.contains("several workers"), "{asked:?}");
 
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     fs::write(&file, &bytes).unwrap();
     let said = sim(&["replay", &file]);
     assert_eq!(said.code, 1);
-    assert!(said.stderr.contains("they were changed after they were recorded"), "{}", said.stderr);
+    assert!(said.stderr.contains("was changed after it was recorded"), "{}", said.stderr);
 }

@@ -51,13 +51,13 @@ fn queues_spread_after_a_load_step_and_are_packed_after_its_end() {
     let moved = host.moves_since(load.began).unwrap();
     println!("{moved:#?}");
     let queue = &moved[0];
-    assert!(queue.because.starts_with("the processor was "), "{queue:?}");
+    assert!(queue.because.starts_with("the worker was "), "{queue:?}");
     let mut explained = Vec::new();
     until("a queue that is explained to have moved", LIMIT, || {
         let names = ["vm0", "vm1", "vm2", "vm3", "up"];
         let all = names.map(|name| host.daemon().cli(&["vmq", "explain", name]));
         explained = all.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(explained.iter().any(|said| said.stdout.contains("it came from processor ")))
+        Ok(explained.iter().any(|said| said.stdout.contains("moved from worker ")))
     })
     .unwrap_or_else(|error| panic!("{error:#}: {explained:?}"));
 

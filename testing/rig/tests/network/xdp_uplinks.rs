@@ -204,7 +204,7 @@ fn who_classifies_is_told_and_without_rules_it_is_the_switch() {
     let steering = |outside: &Outside| outside.uplink()["steering"].clone();
     let one = steering(&outside);
     assert_eq!((&one["mode"], &one["queues"]), (&"software".into(), &1.into()), "{one}");
-    assert!(one["reason"].as_str().unwrap().contains("receives with one queue"), "{one}");
+    assert!(one["reason"].as_str().unwrap().contains("has one receive queue"), "{one}");
     let (device, world) = (rig.device("q"), outside.world.name());
     let queues = ["numtxqueues", "3", "numrxqueues", "3"];
     let peer = ["type", "veth", "peer", "name", "far3", "netns", world];
@@ -229,7 +229,7 @@ fn who_classifies_is_told_and_without_rules_it_is_the_switch() {
         let reason = "takes no flow rules by destination address (Operation not supported";
         assert!(told["reason"].as_str().unwrap().contains(reason), "{told}");
         let shown = outside.daemon.ok(&["uplink", "show", "up"]).unwrap();
-        assert!(shown.contains("software: the device takes no flow rules"), "{shown}");
+        assert!(shown.contains("software: the device does not support flow rules"), "{shown}");
     }
     outside.daemon.wait_up("uplink", "up").unwrap();
     assert!(outside.guest.namespace.reaches("10.77.1.200"));

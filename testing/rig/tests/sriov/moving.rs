@@ -196,7 +196,7 @@ impl<'a> Site<'a> {
                 let count = |of: &str| nic["counters"][of].as_u64().unwrap_or(0);
                 carried.push((count("rx_bytes"), count("tx_bytes")));
                 let why = nic["iov"]["reason"].as_str().unwrap_or_default();
-                ensure!(why.contains("is being moved to node"), "{why}");
+                ensure!(why.contains("is migrating to node"), "{why}");
             }
         }
         let said = self.machine.run("cat /tmp/moving; exit $(cat /tmp/moved)")?;
@@ -259,7 +259,7 @@ fn go_there_and_back(rig: &Rig) -> Result<()> {
     site.move_it()?;
     site.wait_iov("without a VF", PATIENCE, |iov| {
         let why = iov["reason"].as_str().unwrap_or_default();
-        iov["path"] == "synthetic" && why.contains("no VF that it could have is free")
+        iov["path"] == "synthetic" && why.contains("no VF for this NIC is free")
     })?;
     site.wait_no_vf_used(1)?;
     ensure!(!site.machine.run_any("cat /tmp/end", PATIENCE)?.is_ok(), "the connection was cut");
@@ -273,7 +273,7 @@ fn go_there_and_back(rig: &Rig) -> Result<()> {
     site.wait_vf(PATIENCE)?;
     for node in NODES {
         let said = site.machine.suimon_well_of(node, "host show")?;
-        ensure!(!said.contains("refused system calls"), "{said}");
+        ensure!(!said.contains("denied system calls"), "{said}");
     }
     Ok(())
 }

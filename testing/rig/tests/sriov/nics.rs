@@ -277,6 +277,6 @@ fn have_leave_and_have_again(rig: &Rig) -> Result<()> {
         std::thread::sleep(Duration::from_secs(1));
     }
     let refused = machine.suimon_well("host show")?;
-    ensure!(!refused.contains("refused system calls"), "{refused}");
+    ensure!(!refused.contains("denied system calls"), "{refused}");
     Ok(())
 }

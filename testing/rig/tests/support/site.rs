@@ -170,7 +170,7 @@ impl Site {
         let (own, other) = (NAMES[self.at], NAMES[1 - self.at]);
         let asked = if ask_other { self.there() } else { self.here() };
         let plan = asked.daemon.ok(&["node", "drain", own, "--dry-run"]).unwrap();
-        assert_eq!(plan, format!("web goes to {other}\n"));
+        assert_eq!(plan, format!("web migrates to {other}\n"));
         let began = Instant::now();
         let said = asked.daemon.ok(&["node", "drain", own]).unwrap();
         let took = began.elapsed();

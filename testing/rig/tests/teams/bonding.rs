@@ -129,7 +129,7 @@ fn a_bond_of_linux_and_a_team_use_both_links_and_survive_the_loss_of_each() {
     // The wire is cut where neither end loses its carrier: LACP finds it.
     vm.set_link(1, false).unwrap();
     team.wait_state(1, "failed");
-    team.wait_reason(FAILED, "right", "the partner is silent", 1);
+    team.wait_reason(FAILED, "right", "no LACPDU of the partner is received", 1);
     wait_all_leave_by(team, 0);
     streams.wait_flow("streams by the left link").unwrap();
     vm.set_link(1, true).unwrap();

@@ -85,7 +85,7 @@ fn plug(guest: &mut Guest, waits: &str) -> Result<()> {
 
 fn unplug(guest: &mut Guest) -> Result<()> {
     guest.tell_qemu("device_del", &json!({ "id": "primary" }))?;
-    until("the NIC is gone", LIMIT, || Ok(number_of_nics(guest)? == 2))
+    until("the NIC was deleted", LIMIT, || Ok(number_of_nics(guest)? == 2))
 }
 
 /// The pair of both, our NIC, and the other if it is there.

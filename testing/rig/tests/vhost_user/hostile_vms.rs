@@ -71,7 +71,7 @@ fn attacks() -> Vec<(&'static str, Attack)> {
             hostile.tx.offer(999);
             hostile.kick();
         }),
-        ("carries more than", |hostile, _| {
+        ("has more than", |hostile, _| {
             let addr = GUEST_BASE;
             hostile.offer(&[0, 1, 2], &[Piece { addr, len: 40_000 }; 3]);
         }),
@@ -81,7 +81,7 @@ fn attacks() -> Vec<(&'static str, Attack)> {
             hostile.tx.offer(0);
             hostile.kick();
         }),
-        ("cut the file behind the VM's memory short", |hostile, vm| {
+        ("truncated the file of the VM's memory", |hostile, vm| {
             vm.file.set_len(0).unwrap();
             hostile.kick();
         }),
@@ -212,7 +212,7 @@ fn a_flood_of_messages_is_slowed_and_then_ended() {
         }
         stream.wait_flow("the others' stream after a flood").unwrap();
         until("the event", LIMIT, || {
-            Ok(violations(daemon).iter().any(|text| text.contains("a flood of messages")))
+            Ok(violations(daemon).iter().any(|text| text.contains("messages a second for")))
         })
         .unwrap();
         // Strangers, one after the other, each with nonsense.

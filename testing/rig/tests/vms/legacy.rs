@@ -151,7 +151,7 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
     eprintln!("from the daemon's death until the NIC is back: {:?}", died.elapsed());
     site.wait_found(&before["process"]);
     until("what was done to be told", PATIENCE, || {
-        Ok(site.told(7020).contains("does not connect a legacy NIC again"))
+        Ok(site.told(7020).contains("does not reconnect a legacy NIC"))
     })
     .unwrap();
     site.connect(&mut guest);
@@ -236,7 +236,7 @@ fn comes_and_goes_with_a_start(site: &Site) {
     let create = "disk create late --store s --format raw --size-bytes 1MiB --controller ide";
     site.daemon.ok(&create.split(' ').collect::<Vec<_>>()).unwrap();
     site.daemon.ok(&["vm", "set", "old", "--disks", "ide,sata,late"]).unwrap();
-    until("it to be told", PATIENCE, || Ok(site.told(7020).contains("with a start of the VM")))
+    until("it to be told", PATIENCE, || Ok(site.told(7020).contains("cannot be hot-plugged")))
         .unwrap();
     // The event is recorded before the status changes.
     let mut shown = Value::Null;

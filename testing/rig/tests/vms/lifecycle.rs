@@ -153,7 +153,7 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
     followed.unwrap_or_else(|error| panic!("{error:#}: {status}"));
     // QEMU closed the connections, not the daemon, unless the guest took its time on a busy machine.
     let qemu_log = fs::read_to_string(format!("{}/web/qemu.log", site.vms.folder())).unwrap();
-    let is_late = site.daemon.process().log().contains("has not let go");
+    let is_late = site.daemon.process().log().contains("has not released");
     assert!(is_late || !qemu_log.contains("Failed to set msg fds"), "{qemu_log}");
     // Another VM is made beside it.
     site.daemon.ok(&["vm", "create", "second", "--memory-bytes", "64 MiB"]).unwrap();

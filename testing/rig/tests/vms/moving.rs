@@ -65,7 +65,7 @@ fn what_cannot_go_is_refused_before_anything_changes() {
     // A file that somebody has there is not written over.
     let file = site.rig.path("store-two/web.vhdx");
     fs::write(&file, "somebody's").unwrap();
-    assert!(refusal(site.here(), &to_two).contains("there is a file of that name"));
+    assert!(refusal(site.here(), &to_two).contains("has a file of this name"));
     assert_eq!(fs::read_to_string(&file).unwrap(), "somebody's");
     fs::remove_file(&file).unwrap();
 
@@ -85,7 +85,7 @@ fn what_cannot_go_is_refused_before_anything_changes() {
     assert!(refused.contains("token"), "{refused}");
     fs::write(&token, own).unwrap();
     site.nodes[1].daemon.kill();
-    assert!(refusal(&site.nodes[0], &to_two).contains("does not answer"));
+    assert!(refusal(&site.nodes[0], &to_two).contains("does not respond"));
     site.nodes[1].daemon.restart(&site.rig).unwrap();
     site.is_only_here();
     site.move_it(&mut guest);

@@ -65,7 +65,7 @@ fn go_there_and_back(moves: usize) {
     let number = fs::metadata(image(&site)).unwrap().ino();
     let to_two = ["vm", "migrate", "web", "--to", "two", "--dry-run"];
     let plan = site.here().daemon.ok(&to_two).unwrap();
-    assert!(plan.contains("handed over: store s is the same on both nodes"), "{plan}");
+    assert!(plan.contains("handed over: store s is shared by both nodes"), "{plan}");
     let (mut totals, mut stood) = (Vec::new(), Vec::new());
     for turn in 0..moves {
         let before = load.replies().len();
@@ -128,7 +128,7 @@ fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
     let ended = || site.here().daemon.json(&["operation", "show", &operation]);
     until("that to fail", PATIENCE, || Ok(ended()?["state"] == "failed")).unwrap();
     let said = ended().unwrap()["error"]["message"].to_string();
-    assert!(said.contains("had given the VM up"), "{said}");
+    assert!(said.contains("cancelled the migration"), "{said}");
     site.is_only_here();
     drop(holder);
     until("its disk to work", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();

@@ -36,14 +36,15 @@ pub(super) fn formats(run: &Run) -> Option<Advice> {
         all.iter().map(|(format, of)| format!("{format} {} %", number(100.0 * of, None))).collect();
     let told = told.join(", ");
     let (en, ja) = if all.iter().all(|(_, of)| *of >= AS_GOOD) {
-        ("choose by what else they bring", "ほかの機能で選べます")
+        ("choose by the other properties of the formats", "ほかの機能で選べます")
     } else {
-        ("raw where only speed counts", "速度だけが問題なら raw です")
+        ("raw if only throughput matters", "速度だけが問題なら raw です")
     };
     Some(Advice {
         reason: Words::new(
             format!(
-                "Of what a raw disk does, on the mean of loads and depths over vhost-user: {told}; {en}."
+                "Throughput relative to a raw disk, mean of loads and depths over vhost-user: \
+                 {told}; {en}."
             ),
             format!(
                 "raw ディスクに対する性能 (vhost-user、全負荷・全同時要求数の平均): {told}。{ja}。"

@@ -35,7 +35,8 @@ pub(super) fn driver(run: &Run) -> Option<Advice> {
     Some(Advice {
         reason: Words::new(
             format!(
-                "An FTP server's data left by an uplink with, and a byte took of CPU time: {told}."
+                "Transmit rate of an FTP server's data by uplink driver, and CPU time per byte: \
+                 {told}."
             ),
             format!("FTP サーバーのデータ送信速度と 1 バイトあたりの CPU 時間: {told}。"),
         ),
@@ -81,7 +82,10 @@ pub(super) fn power_plan(run: &Run) -> Option<Advice> {
     let percent = number(100.0 * least, None);
     Some(Advice {
         reason: Words::new(
-            format!("With {plan} each load had at least {percent} % of what it had with balanced."),
+            format!(
+                "With {plan}, throughput of each load is at least {percent} % of that with \
+                 balanced."
+            ),
             format!("{plan} では、どの負荷も balanced の {percent} % 以上でした。"),
         ),
         run: run.id.clone(),
@@ -107,7 +111,8 @@ pub(super) fn tiles(run: &Run) -> Option<Advice> {
     Some(Advice {
         reason: Words::new(
             format!(
-                "A Java, a database and a web VM beside each other: the machine does most with {}, a score of {score}.",
+                "Highest score, {score}, of a Java, a database and a web VM on one machine: with \
+                 {}.",
                 tiles.en
             ),
             format!(

@@ -46,10 +46,12 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
     Some(Advice {
         reason: Words::new(
             format!(
-                "With {mode} teams {best} carried {most} Mbit/s under the highest load and the weakest algorithm {least}; at little load it is on one processor."
+                "With {mode} teams, {best} carried {most} Mbit/s under the highest load, the \
+                 worst algorithm {least} Mbit/s; at low load one worker is used."
             ),
             format!(
-                "{mode} のチームでは、最大負荷時に {best} が {most} Mbit/s、最も弱いアルゴリズムが {least} Mbit/s を運びました。低負荷時は 1 プロセッサに収まります。"
+                "{mode} のチームでは、最大負荷時に {best} が {most} Mbit/s、最も遅いアルゴリズムが {least} Mbit/s \
+                 を運びました。低負荷時はワーカー 1 個だけを使います。"
             ),
         ),
         run: run.id.clone(),
@@ -88,10 +90,12 @@ pub(super) fn max_processors(run: &Run) -> Option<Advice> {
     Some(Advice {
         reason: Words::new(
             format!(
-                "With {processors} processor(s) for VMQ the team carried {carried} Mbit/s, {most} being the most with any number that was tried."
+                "With {processors} worker(s) for VMQ the team carried {carried} Mbit/s; the \
+                 maximum over all numbers of workers is {most} Mbit/s."
             ),
             format!(
-                "VMQ に {processors} プロセッサを与えるとチームは {carried} Mbit/s を運び、試した中の最大は {most} Mbit/s でした。"
+                "VMQ に {processors} ワーカーを与えるとチームは {carried} Mbit/s を運びました。すべてのワーカー数での最大は {most} \
+                 Mbit/s です。"
             ),
         ),
         run: run.id.clone(),

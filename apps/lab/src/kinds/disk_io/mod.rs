@@ -84,20 +84,29 @@ impl Experiment for DiskIo {
         vec![
             Words::new(
                 format!(
-                    "Disks of {disk_mib} MiB, all of them written once before, reached by: {}. Whatever lies between the client and the engine is compared with nothing, because a native request has none of it.",
+                    "Disks of {disk_mib} MiB, completely written before the measurement, accessed \
+                     by: {}. The path between client and engine has no native counterpart to \
+                     compare with.",
                     names(|of| of.en)
                 ),
                 format!(
-                    "あらかじめ全体を書き込んだ {disk_mib} MiB のディスク。接続方法: {}。クライアントとエンジンの間にあるものは、ネイティブの要求にはないため比較の対象になりません。",
+                    "あらかじめ全体を書き込んだ {disk_mib} MiB のディスク。接続方法: \
+                     {}。クライアントとエンジンの間にあるものは、ネイティブの要求にはないため比較の対象になりません。",
                     names(|of| of.ja)
                 ),
             ),
             Words::new(
                 format!(
-                    "Native is fio's io_uring engine past the page cache, on the very blocks that the disk has, for {window_ms} ms right before or behind the disk, in turn. Both sides put their requests to the file from CPU 1; clients of the daemon run on CPU 0. Beside a front-end that polls, native is measured once more while a loop keeps CPU 0 busy, as the front-end does."
+                    "Native: fio's io_uring engine with direct I/O on the same blocks of the \
+                     device, for {window_ms} ms immediately before or after the disk, in turn. \
+                     Both submit requests to the file from CPU 1; clients of the daemon run on \
+                     CPU 0. For a polling front-end, native is measured again while a busy loop \
+                     uses CPU 0, as the front-end does."
                 ),
                 format!(
-                    "ネイティブは、そのディスクが使うブロックそのものに対する fio の io_uring (ページキャッシュなし) で、ディスクの直前または直後に交互に {window_ms} ms 測ります。ファイルへの要求はどちらも CPU 1 から出し、クライアントは CPU 0 で動きます。ポーリングするフロントエンドの場合は、フロントエンドと同じように CPU 0 をループで埋めた状態のネイティブも測ります。"
+                    "ネイティブは、そのディスクが使うブロックそのものに対する fio の io_uring (ページキャッシュなし) で、ディスクの直前または直後に交互に \
+                     {window_ms} ms 測ります。ファイルへの要求はどちらも CPU 1 から出し、クライアントは CPU 0 \
+                     で動きます。ポーリングするフロントエンドの場合は、フロントエンドと同じように CPU 0 をループで埋めた状態のネイティブも測ります。"
                 ),
             ),
         ]
@@ -117,10 +126,7 @@ impl Experiment for DiskIo {
         vec![
             Measure::new(
                 "of-native",
-                Words::new(
-                    "of what was done natively beside it",
-                    "直前・直後のネイティブに対する割合",
-                ),
+                Words::new("relative to native", "直前・直後のネイティブに対する割合"),
                 "%",
                 Better::Higher,
             )
@@ -130,7 +136,7 @@ impl Experiment for DiskIo {
             Measure::new(
                 "of-native-busy",
                 Words::new(
-                    "of native while the client's CPU is busy",
+                    "relative to native with a busy client CPU",
                     "クライアントの CPU が埋まっているときのネイティブに対する割合",
                 ),
                 "%",
@@ -140,7 +146,7 @@ impl Experiment for DiskIo {
             Measure::new(
                 "beyond-goal",
                 Words::new(
-                    "beyond the goal of 97 % from depth 4, 90 % below",
+                    "difference to the target (97 % from depth 4 on, 90 % below)",
                     "目標 (同時要求数 4 以上で 97 %、未満で 90 %) との差",
                 ),
                 "points",
@@ -152,11 +158,11 @@ impl Experiment for DiskIo {
     fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part> {
         let subjects = self.settings.subjects();
         let subject = subjects.into_iter().find(|of| of.id() == case.id);
-        let subject = subject.context("no such case")?;
+        let subject = subject.context("unknown case")?;
         let mut scene = match self.scene.take() {
             Some(scene) => scene,
             None => {
-                desk.say("makes and fills files and disks");
+                desk.say("creates and fills files and disks");
                 Scene::set(&self.settings, desk)?
             }
         };

@@ -44,7 +44,7 @@ impl Payload {
     /// Finds the payload in the file of a disk of `disk_bytes`, all of which must have been
     /// written.
     pub(super) fn find(path: &Path, disk_bytes: u64) -> Result<Self> {
-        let of_file = || format!("what disk {} holds", path.display());
+        let of_file = || format!("contents of disk {}", path.display());
         let file = File::open(path).with_context(of_file)?;
         let (used, end) = used_sectors(&file).with_context(of_file)?;
         // Later reads bypass the page cache, which must not contain the file.
@@ -95,7 +95,7 @@ fn used_sectors(file: &File) -> Result<(Vec<Sector>, u64)> {
                 let mut sector = [0; SECTOR];
                 sector[..bytes.len()].copy_from_slice(bytes);
                 used.push((at, sector));
-                ensure!(used.len() <= KEPT_MAX, "it has more than zeros");
+                ensure!(used.len() <= KEPT_MAX, "the image has data other than zeros");
             }
         }
         end += chunk.len() as u64;
@@ -109,10 +109,14 @@ fn region(used: &[Sector], end: u64, disk_bytes: u64) -> Result<(u64, u64)> {
     let begins = std::iter::once(0).chain(used.iter().map(|(at, _)| at + sector));
     let runs = begins.zip(ends).filter(|(begin, end)| *end >= begin + RUN_SECTORS * sector);
     let runs: Vec<_> = runs.collect();
-    let (first, last) = runs.first().zip(runs.last()).context("it has no blocks of zeros")?;
+    let (first, last) =
+        runs.first().zip(runs.last()).context("the image has no blocks of zeros")?;
     let begin = first.0.next_multiple_of(UNIT);
     let len = disk_bytes.min((last.1 - begin) / UNIT * UNIT);
-    ensure!(len >= disk_bytes / 4 * 3, "{len} bytes of zeros for {disk_bytes}: not all written");
+    ensure!(
+        len >= disk_bytes / 4 * 3,
+        "the image has {len} bytes for a disk of {disk_bytes} bytes: not all blocks were written"
+    );
     Ok((begin, len))
 }
 
@@ -166,10 +170,10 @@ mod tests {
     fn a_disk_that_is_not_written_and_one_that_holds_more_are_refused() {
         let sparse = file(2);
         let error = Payload::find(sparse.path(), 16 * MIB).unwrap_err();
-        assert!(format!("{error:#}").contains("not all written"), "{error:#}");
+        assert!(format!("{error:#}").contains("not all blocks were written"), "{error:#}");
         let full = tempfile::NamedTempFile::new().unwrap();
         full.as_file().write_all_at(&vec![1; 40 << 20], 0).unwrap();
         let error = Payload::find(full.path(), 16 * MIB).unwrap_err();
-        assert!(format!("{error:#}").contains("more than zeros"), "{error:#}");
+        assert!(format!("{error:#}").contains("data other than zeros"), "{error:#}");
     }
 }

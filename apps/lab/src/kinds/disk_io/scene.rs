@@ -172,7 +172,7 @@ impl Scene {
             _ => &self.held_by_daemon,
         };
         let at = self.settings.targets.iter().position(|of| *of == subject.target);
-        let held = at.and_then(|at| held.get(at)).context("no such disk")?;
+        let held = at.and_then(|at| held.get(at)).context("unknown disk")?;
         let place = format!("{} --cpus_allowed={SERVER_CPU}", held.words());
         let path = held.path().to_string_lossy();
         let measured = with_answers(self.settings.window(), |window| {
@@ -186,7 +186,7 @@ impl Scene {
 
     fn by_engine(&self, subject: Subject<'_>, window: Duration) -> Result<f64> {
         let Subject { target, pattern, depth, .. } = subject;
-        let engine = self.engine.as_ref().context("there are no disks of the engine")?;
+        let engine = self.engine.as_ref().context("the engine has no disks")?;
         let asks = EngineAsks {
             read_percent: pattern.read_percent,
             is_random: pattern.random,
@@ -215,18 +215,18 @@ impl Scene {
         words.extend((!pattern.random).then_some("--sequential"));
         words.extend(["1", &seconds, &depth]);
         let said = run(&words)?;
-        let told: Value =
-            serde_json::from_str(&said).with_context(|| format!("disk_speed: no JSON: {said}"))?;
+        let told: Value = serde_json::from_str(&said)
+            .with_context(|| format!("disk_speed printed no JSON: {said}"))?;
         let rate = told[0]["rounds"][0]["requests_per_second"].as_f64();
-        rate.with_context(|| format!("disk_speed: no rate: {said}"))
+        rate.with_context(|| format!("disk_speed printed no rate: {said}"))
     }
 
     fn in_guest(&mut self, target: Target, job: &str, window: Duration) -> Result<fio::FioResult> {
         let at = self.settings.targets.iter().position(|of| *of == target);
-        let letter = at.and_then(|at| ('a'..='z').nth(at)).context("no such disk in the VM")?;
+        let letter = at.and_then(|at| ('a'..='z').nth(at)).context("unknown disk in the VM")?;
         let device = format!("/dev/vd{letter}");
         let words = fio::words(FioTarget::File(&device), job).join(" ");
-        let guest = self.guest.as_mut().context("there is no VM")?;
+        let guest = self.guest.as_mut().context("the VM does not run")?;
         let output = guest.run_any(&words, FIO_LIMIT + window)?;
         ensure!(output.is_ok(), "{words} in the VM: {}", output.stdout);
         fio::result(&output.stdout)
@@ -244,7 +244,8 @@ fn with_answers(window: Duration, mut measure: impl FnMut(Duration) -> Result<f6
     let iops = measure(longer)?;
     ensure!(
         iops > 0.0,
-        "nothing was read or written, not in {} ms either: look with `dmesg` and `iostat` whether the device answers at all",
+        "no request completed within {} ms; check with `dmesg` and `iostat` whether the device \
+         responds",
         longer.as_millis()
     );
     Ok(iops * longer.as_secs_f64() / (window + longer).as_secs_f64())

@@ -106,13 +106,13 @@ impl Settings {
                 ("block_kib", pattern.block_kib, 4, 1024),
                 ("read_percent", pattern.read_percent.into(), 0, 100),
             ])?;
-            ensure!(pattern.block_kib.is_power_of_two(), "block_kib: must be a power of two");
+            ensure!(pattern.block_kib.is_power_of_two(), "block_kib must be a power of two");
         }
-        ensure!(!has_twins(&self.ways), "ways: one is named twice");
-        ensure!(!has_twins(&self.targets), "targets: one is named twice");
-        ensure!(!has_twins(&self.depths), "depths: one is named twice");
+        ensure!(!has_twins(&self.ways), "ways: an entry is listed twice");
+        ensure!(!has_twins(&self.targets), "targets: an entry is listed twice");
+        ensure!(!has_twins(&self.depths), "depths: an entry is listed twice");
         let ids: Vec<&str> = self.patterns.iter().map(|of| of.id.as_str()).collect();
-        ensure!(!has_twins(&ids), "pattern: two of the same id");
+        ensure!(!has_twins(&ids), "pattern: an id is listed twice");
         Ok(())
     }
 

@@ -71,15 +71,23 @@ impl Experiment for Java {
         vec![
             Words::new(
                 format!(
-                    "One JVM with a heap of {heap} MiB; for each of its CPUs a thread with a warehouse of its own, an H2 database in memory, works off new orders, payments, looks at status and stock, and deliveries. CPUs are given by affinity. It is no SPECjbb and its figures are none of SPEC's."
+                    "One JVM with a heap of {heap} MiB. For each of its CPUs, a thread with its \
+                     own warehouse (an in-memory H2 database) processes new orders, payments, \
+                     queries of status and stock, and deliveries. CPUs are assigned by affinity. \
+                     This is not SPECjbb, and the figures are not SPEC results."
                 ),
                 format!(
-                    "ヒープ {heap} MiB の JVM 1 つ。CPU ごとに 1 スレッドが自分の倉庫 (メモリ上の H2 データベース) を持ち、新規注文、支払い、状態と在庫の照会、配送を処理します。CPU はアフィニティで割り当てます。SPECjbb ではなく、数値は SPEC のものではありません。"
+                    "ヒープ {heap} MiB の JVM 1 つ。CPU ごとに 1 スレッドが自分の倉庫 (メモリ上の H2 データベース) \
+                     を持ち、新規注文、支払い、状態と在庫の照会、配送を処理します。CPU はアフィニティで割り当てます。SPECjbb ではなく、数値は SPEC \
+                     のものではありません。"
                 ),
             ),
             Words::new(
-                "The document compares operating systems and CPUs, of which there is one of each here. What can be compared here is how far CPUs scale, and what page size does, which is part of what nested paging is about.",
-                "文書は OS の世代と CPU を比較していますが、ここにはそれぞれ 1 つしかありません。ここで比べられるのは CPU 数に対する伸びと、ネステッドページングにも関わるページサイズの効果です。",
+                "The publication compares operating systems and CPUs, of which this machine has \
+                 one each. Comparable here: scaling over CPUs, and the effect of the page size, \
+                 which is part of the effect of nested paging.",
+                "文書は OS の世代と CPU を比較していますが、ここにはそれぞれ 1 つしかありません。ここで比べられるのは CPU \
+                 数に対する伸びと、ネステッドページングにも関わるページサイズの効果です。",
             ),
         ]
     }
@@ -115,12 +123,12 @@ impl Experiment for Java {
         let combinations = self.combinations();
         let combination =
             combinations.into_iter().find(|(vcpus, pages)| id(*vcpus, *pages) == case.id);
-        let (vcpus, has_huge_pages) = combination.context("no such case")?;
+        let (vcpus, has_huge_pages) = combination.context("unknown case")?;
         if self.compiled.is_none() {
             let rig = desk.rig()?;
             self.compiled = Some((OrderEntry::compile(&rig)?, rig));
         }
-        let (program, rig) = self.compiled.as_ref().context("it is not compiled")?;
+        let (program, rig) = self.compiled.as_ref().context("the Java program is not compiled")?;
         let Settings { heap_mib, warm_up_s, measure_s, .. } = self.settings;
         let load =
             OrderLoad { warehouses: vcpus as u32, warm_up_s, measure_s, heap_mib, has_huge_pages };

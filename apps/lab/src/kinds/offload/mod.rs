@@ -77,7 +77,7 @@ impl Scene {
             // Frames on a wire contain checksums; a veth pair would omit them.
             lan.world()?.ethtool(lan.far_device()?, &["tx", "off"])?;
         }
-        let guest = lan.guests.first().context("no guest")?;
+        let guest = lan.guests.first().context("the guest is missing")?;
         let bytes = settings.file_mib << 20;
         let server = FtpServer::start(&rig, &guest.namespace, settings.files, bytes)?;
         desk.check()?;
@@ -87,7 +87,7 @@ impl Scene {
     }
 
     fn switch(&self, offload: Offload) -> Result<()> {
-        let guest = self.lan.guests.first().context("no guest")?;
+        let guest = self.lan.guests.first().context("the guest is missing")?;
         for port in [guest.nic.as_str(), UPLINK] {
             let words = [&["offload", "set", port][..], &offload.switches()].concat();
             self.lan.daemon.ok(&words)?;
@@ -117,19 +117,31 @@ impl Experiment for OffloadFtp {
         vec![
             Words::new(
                 format!(
-                    "vsftpd in a light guest (namespace) on an external switch with {processors} floating processors has {files} files of {file_mib} MiB, all in the page cache; {clients} clients (curl) behind a veth pair get them in a loop."
+                    "vsftpd in a namespace guest on an external switch with {processors} unpinned \
+                     workers serves {files} files of {file_mib} MiB, all in the page cache; \
+                     {clients} clients (curl) behind a veth pair download them in a loop."
                 ),
                 format!(
-                    "フローティングプロセッサ {processors} 個の外部スイッチに接続した軽量ゲスト (ネームスペース) の vsftpd が {file_mib} MiB のファイルを {files} 個 (すべてページキャッシュ上) 持ち、veth の先のクライアント (curl) {clients} 個が繰り返し取得します。"
+                    "CPU に固定しないワーカー {processors} 個の外部スイッチに接続したネームスペースのゲスト の vsftpd が {file_mib} \
+                     MiB のファイルを {files} 個 (すべてページキャッシュ上) 持ち、veth の先のクライアント (curl) {clients} \
+                     個が繰り返し取得します。"
                 ),
             ),
             Words::new(
-                "`suimon offload set` changes the switches of the guest's NIC and of the uplink while the clients go on: all on; segmentation off; segmentation and both checksums off. A veth pair takes large frames with open checksums as they are, as a NIC that offloads both would, and so do the clients behind it: they use the same CPUs, and have less to do then too.",
-                "クライアントを動かしたまま `suimon offload set` でゲストの NIC とアップリンクのスイッチを変えます (すべてオン、セグメンテーションだけオフ、セグメンテーションと送受信チェックサムをオフ)。veth は、両方をオフロードする NIC と同じように大きなフレームと未計算のチェックサムをそのまま受け取ります。同じ CPU を使うクライアントの仕事も、そのぶん減ります。",
+                "`suimon offload set` changes the offloads of the guest's NIC and of the uplink \
+                 while the clients continue: all on; segmentation off; segmentation and both \
+                 checksums off. A veth pair accepts large frames with partial checksums, as a NIC \
+                 with both offloads would, and so do the clients behind it: they use the same \
+                 CPUs, and have less work with offloads too.",
+                "クライアントを動かしたまま `suimon offload set` でゲストの NIC とアップリンクのスイッチを変えます \
+                 (すべてオン、セグメンテーションだけオフ、セグメンテーションと送受信チェックサムをオフ)。veth は、両方をオフロードする NIC \
+                 と同じように大きなフレームと未計算のチェックサムをそのまま受け取ります。同じ CPU を使うクライアントの仕事も、そのぶん減ります。",
             ),
             Words::new(
-                "Stages are the processors' own account of their time; what the guest's kernel, the server and the clients do is in the CPU time of the whole machine only.",
-                "ステージはプロセッサ自身の時間の記録です。ゲストのカーネル、サーバー、クライアントの仕事はマシン全体の CPU 時間にだけ含まれます。",
+                "Stages are the time that workers account themselves; the work of the guest's \
+                 kernel, of the server and of the clients is only in the CPU time of the whole \
+                 machine.",
+                "ステージはワーカー自身の時間の記録です。ゲストのカーネル、サーバー、クライアントの仕事はマシン全体の CPU 時間にだけ含まれます。",
             ),
         ]
     }
@@ -150,7 +162,7 @@ impl Experiment for OffloadFtp {
             new("cpu", "CPU of the whole machine", "マシン全体の CPU", "%", Better::Lower),
             new(
                 "cpu-byte",
-                "CPU time a byte, whole machine",
+                "CPU time per byte, whole machine",
                 "1 バイトあたりの CPU 時間 (マシン全体)",
                 "ns",
                 Better::Lower,
@@ -158,7 +170,7 @@ impl Experiment for OffloadFtp {
             .deciding(),
             new(
                 "switch-byte",
-                "CPU time a byte, the daemon",
+                "CPU time per byte, the daemon",
                 "1 バイトあたりの CPU 時間 (デーモン)",
                 "ns",
                 Better::Lower,

@@ -126,6 +126,6 @@ impl Settings {
     }
 
     pub(crate) fn combination(&self, case: &str) -> Result<Combination> {
-        self.combinations().into_iter().find(|of| of.id() == case).context("no such case")
+        self.combinations().into_iter().find(|of| of.id() == case).context("unknown case")
     }
 }

@@ -84,15 +84,23 @@ impl Experiment for Oltp {
         vec![
             Words::new(
                 format!(
-                    "MariaDB in a light guest with so many CPUs (by affinity), its files on an ext4 of {disk_mib} MiB; every commit is flushed. sysbench oltp_read_write with {threads} threads on {tables} tables of {rows} rows asks it from another light guest, through a Suimon switch."
+                    "MariaDB in a namespace guest with the given number of CPUs (by affinity), \
+                     its files on an ext4 file system of {disk_mib} MiB; every commit is flushed. \
+                     sysbench oltp_read_write with {threads} threads on {tables} tables of {rows} \
+                     rows queries it from another namespace guest, through a Suimon switch."
                 ),
                 format!(
-                    "軽量ゲストの MariaDB (CPU はアフィニティで割り当て)。ファイルは {disk_mib} MiB の ext4 上にあり、コミットごとにフラッシュします。別の軽量ゲストから Suimon のスイッチ経由で sysbench oltp_read_write が {threads} スレッド、{tables} テーブル × {rows} 行で問い合わせます。"
+                    "ネームスペースのゲストの MariaDB (CPU はアフィニティで割り当て)。ファイルは {disk_mib} MiB の ext4 \
+                     上にあり、コミットごとにフラッシュします。別のネームスペースのゲストから Suimon のスイッチ経由で sysbench oltp_read_write が \
+                     {threads} スレッド、{tables} テーブル × {rows} 行で問い合わせます。"
                 ),
             ),
             Words::new(
-                "Light guests have no disks of their own: Suimon's disk comes to the host's kernel over NBD (nbdfuse and a loop device), and nbdkit's file comes the same way beside it. What is native has the loop device only.",
-                "軽量ゲストは自分のディスクを持たないため、Suimon のディスクは NBD (nbdfuse とループデバイス) でホストのカーネルに渡します。比較のため nbdkit のファイルも同じ経路で測ります。ネイティブはループデバイスだけです。",
+                "Namespace guests have no disks: Suimon's disk is attached to the host's kernel \
+                 over NBD (nbdfuse and a loop device), and nbdkit's file in the same way for \
+                 comparison. Native uses the loop device only.",
+                "ネームスペースのゲストは自分のディスクを持たないため、Suimon のディスクは NBD (nbdfuse とループデバイス) でホストのカーネルに渡します。比較のため \
+                 nbdkit のファイルも同じ経路で測ります。ネイティブはループデバイスだけです。",
             ),
         ]
     }
@@ -121,14 +129,14 @@ impl Experiment for Oltp {
             .deciding(),
             Measure::new(
                 "p95",
-                Words::new("latency of 95 %", "95 % のレイテンシ"),
+                Words::new("95th percentile latency", "95 % のレイテンシ"),
                 "ms",
                 Better::Lower,
             ),
             Measure::new(
                 "cpu",
                 Words::new(
-                    "CPU time of the daemon for each transaction",
+                    "CPU time of the daemon per transaction",
                     "トランザクションあたりのデーモンの CPU 時間",
                 ),
                 "µs",
@@ -136,7 +144,7 @@ impl Experiment for Oltp {
             ),
             Measure::new(
                 "errors",
-                Words::new("transactions that were repeated", "再実行されたトランザクション"),
+                Words::new("repeated transactions", "再実行されたトランザクション"),
                 "",
                 Better::Lower,
             ),
@@ -147,7 +155,7 @@ impl Experiment for Oltp {
         let combinations = self.combinations();
         let combination =
             combinations.into_iter().find(|(disk, vcpus)| id(*disk, *vcpus) == case.id);
-        let (disk, vcpus) = combination.context("no such case")?;
+        let (disk, vcpus) = combination.context("unknown case")?;
         let Settings { disk_mib, threads, tables, rows, warm_up_s, measure_s, .. } = self.settings;
         let load = Transactions { threads, tables, rows, warm_up_s, measure_s };
         let rig = desk.large_rig()?;

@@ -47,15 +47,23 @@ impl Experiment for PowerPlan {
         vec![
             Words::new(
                 format!(
-                    "{sessions} TCP connections from two light guests to the outside, a byte there and a byte back each; random reads of 4 KiB of a disk of {disk_mib} MiB, one at a time, over vhost-user by a front-end that sleeps until it is interrupted and by fio over NBD; and nothing at all: {window_ms} ms each."
+                    "Three loads for {window_ms} ms each: {sessions} TCP connections from two \
+                     namespace guests to the outside that exchange single bytes; random reads of \
+                     4 KiB of a disk of {disk_mib} MiB, one at a time, by a sleeping front-end \
+                     over vhost-user and by fio over NBD; and no load."
                 ),
                 format!(
-                    "軽量ゲスト 2 台から外への TCP 接続 {sessions} 本 (1 バイト送り 1 バイト返す)、{disk_mib} MiB のディスクの 4 KiB ランダムリードを 1 つずつ、割り込みまで眠るフロントエンドによる vhost-user と fio による NBD で、そして無負荷を、それぞれ {window_ms} ms 測ります。"
+                    "ネームスペースのゲスト 2 台から外への TCP 接続 {sessions} 本 (1 バイト送り 1 バイト返す)、{disk_mib} MiB のディスクの 4 \
+                     KiB ランダムリードを 1 つずつ、割り込みまで眠るフロントエンドによる vhost-user と fio による NBD \
+                     で、そして無負荷を、それぞれ {window_ms} ms 測ります。"
                 ),
             ),
             Words::new(
-                "One suimond with two processors that float, and an uplink whose queues VMQ places. CPU time is that of all the daemon's threads, divided by what it has done; watts are those of RAPL's packages and memory, where the machine has them.",
-                "suimond は 1 つで、浮動プロセッサ 2 個と、VMQ がキューを配置するアップリンクを持ちます。CPU 時間はデーモンの全スレッドの合計を処理数で割ったものです。電力は RAPL のパッケージとメモリの値で、マシンにある場合だけ測ります。",
+                "One suimond with two unpinned workers and an uplink whose queues VMQ places. CPU \
+                 time is that of all threads of the daemon per completed operation; power is that \
+                 of RAPL's packages and memory, where the machine has them.",
+                "suimond は 1 つで、CPU に固定しないワーカー 2 個と、VMQ がキューを配置するアップリンクを持ちます。CPU \
+                 時間はデーモンの全スレッドの合計を処理数で割ったものです。電力は RAPL のパッケージとメモリの値で、マシンにある場合だけ測ります。",
             ),
         ]
     }
@@ -77,10 +85,11 @@ impl Experiment for PowerPlan {
             };
             if load != Load::Nothing {
                 add("rate", ("transactions", "トランザクション"), "/s", Better::Higher);
-                let each = ("the daemon's CPU time each", "1 件あたりのデーモンの CPU 時間");
+                let each =
+                    ("the daemon's CPU time per operation", "1 件あたりのデーモンの CPU 時間");
                 add("cpu-each", each, "µs", Better::Lower);
             }
-            let cpu = ("the daemon's CPU time, of a CPU", "デーモンの CPU 使用率");
+            let cpu = ("the daemon's CPU time, share of a CPU", "デーモンの CPU 使用率");
             add("cpu", cpu, "%", Better::Lower);
             add(
                 "watts",
@@ -100,7 +109,7 @@ impl Experiment for PowerPlan {
         let mut part = Part::default();
         for missing in scene.set_plan(&case.id)? {
             part.notes.push(Words::new(
-                format!("{}: not on this machine: {missing}", case.id),
+                format!("{}: not available on this machine: {missing}", case.id),
                 format!("{}: このマシンにはありません: {missing}", case.id),
             ));
         }

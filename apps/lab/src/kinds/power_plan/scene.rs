@@ -91,12 +91,11 @@ impl Scene {
             .map(|at| LightGuest::new(&rig, &format!("vm{at}"), 10 + at))
             .collect::<Result<_>>()?;
         let mut host = format!(
-            "[host]\nname = \"experiment\"\nfloating_processors = 2\n\
-             [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"up\"\n\
-             [[uplink]]\nname = \"up\"\ndevice = \"{near_end}\"\n\
-             [[store]]\nname = \"files\"\npath = \"{}\"\n\
-             [[disk]]\nname = \"data\"\nstore = \"files\"\nformat = \"raw\"\n\
-             size_bytes = \"{} MiB\"\nnbd = {{ socket = \"{}\" }}\nvhost_user = {{ socket = \"{}\" }}\n",
+            "[host]\nname = \"experiment\"\nfloating_processors = 2\n[[switch]]\nname = \
+             \"wan\"\nkind = \"external\"\nuplink = \"up\"\n[[uplink]]\nname = \"up\"\ndevice = \
+             \"{near_end}\"\n[[store]]\nname = \"files\"\npath = \"{}\"\n[[disk]]\nname = \
+             \"data\"\nstore = \"files\"\nformat = \"raw\"\nsize_bytes = \"{} MiB\"\nnbd = {{ \
+             socket = \"{}\" }}\nvhost_user = {{ socket = \"{}\" }}\n",
             files.folder().display(),
             settings.disk_mib,
             rig.path("nbd.sock"),
@@ -109,7 +108,7 @@ impl Scene {
         for guest in &guests {
             guest.bring_up()?;
         }
-        until("guests that reach the outside", READY_LIMIT, || {
+        until("guests with access to the outside", READY_LIMIT, || {
             Ok(guests.iter().all(|guest| guest.namespace.ping(FAR).unwrap_or(false)))
         })?;
         let from: Vec<&Namespace> = guests.iter().map(|guest| &guest.namespace).collect();
@@ -142,7 +141,9 @@ impl Scene {
         let text = |of: &Value, key: &str| of[key].as_str().unwrap_or("?").to_owned();
         let missing = missing.map(|of| format!("{}: {}", text(of, "setting"), text(of, "why_not")));
         let energy = status["energy"]["lacking"].as_str();
-        Ok(missing.chain(energy.map(|lacking| format!("energy: {lacking}"))).collect())
+        Ok(missing
+            .chain(energy.map(|lacking| format!("the energy is unknown: {lacking}")))
+            .collect())
     }
 
     pub(super) fn measure(&self, load: Load, desk: &Desk<'_>) -> Result<Seen> {
@@ -210,7 +211,7 @@ impl Scene {
     /// Returns the number of reads of the disk so far.
     fn reads(&self) -> Result<u64> {
         let disk = self.daemon.json(&["disk", "show", "data"])?;
-        disk["counters"]["reads"]["requests"].as_u64().context("a disk without counters")
+        disk["counters"]["reads"]["requests"].as_u64().context("the disk has no counters")
     }
 
     /// Returns the energy of packages and memory so far in µJ; `None` if the machine does not

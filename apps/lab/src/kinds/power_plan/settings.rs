@@ -35,7 +35,7 @@ impl Settings {
         self.plans.iter().try_for_each(|plan| check_id("plans", plan))?;
         ensure!(
             self.plans.iter().any(|plan| plan == REFERENCE),
-            "plans: `{REFERENCE}` is missing, with which others are compared"
+            "plans: `{REFERENCE}`, the reference for others, is missing"
         );
         Ok(())
     }

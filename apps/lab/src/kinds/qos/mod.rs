@@ -128,25 +128,41 @@ impl Experiment for Qos {
         let mut setup = Vec::new();
         setup.push(match self.place {
             Place::Host => Words::new(
-                format!("{disks} disks ({form}, {mib} MiB) on one suimond, each loaded by fio over NBD: {block} KiB random writes, {depth} outstanding."),
-                format!("1 つの suimond に {disks} 台のディスク ({form}、{mib} MiB)。それぞれに fio が NBD で {block} KiB のランダムライトを行い、同時要求数は {depth} です。"),
+                format!(
+                    "{disks} disks ({form}, {mib} MiB) on one suimond, each loaded by fio over \
+                     NBD: {block} KiB random writes, {depth} in flight."),
+                format!("1 つの suimond に {disks} 台のディスク ({form}、{mib} MiB)。それぞれに fio が NBD で \
+                         {block} KiB のランダムライトを行い、同時要求数は {depth} です。"),
             ),
             Place::Cluster => Words::new(
-                format!("{disks} disks ({form}, {mib} MiB) on {} suimonds that share one store and settle it over an etcd of three members; each disk is loaded by fio over NBD: {block} KiB random writes, {depth} outstanding.", settings.groups.len()),
-                format!("1 つのストアを共有する {} つの suimond に {disks} 台のディスク ({form}、{mib} MiB)。ノードは 3 メンバーの etcd で取り決めます。それぞれのディスクに fio が NBD で {block} KiB のランダムライトを行い、同時要求数は {depth} です。", settings.groups.len()),
+                format!(
+                    "{disks} disks ({form}, {mib} MiB) on {} suimonds that share one store \
+                     through an etcd cluster of three members; each disk is loaded by fio over \
+                     NBD: {block} KiB random writes, {depth} in flight.", settings.groups.len()),
+                format!("1 つのストアを共有する {} つの suimond に {disks} 台のディスク ({form}、{mib} MiB)。ノードは 3 \
+                         メンバーの etcd で取り決めます。それぞれのディスクに fio が NBD で {block} KiB のランダムライトを行い、同時要求数は \
+                         {depth} です。", settings.groups.len()),
             ),
         });
         if let Some(rate) = settings.store_bytes_per_s {
             let rate = rate as f64 / 1e6;
             setup.push(Words::new(
-                format!("The store is a disk that moves {rate:.1} MB/s and no more: a file behind QEMU's throttle, over NBD and FUSE to a loop device with ext4."),
-                format!("ストアは {rate:.1} MB/s までのディスクです: QEMU の帯域制限の後ろのファイルを NBD と FUSE 経由でループデバイスとし、ext4 を置いています。"),
+                format!(
+                    "The store is a disk with a limit of {rate:.1} MB/s: a file behind QEMU's \
+                     throttle, over NBD and FUSE to a loop device with ext4."),
+                format!("ストアは {rate:.1} MB/s までのディスクです: QEMU の帯域制限の後ろのファイルを NBD と FUSE \
+                         経由でループデバイスとし、ext4 を置いています。"),
             ));
         }
         let (declared, document) = (settings.declared_percent, settings.document_iops);
         setup.push(Words::new(
-            format!("At the beginning it is measured what the store does with nothing set; {declared} % of that is its declared capability, and all limits of the document are multiplied by that for {document} IOPS, which the document's array is taken to have done."),
-            format!("最初に、何も設定しない状態でストアの能力を測ります。その {declared} % を能力として宣言し、文書の制限値はすべて、文書のアレイの能力とみなす {document} IOPS に対する比で換算します。"),
+            format!(
+                "First, the throughput of the store without limits is measured; {declared} % of \
+                 it is the declared capacity. All limits of the publication are scaled by the \
+                 ratio of this capacity to {document} IOPS, the assumed capacity of the published \
+                 array."),
+            format!("最初に、何も設定しない状態でストアの能力を測ります。その {declared} % を能力として宣言し、文書の制限値はすべて、文書のアレイの能力とみなす \
+                     {document} IOPS に対する比で換算します。"),
         ));
         setup
     }

@@ -80,11 +80,14 @@ impl Node {
     /// Waits until all disks are written.
     pub(super) fn wait_written(&mut self, desk: &Desk<'_>) -> Result<()> {
         let began = Instant::now();
-        let mut fio = self.load.take().context("nothing is written")?;
+        let mut fio = self.load.take().context("no data was written")?;
         while fio.is_running() {
             desk.wait(LOOK_EVERY)?;
             let limit = FILL_LIMIT;
-            ensure!(began.elapsed() < limit, "fio: disks were not written within {limit:?}");
+            ensure!(
+                began.elapsed() < limit,
+                "fio did not complete writing the disks within {limit:?}"
+            );
         }
         let status = fio.wait(FIO_END_LIMIT)?;
         ensure!(status.success(), "fio: {}", fio.last_words());
@@ -129,9 +132,9 @@ impl Node {
 
     /// Returns the changes since the last call, and the length of this time in seconds.
     pub(super) fn second(&mut self) -> Result<(f64, Vec<DiskSecond>)> {
-        self.load.as_mut().context("there is no load")?.check_running()?;
+        self.load.as_mut().context("the load is not running")?.check_running()?;
         let now = self.look()?;
-        let before = self.last.as_ref().context("there was no look before")?;
+        let before = self.last.as_ref().context("there is no earlier reading")?;
         let span_s = now.time.duration_since(before.time).as_secs_f64();
         let disks = now.disks.iter().zip(&before.disks);
         let disks = disks.map(|((bytes, flow), (before, _))| {
@@ -145,11 +148,11 @@ impl Node {
 
     /// Ends the load and returns fio's bandwidth log of each disk.
     pub(super) fn end_load(&mut self) -> Result<Vec<Vec<(u64, u64)>>> {
-        let mut load = self.load.take().context("there is no load")?;
+        let mut load = self.load.take().context("the load is not running")?;
         load.signal(Signal::INT);
         load.wait(FIO_END_LIMIT)?;
         let folder = Path::new(&self.site.folder);
-        let said = std::fs::read_to_string(folder.join(RESULT)).context("what fio said")?;
+        let said = std::fs::read_to_string(folder.join(RESULT)).context("output of fio")?;
         let result = fio::result(&said)?;
         ensure!(result.errors == 0, "fio: {}", load.last_words());
         (0..self.disks.len()).map(|at| fio::seconds(folder, at)).collect()
@@ -161,11 +164,13 @@ impl Node {
         ensure!(answer.status == 200, "GET /1.0/disks: {} {}", answer.status, answer.text);
         // The daemon read its counters between request and response.
         let time = before + before.elapsed() / 2;
-        let list = answer.json.as_array().context("no list of disks")?;
+        let list = answer.json.as_array().context("the response has no list of disks")?;
         let of_disk = |(name, _): &(String, usize)| {
             let found = list.iter().find(|disk| disk["config"]["name"] == **name);
-            let status = found.with_context(|| format!("no disk {name}"))?;
-            let bytes = status["counters"]["writes"]["bytes"].as_u64().context("no counters")?;
+            let status = found.with_context(|| format!("the response has no disk {name}"))?;
+            let bytes = status["counters"]["writes"]["bytes"]
+                .as_u64()
+                .context("the disk has no counters")?;
             Ok((bytes, flow(&status["qos"]["last_5_s"])))
         };
         Ok(Look { time, disks: self.disks.iter().map(of_disk).collect::<Result<_>>()? })

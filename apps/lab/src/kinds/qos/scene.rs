@@ -102,7 +102,8 @@ impl<'a> Scene<'a> {
             }
             ensure!(
                 began.elapsed() < CLUSTER_LIMIT,
-                "the nodes did not agree on the store within {CLUSTER_LIMIT:?}: {}",
+                "the nodes did not agree on the reservations of the store within \
+                 {CLUSTER_LIMIT:?}: {}",
                 self.nodes
                     .first()
                     .map_or(Ok(String::new()), |of| of.daemon().ok(&["cluster", "status"]))?

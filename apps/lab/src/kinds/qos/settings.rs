@@ -91,7 +91,7 @@ impl Settings {
             ("group", self.groups.len() as u64, 1, 16),
             ("step", self.steps.len() as u64, 1, 100),
         ])?;
-        ensure!(self.block_kib.is_power_of_two(), "block_kib: must be a power of two");
+        ensure!(self.block_kib.is_power_of_two(), "block_kib must be a power of two");
         for group in &self.groups {
             check_id("group: name", &group.name)?;
             check_bounds(&[("group: disks", group.disks.len() as u64, 1, 64)])?;
@@ -100,7 +100,7 @@ impl Settings {
         let mut names: Vec<&String> = self.groups.iter().flat_map(|group| &group.disks).collect();
         names.sort();
         let twin = names.windows(2).find(|pair| pair.first() == pair.last());
-        ensure!(twin.is_none(), "group: disks: one is named twice: {twin:?}");
+        ensure!(twin.is_none(), "group: disks: {twin:?} is listed twice");
         self.steps.iter().try_for_each(|step| self.check_step(step))
     }
 
@@ -108,7 +108,7 @@ impl Settings {
         let name = &step.change.en;
         ensure!(
             step.limits.len() == self.groups.len(),
-            "step `{name}`: `limits` needs one entry for each group"
+            "step `{name}`: `limits` needs one entry per group"
         );
         for limits in &step.limits {
             for (key, value) in [("min_iops", limits.min_iops), ("max_iops", limits.max_iops)] {
@@ -117,7 +117,7 @@ impl Settings {
             let most = limits.max_iops.unwrap_or(u64::MAX);
             ensure!(
                 limits.min_iops.unwrap_or(0) <= most,
-                "step `{name}`: min_iops is above max_iops"
+                "step `{name}`: min_iops exceeds max_iops"
             );
         }
         let minimums = self.groups.iter().zip(&step.limits);
@@ -127,13 +127,14 @@ impl Settings {
         let is_too_much = promised * 100 > self.document_iops * PROMISABLE_PERCENT;
         ensure!(
             !is_too_much || step.is_too_much,
-            "step `{name}`: minimums of {promised} IOPS are above {PROMISABLE_PERCENT} % of \
-             document_iops, and the daemon promises no more; say `is_too_much = true` if that is \
-             what is to be seen"
+            "step `{name}`: the sum of the minimums, {promised} IOPS, exceeds \
+             {PROMISABLE_PERCENT} % of document_iops, and the daemon would reject it; set \
+             `is_too_much = true` if that is intended"
         );
         ensure!(
             is_too_much || !step.is_too_much,
-            "step `{name}`: is_too_much: minimums of {promised} IOPS can be promised"
+            "step `{name}`: is_too_much is set, but the sum of the minimums, {promised} IOPS, is \
+             permitted"
         );
         Ok(())
     }

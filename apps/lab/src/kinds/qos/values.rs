@@ -17,7 +17,7 @@ pub(super) fn megabytes(iops: f64) -> f64 {
 pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
     let mut measures = vec![Measure::new(
         "capability",
-        Words::new("what the store does, nothing set", "ストアの能力 (設定なし)"),
+        Words::new("throughput of the store without limits", "ストアの能力 (設定なし)"),
         "MB/s",
         Better::Neither,
     )];
@@ -29,20 +29,20 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
         };
         add(
             format!("even-{step}"),
-            ("disk with least, of the one with most", "最少のディスク ÷ 最多のディスク"),
+            ("lowest disk, % of the highest", "最少のディスク ÷ 最多のディスク"),
             "%",
             Better::Neither,
         );
         add(
             format!("used-{step}"),
-            ("all disks, of the capability", "全ディスク ÷ ストアの能力"),
+            ("all disks, % of the capacity", "全ディスク ÷ ストアの能力"),
             "%",
             Better::Higher,
         );
         add(
             format!("most-{step}"),
             (
-                "all disks, of the capability, most in 5 s",
+                "all disks, highest 5 s, % of the capacity",
                 "全ディスク ÷ ストアの能力、5 秒間の最大",
             ),
             "%",
@@ -51,7 +51,7 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
         if of.is_too_much {
             add(
                 format!("refused-{step}"),
-                ("refused (1) or not (0)", "拒否 (1) または許可 (0)"),
+                ("rejected (1) or not (0)", "拒否 (1) または許可 (0)"),
                 "",
                 Better::Neither,
             );
@@ -74,29 +74,34 @@ fn of_group(
         add(format!("{id}-{step}-{group}"), (&words.0, &words.1), unit, better);
     };
     add("got", ("each", "1 台あたり"), "MB/s", Better::Higher);
-    add("seen", ("each, as fio saw it", "1 台あたり (fio の値)"), "MB/s", Better::Higher);
+    add("seen", ("each disk, measured by fio", "1 台あたり (fio の値)"), "MB/s", Better::Higher);
     if limits.min_iops.is_some() {
-        let least = ("disk with least, of the minimum", "最少のディスク ÷ 最小値");
+        let least = ("lowest disk, % of its minimum", "最少のディスク ÷ 最小値");
         add("minimum", least, "%", Better::Higher);
-        add("met", ("disks that have the minimum", "最小値を得たディスク"), "%", Better::Higher);
+        add("met", ("disks with their minimum met", "最小値を得たディスク"), "%", Better::Higher);
         let after = (
-            "until all have the minimum (or the whole step)",
+            "time until all minimums are met (or the whole step)",
             "全ディスクが最小値を得るまで (得なければ段階の全長)",
         );
         add("after", after, "s", Better::Lower);
-        let below = ("seconds below the minimum since then", "その後に最小値を下回った秒数");
+        let below = ("time below the minimum since then", "その後に最小値を下回った秒数");
         add("below", below, "s", Better::Lower);
     }
     if limits.max_iops.is_some() {
-        add("maximum", ("each, of the maximum", "1 台あたり ÷ 最大値"), "%", Better::Neither);
+        add(
+            "maximum",
+            ("each disk, % of its maximum", "1 台あたり ÷ 最大値"),
+            "%",
+            Better::Neither,
+        );
         let most = (
-            "disk with most, of the maximum, most in 5 s",
+            "highest 5 s throughput of any disk, % of its maximum",
             "最多のディスク ÷ 最大値、5 秒間の最大",
         );
         add("highest", most, "%", Better::Lower);
         add(
             "held",
-            ("disks held to the maximum", "最大値に抑えられたディスク"),
+            ("disks limited by their maximum", "最大値に抑えられたディスク"),
             "%",
             Better::Higher,
         );
@@ -117,7 +122,7 @@ pub(super) fn part_of(record: &Record<'_>, settles_s: f64) -> Part {
         }
         if let Some(refused) = &begun.refused {
             part.notes.push(Words::new(
-                format!("{}: refused: {refused}", step.change.en),
+                format!("{}: rejected: {refused}", step.change.en),
                 format!("{}: 拒否されました: {refused}", step.change.ja),
             ));
         }

@@ -65,12 +65,14 @@ fn id((path, direction): (Path, Direction)) -> &'static str {
 
 fn words((path, direction): (Path, Direction)) -> Words {
     match (direction, path) {
-        (Direction::Sends, Path::Switch) => Words::new("sends by the switch", "スイッチで送信"),
-        (Direction::Sends, Path::Vf) => Words::new("sends by a VF", "VF で送信"),
-        (Direction::Receives, Path::Switch) => {
-            Words::new("receives by the switch", "スイッチで受信")
+        (Direction::Sends, Path::Switch) => {
+            Words::new("transmit through the switch", "スイッチで送信")
         }
-        (Direction::Receives, Path::Vf) => Words::new("receives by a VF", "VF で受信"),
+        (Direction::Sends, Path::Vf) => Words::new("transmit through a VF", "VF で送信"),
+        (Direction::Receives, Path::Switch) => {
+            Words::new("receive through the switch", "スイッチで受信")
+        }
+        (Direction::Receives, Path::Vf) => Words::new("receive through a VF", "VF で受信"),
     }
 }
 
@@ -96,15 +98,23 @@ impl Experiment for SriovHostCpu {
         vec![
             Words::new(
                 format!(
-                    "A machine of QEMU's with one CPU and an emulated 82576, suimond in it. A namespace with a TAP on the switch, or one with a VF, exchanges {mib} MiB by iperf3 with a third namespace that has another VF; frames turn around in the adapter either way."
+                    "A QEMU machine with one CPU and an emulated 82576 adapter runs suimond. A \
+                     namespace with a TAP device on the switch, or one with a VF, exchanges {mib} \
+                     MiB by iperf3 with a third namespace that has another VF; in both cases the \
+                     adapter forwards the frames internally."
                 ),
                 format!(
-                    "CPU 1 個とエミュレートされた 82576 を持つ QEMU のマシンの中で suimond が動きます。スイッチの TAP を持つネームスペース、または VF を持つネームスペースが、別の VF を持つ 3 つ目のネームスペースと iperf3 で {mib} MiB をやり取りします。フレームはどちらもアダプターの中で折り返します。"
+                    "CPU 1 個とエミュレートされた 82576 を持つ QEMU のマシンの中で suimond が動きます。スイッチの TAP \
+                     を持つネームスペース、または VF を持つネームスペースが、別の VF を持つ 3 つ目のネームスペースと iperf3 で {mib} MiB \
+                     をやり取りします。フレームはどちらもアダプターの中で折り返します。"
                 ),
             ),
             Words::new(
-                "All CPUs and the adapter are translated where there is no hardware virtualization: absolute figures mean nothing then, only ratios of both ways. What the adapter itself does is in no figure.",
-                "ハードウェア仮想化がなければ CPU もアダプターも命令変換で動くため、絶対値に意味はなく、2 つの経路の比だけが意味を持ちます。アダプター自体の処理はどの数値にも含まれません。",
+                "Without hardware virtualization, all CPUs and the adapter are emulated: only \
+                 ratios of both paths are meaningful, not absolute figures. The work of the \
+                 adapter itself is in no figure.",
+                "ハードウェア仮想化がなければ CPU もアダプターも命令変換で動くため、絶対値に意味はなく、2 \
+                 つの経路の比だけが意味を持ちます。アダプター自体の処理はどの数値にも含まれません。",
             ),
         ]
     }
@@ -116,7 +126,7 @@ impl Experiment for SriovHostCpu {
     }
 
     fn measures(&self) -> Vec<Measure> {
-        let processors = Words::new("the host's processors in all", "ホストのプロセッサ合計");
+        let processors = Words::new("all workers of the host", "ホストの全ワーカー");
         let machine = Words::new("the whole machine, guests included", "ゲストを含むマシン全体");
         let mut measures = vec![
             Measure::new("carried", Words::new("carried", "転送量"), "Mbit/s", Better::Higher),
@@ -132,7 +142,7 @@ impl Experiment for SriovHostCpu {
     }
 
     fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part> {
-        let way = WAYS.into_iter().find(|way| id(*way) == case.id).context("no such case")?;
+        let way = WAYS.into_iter().find(|way| id(*way) == case.id).context("unknown case")?;
         let mut scene = match self.scene.take() {
             Some(scene) => scene,
             None => {

@@ -96,7 +96,7 @@ impl Scene {
                  exit 0; done; exit 1"
             );
             let reached = scene.machine.run_any(&reach, Duration::from_secs(60))?;
-            ensure!(reached.is_ok(), "{guest} does not reach its peer: {}", reached.stdout);
+            ensure!(reached.is_ok(), "{guest} cannot reach its peer: {}", reached.stdout);
         }
         Ok(scene)
     }
@@ -105,7 +105,7 @@ impl Scene {
     fn vf_for(&mut self, guest: &str, index: u16) -> Result<String> {
         let said = self.machine.suimon_well(&format!("vf show eth0 {index} --json"))?;
         let vf: Value = serde_json::from_str(&said)?;
-        let device = vf["device"].as_str().context("the VF has no device")?.to_owned();
+        let device = vf["device"].as_str().context("the VF has no network device")?.to_owned();
         self.machine.run(&format!(
             "/usr/bin/ip link set eth0 vf {index} mac 52:54:00:00:01:0{index}; \
              /usr/bin/ip link set {device} netns {guest}"
@@ -135,8 +135,8 @@ impl Scene {
         ensure!(said.is_ok(), "iperf3 of {guest}: {}", said.stdout);
         let report: Value = serde_json::from_str(&said.stdout)?;
         let end = &report["end"]["sum_received"];
-        let bytes = end["bytes"].as_u64().context("iperf3 tells no bytes")?;
-        ensure!(bytes > 0, "nothing was carried");
+        let bytes = end["bytes"].as_u64().context("iperf3 reported no bytes")?;
+        ensure!(bytes > 0, "no data was transferred");
         let grown = |name: &String, ns: &u64| {
             let was = before.stages_ns.get(name).copied().unwrap_or(0);
             (name.clone(), ns.saturating_sub(was))

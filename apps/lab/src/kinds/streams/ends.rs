@@ -76,7 +76,7 @@ impl Ends {
     /// itself.
     fn reached(self) -> Result<Self> {
         let to = plain_address(0);
-        until("ends that reach each other", READY_LIMIT, || {
+        until("endpoints that reach each other", READY_LIMIT, || {
             Ok(self.plain.iter().all(|from| from.ping(&to).unwrap_or(false)))
         })?;
         Ok(self)
@@ -110,7 +110,7 @@ impl Ends {
         if let Some(lan) = &self.lan {
             return Ok(End { namespace: lan.world()?, address: WORLD.to_owned() });
         }
-        let namespace = self.plain.last().context("no world")?;
+        let namespace = self.plain.last().context("the outside endpoint is missing")?;
         Ok(End { namespace, address: plain_address(self.plain.len() - 1) })
     }
 }

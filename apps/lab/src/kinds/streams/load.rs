@@ -138,7 +138,9 @@ impl Leaving {
 fn captured(log: &str) -> Result<u64> {
     let line = log.lines().find(|line| line.contains("captured"));
     let count = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    count.with_context(|| format!("tcpdump did not tell how much it captured: {}", log.trim()))
+    count.with_context(|| {
+        format!("tcpdump did not report the number of captured frames: {}", log.trim())
+    })
 }
 
 #[cfg(test)]

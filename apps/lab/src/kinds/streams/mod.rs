@@ -54,28 +54,40 @@ impl Experiment for Streams {
         let Settings { processors, broadcast_ms, .. } = self.settings;
         let mut setup = vec![Words::new(
             format!(
-                "VMs are light guests (namespaces with a TAP on the switch, which has {processors} floating processors). Each stream is one TCP connection of iperf3, which hands its kernel blocks of the case's size (`--length`); all ends share the CPUs of this machine."
+                "VMs are namespace guests (a TAP device on the switch, which has {processors} \
+                 unpinned workers). Each stream is one TCP connection of iperf3 that writes \
+                 blocks of the case's size (`--length`); all endpoints share the CPUs of this \
+                 machine."
             ),
             format!(
-                "VM は軽量ゲスト (TAP でスイッチに接続したネームスペース) で、スイッチにはフローティングプロセッサが {processors} 個あります。ストリームはそれぞれ iperf3 の TCP 接続 1 本で、ケースのブロックサイズ (`--length`) ずつカーネルに渡します。すべての端がこのマシンの CPU を共有します。"
+                "VM はネームスペースのゲスト (TAP でスイッチに接続したネームスペース) で、スイッチにはCPU に固定しないワーカーが {processors} \
+                 個あります。ストリームはそれぞれ iperf3 の TCP 接続 1 本で、ケースのブロックサイズ (`--length`) \
+                 ずつカーネルに渡します。すべての端がこのマシンの CPU を共有します。"
             ),
         )];
         if self.goes_through(Through::LinuxBridge) {
             setup.push(Words::new(
-                "Beside it: namespaces on the kernel's bridge by veth pairs. Frames pass it without being copied; a TAP's are copied into the switch and out of it.",
-                "比較対象は、カーネルのブリッジに veth で接続したネームスペースです。こちらのフレームはコピーされません。TAP のフレームはスイッチに入るときと出るときにコピーされます。",
+                "For comparison: namespaces on the kernel's bridge with veth pairs. The bridge \
+                 does not copy frames; the switch copies frames of TAP devices on ingress and \
+                 egress.",
+                "比較対象は、カーネルのブリッジに veth で接続したネームスペースです。こちらのフレームはコピーされません。TAP \
+                 のフレームはスイッチに入るときと出るときにコピーされます。",
             ));
         }
         if self.goes_through(Through::Native) {
             setup.push(Words::new(
-                "Native: the two ends of a veth pair, without VM and switch.",
+                "Native: both ends of a veth pair, without VM and switch.",
                 "ネイティブは veth の両端で、VM もスイッチもありません。",
             ));
         }
         if let Some(every_ms) = broadcast_ms {
             setup.push(Words::new(
-                format!("While streams go through an external switch, the first VM broadcasts every {every_ms} ms, and tcpdump counts behind the uplink what leaves the host."),
-                format!("外部スイッチでは、ストリームの間に最初の VM が {every_ms} ミリ秒ごとにブロードキャストし、アップリンクの先で tcpdump がホストから出たフレームを数えます。"),
+                format!(
+                    "During the streams through an external switch, the first VM sends a \
+                     broadcast every {every_ms} ms, and tcpdump behind the uplink counts the \
+                     frames that leave the host."),
+                format!("外部スイッチでは、ストリームの間に最初の VM が {every_ms} ミリ秒ごとにブロードキャストし、アップリンクの先で tcpdump \
+                         がホストから出たフレームを数えます。"),
             ));
         }
         setup
@@ -93,26 +105,26 @@ impl Experiment for Streams {
             Measure::new(id, Words::new(en, ja), unit, better)
         };
         vec![
-            new("carried", "carried in sum", "転送量の合計", "Mbit/s", Better::Higher).deciding(),
+            new("carried", "total throughput", "転送量の合計", "Mbit/s", Better::Higher).deciding(),
             new("cpu", "CPU of the whole machine", "マシン全体の CPU", "%", Better::Lower),
             new(
                 "cpu-byte",
-                "CPU time a byte, whole machine",
+                "CPU time per byte, whole machine",
                 "1 バイトあたりの CPU 時間 (マシン全体)",
                 "ns",
                 Better::Lower,
             ),
             new(
                 "switch-byte",
-                "CPU time a byte, the daemon",
+                "CPU time per byte, the daemon",
                 "1 バイトあたりの CPU 時間 (デーモン)",
                 "ns",
                 Better::Lower,
             ),
-            new("again", "segments sent again", "再送セグメント", "", Better::Lower),
+            new("again", "retransmitted segments", "再送セグメント", "", Better::Lower),
             new(
                 "left-unicast",
-                "frames to one station that left the host",
+                "unicast frames that left the host",
                 "ホストから出たユニキャスト",
                 "",
                 Better::Lower,
@@ -136,7 +148,7 @@ impl Experiment for Streams {
         let leaving = match (ends.outside(), broadcast_ms) {
             (Some(outside), Some(every_ms)) if !of.way.has_world() => {
                 let vms = ends.vms();
-                let first = vms.first().context("no VMs")?;
+                let first = vms.first().context("the VMs are missing")?;
                 Some(Leaving::start(&rig, outside, first.namespace, every_ms)?)
             }
             _ => None,
@@ -162,7 +174,7 @@ impl Experiment for Streams {
 /// Returns the pairs of sender and receiver.
 fn pairs<'a>(ends: &'a Ends, way: Way) -> Result<Vec<(End<'a>, End<'a>)>> {
     let vms = ends.vms();
-    let (one, others) = vms.split_first().context("no VMs")?;
+    let (one, others) = vms.split_first().context("the VMs are missing")?;
     let all = |pair: fn(End<'a>, End<'a>) -> (End<'a>, End<'a>)| {
         others.iter().map(|other| pair(one.clone(), other.clone())).collect()
     };

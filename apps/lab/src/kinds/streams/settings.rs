@@ -156,7 +156,9 @@ impl Settings {
             let has_world = streams.way.has_world();
             let (through, way) = (streams.through.id(), streams.way.id());
             match streams.through {
-                Through::Private => ensure!(!has_world, "streams: {way}: {through} has no outside"),
+                Through::Private => {
+                    ensure!(!has_world, "streams: {way}: {through} has no outside endpoint")
+                }
                 Through::Native => ensure!(has_world, "streams: {way}: {through} has no VMs"),
                 Through::External | Through::LinuxBridge => {}
             }
@@ -165,7 +167,7 @@ impl Settings {
         let count = ids.len();
         ids.sort();
         ids.dedup();
-        ensure!(ids.len() == count, "streams: something is there twice");
+        ensure!(ids.len() == count, "streams: an entry is listed twice");
         Ok(())
     }
 
@@ -179,6 +181,6 @@ impl Settings {
     }
 
     pub(crate) fn combination(&self, case: &str) -> Result<Combination> {
-        self.combinations().into_iter().find(|of| of.id() == case).context("no such case")
+        self.combinations().into_iter().find(|of| of.id() == case).context("unknown case")
     }
 }

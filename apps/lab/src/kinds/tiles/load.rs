@@ -55,13 +55,16 @@ impl Load<'_> {
         let mut alone = Rates::default();
         for loaded in [Loaded::Java, Loaded::Database, Loaded::Web] {
             let done = self.run(scene, 1, loaded)?;
-            let first = done.tiles.first().context("no tile")?;
+            let first = done.tiles.first().context("unknown tile")?;
             alone.java += first.java;
             alone.database += first.database;
             alone.web += first.web;
         }
         let are_there = [alone.java, alone.database, alone.web].iter().all(|rate| *rate > 0.0);
-        ensure!(are_there, "a VM did nothing when it was alone ({alone:?}): measure longer");
+        ensure!(
+            are_there,
+            "a VM completed no work while it was alone ({alone:?}); set a longer duration"
+        );
         Ok(alone)
     }
 

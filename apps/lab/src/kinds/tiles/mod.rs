@@ -77,15 +77,30 @@ impl Tiles {
         [
             (
                 format!(
-                    "A tile is four light guests on one switch: a JVM that works off orders (heap {heap_mib} MiB), MariaDB that sysbench asks with {threads} threads, nginx with CGI that wrk asks with the profile STD-CGI over {connections} connections, and one that does nothing. Each of the first three may use {vcpus} CPU(s), by affinity. Files of databases lie on disks of one Suimon store, over NBD; what asks is in a guest of the same switch and has no CPUs of its own."
+                    "A tile is four namespace guests on one switch: a JVM that processes orders \
+                     (heap {heap_mib} MiB), MariaDB queried by sysbench with {threads} threads, \
+                     nginx with CGI queried by wrk with the profile STD-CGI over {connections} \
+                     connections, and an idle guest. Each of the first three may use {vcpus} \
+                     CPU(s), by affinity. Database files are on disks of one Suimon store, over \
+                     NBD; the load generators run in a guest of the same switch and have no CPUs \
+                     of their own."
                 ),
                 format!(
-                    "1 タイルは 1 つのスイッチ上の軽量ゲスト 4 つです。注文を処理する JVM (ヒープ {heap_mib} MiB)、sysbench が {threads} スレッドで問い合わせる MariaDB、wrk が STD-CGI のプロファイルで {connections} 接続から問い合わせる nginx (CGI あり)、何もしないゲストです。前の 3 つは CPU を {vcpus} 個ずつ使えます (アフィニティ)。データベースのファイルは 1 つの Suimon ストアのディスクに NBD 経由で置きます。負荷をかける側も同じスイッチのゲストで、専用の CPU は持ちません。"
+                    "1 タイルは 1 つのスイッチ上のネームスペースのゲスト 4 つです。注文を処理する JVM (ヒープ {heap_mib} MiB)、sysbench が \
+                     {threads} スレッドで問い合わせる MariaDB、wrk が STD-CGI のプロファイルで {connections} \
+                     接続から問い合わせる nginx (CGI あり)、何もしないゲストです。前の 3 つは CPU を {vcpus} 個ずつ使えます \
+                     (アフィニティ)。データベースのファイルは 1 つの Suimon ストアのディスクに NBD \
+                     経由で置きます。負荷をかける側も同じスイッチのゲストで、専用の CPU は持ちません。"
                 ),
             ),
             (
-                "Score: for each of the three VMs of a tile what it does in a second over what the first tile's does when all others are idle, measured just before; a tile's score is the mean of the three, the system's the sum over tiles. Its points are no vServCon points: their reference is this machine, not the document's.".to_owned(),
-                "スコア: タイルの 3 つの VM それぞれについて、毎秒の処理量を、直前に測った「他がすべて空いているときの 1 番目のタイルの値」で割ります。タイルのスコアは 3 つの平均、システムのスコアはタイルの合計です。基準はこのマシン自身であり、文書の vServCon の点数とは比べられません。".to_owned(),
+                "Score of a VM: its throughput divided by that of the first tile's VM measured \
+                 immediately before while all others are idle. The score of a tile is the mean of \
+                 its three VMs, that of the system the sum over tiles. Scores are not vServCon \
+                 points: their reference is this machine, not that of the publication.".to_owned(),
+                "スコア: タイルの 3 つの VM それぞれについて、毎秒の処理量を、直前に測った「他がすべて空いているときの 1 \
+                 番目のタイルの値」で割ります。タイルのスコアは 3 つの平均、システムのスコアはタイルの合計です。基準はこのマシン自身であり、文書の vServCon \
+                 の点数とは比べられません。".to_owned(),
             ),
         ]
     }
@@ -124,7 +139,7 @@ impl Experiment for Tiles {
             measure("score", "score", "スコア", "", Better::Higher).deciding(),
             measure(
                 "least",
-                "the least tile's score",
+                "lowest score of a tile",
                 "最も低いタイルのスコア",
                 "",
                 Better::Higher,
@@ -144,30 +159,24 @@ impl Experiment for Tiles {
             measure("host-cpu", "CPU of the host", "ホストの CPU", "%", Better::Neither),
             measure(
                 "errors",
-                "requests repeated or failed",
+                "repeated or failed requests",
                 "再実行・失敗した要求",
                 "",
                 Better::Lower,
             ),
             measure("watts", "power", "消費電力", "W", Better::Lower),
-            measure(
-                "power-score",
-                "score for each watt",
-                "ワットあたりのスコア",
-                "/W",
-                Better::Higher,
-            ),
+            measure("power-score", "score per watt", "ワットあたりのスコア", "/W", Better::Higher),
         ]
     }
 
     fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part> {
         let tiles = self.settings.tiles.iter().find(|tiles| case.id == format!("tiles.{tiles}"));
-        let tiles = *tiles.context("no such case")?;
+        let tiles = *tiles.context("unknown case")?;
         if self.compiled.is_none() {
             let rig = desk.rig()?;
             self.compiled = Some((OrderEntry::compile(&rig)?, rig));
         }
-        let (program, _) = self.compiled.as_ref().context("it is not compiled")?;
+        let (program, _) = self.compiled.as_ref().context("the Java program is not compiled")?;
         let rig = desk.large_rig()?;
         let mut scene = Scene::set(&rig, &self.settings, tiles, desk)?;
         let load = Load { rig: &rig, program, settings: &self.settings, desk };
@@ -196,7 +205,7 @@ impl Experiment for Tiles {
                 part.value("power-score", score.system / watts);
             }
             None => part.notes.push(Words::new(
-                "This machine does not tell what power it takes, so there is no power score.",
+                "This machine reports no power, so there is no power score.",
                 "このマシンでは消費電力がわからないため、電力あたりのスコアはありません。",
             )),
         }

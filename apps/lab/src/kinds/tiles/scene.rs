@@ -65,7 +65,8 @@ impl Scene {
     ) -> Result<Self> {
         let client = LightGuest::new(rig, "client", CLIENT_ADDRESS)?;
         let mut host = String::from(
-            "[host]\nname = \"lab\"\nfloating_processors = 1\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n",
+            "[host]\nname = \"lab\"\nfloating_processors = 1\n[[switch]]\nname = \"lan\"\nkind = \
+             \"private\"\n",
         );
         host += &client.nic_toml("lan", "");
         let store = rig.path("store");
@@ -85,7 +86,8 @@ impl Scene {
             let (socket, mib) = (socket(rig, tile), settings.disk_mib);
             let _ = write!(
                 host,
-                "[[disk]]\nname = \"database{tile}\"\nstore = \"store\"\nformat = \"raw\"\nkind = \"fixed\"\nsize_bytes = \"{mib} MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
+                "[[disk]]\nname = \"database{tile}\"\nstore = \"store\"\nformat = \"raw\"\nkind = \
+                 \"fixed\"\nsize_bytes = \"{mib} MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
             );
             guests.push(of_tile);
         }
@@ -112,7 +114,7 @@ impl Tile {
     ) -> Result<Self> {
         let guests: [LightGuest; 4] = guests
             .try_into()
-            .map_err(|_| anyhow::anyhow!("a tile has not {} guests", KINDS.len()))?;
+            .map_err(|_| anyhow::anyhow!("a tile does not have {} guests", KINDS.len()))?;
         let [java, for_database, for_web, idle] = guests;
         let own = |at| Vcpus::new(number * APPLICATIONS + at, settings.vcpus, cpus());
         let uri = format!("nbd+unix:///database{number}?socket={}", socket(rig, number));

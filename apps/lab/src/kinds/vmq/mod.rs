@@ -56,21 +56,28 @@ impl Experiment for Vmq {
         let Settings { guests, uplinks, processors, max_processors, .. } = self.settings;
         let mut setup = vec![Words::new(
             format!(
-                "{guests} light guests (namespaces) with one NIC each on a switch whose uplink is a team of {uplinks} veth pairs; {processors} processors float on the CPUs of this machine, and VMQ may use {max_processors} of them at first."
+                "{guests} namespace guests with one NIC each on a switch whose uplink is a team \
+                 of {uplinks} veth pairs; {processors} unpinned workers run on the CPUs of this \
+                 machine, of which VMQ may initially use {max_processors}."
             ),
             format!(
-                "軽量ゲスト (ネームスペース) {guests} 個が NIC を 1 つずつ持ち、スイッチのアップリンクは veth {uplinks} 組のチームです。{processors} 個のプロセッサがこのマシンの CPU 上で動き、VMQ は初めそのうち {max_processors} 個まで使えます。"
+                "ネームスペースのゲスト {guests} 個が NIC を 1 つずつ持ち、スイッチのアップリンクは veth {uplinks} \
+                 組のチームです。{processors} 個の CPU に固定しないワーカーがこのマシンの CPU 上で動き、VMQ は初めそのうち {max_processors} \
+                 個まで使えます。"
             ),
         )];
         if let Some(rate) = self.settings.session_bps {
             let rate = rate as f64 / 1e6;
             setup.push(Words::new(
-                format!("Each TCP session of iperf3 asks for {rate} Mbit/s, from the guests outwards."),
+                format!(
+                    "Each TCP session of iperf3 demands {rate} Mbit/s, from the guests to the \
+                     outside."),
                 format!("iperf3 の TCP セッションはそれぞれ {rate} Mbit/s を要求し、ゲストから外へ流れます。"),
             ));
         }
         setup.push(Words::new(
-            "Behind the team: a bond of Open vSwitch for LACP, a static group of the kernel's traffic control, or the kernel's bridge for a team that is independent of its switch.",
+            "Behind the team: a bond of Open vSwitch for LACP, a static group by the kernel's \
+             traffic control, or the kernel's bridge for a switch-independent team.",
             "チームの先は、LACP では Open vSwitch のボンド、静的チームではカーネルの tc による静的グループ、スイッチ非依存ではカーネルのブリッジです。",
         ));
         setup
@@ -97,21 +104,21 @@ impl Experiment for Vmq {
             };
             add(
                 "processors",
-                Words::new(format!("processors used, {en}"), format!("使用プロセッサ数、{ja}")),
+                Words::new(format!("workers in use, {en}"), format!("使用ワーカー数、{ja}")),
                 "",
                 Better::Neither,
             );
             add(
                 "carried",
-                Words::new(format!("carried, {en}"), format!("転送量、{ja}")),
+                Words::new(format!("throughput, {en}"), format!("転送量、{ja}")),
                 "Mbit/s",
                 Better::Higher,
             );
             add(
                 "settled",
                 Words::new(
-                    format!("until processors stay, {en}"),
-                    format!("プロセッサ数が落ち着くまで、{ja}"),
+                    format!("time until the workers in use are stable, {en}"),
+                    format!("ワーカー数が安定するまで、{ja}"),
                 ),
                 "s",
                 Better::Lower,
@@ -129,7 +136,7 @@ impl Experiment for Vmq {
     fn run(&mut self, case: &Case, desk: &Desk<'_>) -> Result<Part> {
         let combinations = self.settings.combinations();
         let combination = combinations.into_iter().find(|of| of.id() == case.id);
-        let combination = combination.context("no such case")?;
+        let combination = combination.context("unknown case")?;
         let rig = desk.rig()?;
         let scene = Scene::set(&rig, &self.settings, combination, READY_LIMIT)?;
         let mut load = Load::default();

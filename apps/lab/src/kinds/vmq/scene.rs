@@ -126,7 +126,7 @@ impl Scene {
             guest.bring_up()?;
         }
         let scene = Self { daemon, guests, _wires: wires, far: far_side };
-        until("guests that reach the outside", limit, || {
+        until("guests with access to the outside", limit, || {
             Ok(scene.guests.iter().all(|guest| guest.namespace.ping(FAR).unwrap_or(false)))
         })?;
         Ok(scene)
@@ -145,7 +145,7 @@ impl Scene {
     /// Returns the bytes carried by all NICs in both directions.
     pub(crate) fn carried(&self) -> Result<Carried> {
         let nics = self.get("/1.0/nics")?;
-        let nics = nics.as_array().context("no list of NICs")?;
+        let nics = nics.as_array().context("the response has no list of NICs")?;
         let bytes = |nic: &Value, key: &str| nic["counters"][key].as_u64().unwrap_or(0);
         let bytes = nics.iter().map(|nic| bytes(nic, "rx_bytes") + bytes(nic, "tx_bytes"));
         Ok(Carried { time: Instant::now(), bytes: bytes.sum() })
@@ -154,7 +154,7 @@ impl Scene {
     /// Returns the current assignment of queues, and the throughput between two readings.
     pub(crate) fn second(&self, began: Instant, before: &Carried, now: &Carried) -> Result<Second> {
         let vmq = self.get("/1.0/vmq/team")?;
-        let list = vmq["processors"].as_array().context("no processors")?;
+        let list = vmq["processors"].as_array().context("the response has no workers")?;
         let number = |of: &Value, key: &str| of[key].as_u64().unwrap_or(0);
         let span = now.time.duration_since(before.time).as_secs_f64();
         let bits_per_second = now.bytes.wrapping_sub(before.bytes) as f64 * 8.0 / span;

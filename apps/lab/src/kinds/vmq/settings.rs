@@ -62,8 +62,8 @@ impl Phase {
         let (sessions, most) = (self.sessions, self.max_processors);
         let (mut en, mut ja) = (plural(sessions, "session"), format!("{sessions} セッション"));
         if let Some(most) = most {
-            en = format!("at most {}", plural(most.into(), "processor"));
-            ja = format!("プロセッサ最大 {most}");
+            en = format!("at most {}", plural(most.into(), "worker"));
+            ja = format!("ワーカー最大 {most}");
         }
         Words::new(en, ja)
     }
@@ -81,7 +81,7 @@ impl Settings {
         ])?;
         for phase in &self.phases {
             if !(2..=3600).contains(&phase.seconds) || phase.sessions > 1000 {
-                bail!("phase: 2 to 3600 seconds and up to 1000 sessions are possible: {phase:?}");
+                bail!("phase: {phase:?} is outside of 2 to 3600 seconds and 1000 sessions");
             }
         }
         Ok(())

@@ -58,25 +58,39 @@ impl Experiment for Web {
         vec![
             Words::new(
                 format!(
-                    "Each web VM is a light guest (namespace) on an external switch with {processors} floating processors. Its nginx (one worker) and its CGI server (fcgiwrap) are bound to one CPU by their affinity; the guest's network stack runs wherever the kernel lets it. VMs share CPUs in turn if there are more VMs than CPUs."
+                    "Each web VM is a namespace guest on an external switch with {processors} \
+                     unpinned workers. Its nginx (one worker process) and its CGI server \
+                     (fcgiwrap) are bound to one CPU by affinity; the kernel chooses the CPU of \
+                     the guest's network stack. VMs share CPUs in turn if there are more VMs than \
+                     CPUs."
                 ),
                 format!(
-                    "Web VM はそれぞれ軽量ゲスト (ネームスペース) で、フローティングプロセッサ {processors} 個の外部スイッチに接続します。nginx (ワーカー 1 個) と CGI サーバー (fcgiwrap) は CPU アフィニティで 1 個の CPU に固定します。ゲストのネットワークスタックはカーネルが選んだ CPU で動きます。VM が CPU より多いときは順に CPU を共有します。"
+                    "Web VM はそれぞれネームスペースのゲスト で、CPU に固定しないワーカー {processors} 個の外部スイッチに接続します。nginx \
+                     (ワーカー 1 個) と CGI サーバー (fcgiwrap) は CPU アフィニティで 1 個の CPU \
+                     に固定します。ゲストのネットワークスタックはカーネルが選んだ CPU で動きます。VM が CPU より多いときは順に CPU を共有します。"
                 ),
             ),
             Words::new(
                 format!(
-                    "Outside, behind a veth pair, wrk keeps {} connections by HTTP and {} by HTTPS (TLS as nginx and wrk agree, RSA of 2048 bits, a new handshake after 20 requests) to each web VM busy, each with one request under way. An answer has {file_bytes} bytes. The clients use the same CPUs as the host.",
+                    "Outside, behind a veth pair, wrk keeps {} HTTP and {} HTTPS connections (TLS \
+                     as negotiated by nginx and wrk, RSA 2048 bits, a new handshake after 20 \
+                     requests) per web VM, each with one request in flight. A response has \
+                     {file_bytes} bytes. The clients use the same CPUs as the host.",
                     of.http, of.https
                 ),
                 format!(
-                    "外部 (veth の先) では wrk が Web VM ごとに HTTP {} 本と HTTPS {} 本の接続 (TLS は nginx と wrk の合意、RSA 2048 ビット、20 要求ごとに再ハンドシェイク) で、1 要求ずつ送り続けます。応答は {file_bytes} バイトです。クライアントもホストと同じ CPU を使います。",
+                    "外部 (veth の先) では wrk が Web VM ごとに HTTP {} 本と HTTPS {} 本の接続 (TLS は nginx と wrk \
+                     の合意、RSA 2048 ビット、20 要求ごとに再ハンドシェイク) で、1 要求ずつ送り続けます。応答は {file_bytes} \
+                     バイトです。クライアントもホストと同じ CPU を使います。",
                     of.http, of.https
                 ),
             ),
             Words::new(
-                "STD-CGI: 16 of 100 requests by HTTP and 2 of 100 by HTTPS start a program, a shell that prints as much as the file has. MIN-CGI: none by HTTP, 2 of 100 by HTTPS.",
-                "STD-CGI では HTTP の 16 % と HTTPS の 2 % の要求がプログラム (ファイルと同じ長さを出力するシェル) を起動します。MIN-CGI では HTTP では起動せず、HTTPS の 2 % だけが起動します。",
+                "STD-CGI: 16 of 100 HTTP requests and 2 of 100 HTTPS requests start a program, a \
+                 shell script that prints as many bytes as the file has. MIN-CGI: no HTTP \
+                 request, 2 of 100 HTTPS requests.",
+                "STD-CGI では HTTP の 16 % と HTTPS の 2 % の要求がプログラム (ファイルと同じ長さを出力するシェル) \
+                 を起動します。MIN-CGI では HTTP では起動せず、HTTPS の 2 % だけが起動します。",
             ),
         ]
     }
@@ -92,19 +106,19 @@ impl Experiment for Web {
             Measure::new(id, Words::new(en, ja), unit, better)
         };
         vec![
-            new("requests", "requests answered", "応答した要求", "/s", Better::Higher).deciding(),
+            new("requests", "completed requests", "応答した要求", "/s", Better::Higher).deciding(),
             new("cpu", "CPU of the whole machine", "マシン全体の CPU", "%", Better::Lower),
-            new("cpu-each", "CPU time a request", "要求あたりの CPU 時間", "µs", Better::Lower),
+            new("cpu-each", "CPU time per request", "要求あたりの CPU 時間", "µs", Better::Lower),
             new(
                 "switch-each",
-                "of that the daemon's",
+                "share of the daemon",
                 "うちデーモンの CPU 時間",
                 "µs",
                 Better::Lower,
             ),
-            new("p99", "99 % answered within", "99 % の応答時間", "ms", Better::Lower),
-            new("https-share", "asked by HTTPS", "HTTPS の割合", "%", Better::Neither),
-            new("cgi-share", "answered by a program", "CGI の割合", "%", Better::Neither),
+            new("p99", "99th percentile latency", "99 % の応答時間", "ms", Better::Lower),
+            new("https-share", "HTTPS requests", "HTTPS の割合", "%", Better::Neither),
+            new("cgi-share", "requests completed by a program", "CGI の割合", "%", Better::Neither),
             new("errors", "errors", "エラー", "", Better::Lower),
         ]
     }

@@ -195,7 +195,7 @@ impl Shared {
                 Step::Refused(error) => {
                     self.seen.lock().unwrap().refused_options.push(error.to_string());
                 }
-                Step::StartTls => return Err(invalid(&"TLS is off")),
+                Step::StartTls => return Err(invalid(&"TLS is not configured")),
                 Step::Aborted => {
                     stream.write_all(&output)?;
                     return Ok(None);

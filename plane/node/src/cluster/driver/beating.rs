@@ -43,7 +43,7 @@ impl Driver {
                 shared.cluster.inbox.answer(session, Answer::Beaten { store: name, beats });
             };
             if let Err(error) = Builder::new().name("suimon-beat".to_owned()).spawn(write) {
-                tracing::warn!(%error, "nothing is written on a store");
+                tracing::warn!(%error, "cannot write the heartbeat to a store");
                 store.beat_at = Some(now + BEAT);
             }
         }
@@ -58,7 +58,11 @@ impl Driver {
         match beats {
             Ok(beats) => store.beats.handle(now, beats),
             Err(error) => {
-                tracing::debug!(store = %name, error, "it is not seen who else is on it");
+                tracing::debug!(
+                    store = %name,
+                    error,
+                    "cannot read heartbeats of other nodes from a store"
+                );
                 return;
             }
         }
@@ -96,7 +100,10 @@ impl Driver {
             let end = move || {
                 let ended = shared.disks.ask_store(&path, move |files| beats::end(files, &own));
                 if !matches!(ended, Ok(Ok(()))) {
-                    tracing::debug!(store = %path.display(), "the last beat stays there");
+                    tracing::debug!(
+                        store = %path.display(),
+                        "cannot remove the former heartbeat file from a store"
+                    );
                 }
             };
             let _ = Builder::new().name("suimon-beat".to_owned()).spawn(end);

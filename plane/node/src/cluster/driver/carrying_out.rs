@@ -27,7 +27,7 @@ impl Driver {
                     Todo::Keep(kept) => {
                         let state = self.shared.store.as_ref();
                         if let Err(error) = save_kept(state, &cluster, name, &kept) {
-                            tracing::error!(store = %name, %error, "what is reserved is not kept");
+                            tracing::error!(store = %name, %error, "cannot save the reservation");
                             store.put_back(Todo::Keep(kept));
                             break;
                         }

@@ -42,13 +42,17 @@ impl Driver {
             if !self.stores.contains_key(name) {
                 let kept = load_kept(self.shared.store.as_ref(), &cluster.name, name);
                 let kept = kept.unwrap_or_else(|error| {
-                    tracing::error!(store = %name, %error, "what is reserved is not known");
+                    tracing::error!(store = %name, %error, "cannot read the saved reservations");
                     Default::default()
                 });
                 let id = self.shared.disks.store_id(name);
                 let covered = load_covered(self.shared.store.as_ref(), &cluster.name, name);
                 let covered = covered.unwrap_or_else(|error| {
-                    tracing::error!(store = %name, %error, "no minimum is known to be covered");
+                    tracing::error!(
+                        store = %name,
+                        %error,
+                        "cannot read which minimums are reserved"
+                    );
                     Default::default()
                 });
                 self.shared.disks.set_covered(name, covered.clone());

@@ -71,7 +71,7 @@ impl Driver {
                 store.hear_allocator(now, event);
                 if !is_written {
                     store.elect_at = now + ELECT;
-                    self.tell_lead_lost(&name, "a write failed, or may have");
+                    self.tell_lead_lost(&name, "a write to etcd failed or has an unknown result");
                 }
             }
             Answer::Expelled => {
@@ -114,7 +114,7 @@ impl Driver {
             let grant = entry.and_then(read::<Grant>);
             let store = named(&mut self.stores, name);
             if let (Some(grant), Some(store)) = (grant, store) {
-                tracing::trace!(?node, name, ?grant, "a grant came");
+                tracing::trace!(?node, name, ?grant, "grant received");
                 store.hear_grant(now, grant);
             }
         } else if key.starts_with(REPORTS) {
@@ -138,7 +138,7 @@ impl Driver {
         if led.is_some() && store.leader.as_ref().map(|(_, term)| *term) != led {
             store.depose(now);
             let name = store.name.clone();
-            self.tell_lead_lost(&name, "its election has ended");
+            self.tell_lead_lost(&name, "its term expired");
         }
     }
 
@@ -154,8 +154,8 @@ impl Driver {
         if let Some((node, bytes)) = store.hear_report(now, said) {
             let (own, name) = (store.normalization_bytes, store.name.clone());
             let text = format!(
-                "Node {} counts {bytes} bytes of store {name} as one operation, and {own} are \
-                 counted here; set `normalization_bytes` alike on all nodes.",
+                "Node {} counts {bytes} bytes of store {name} as one operation, this host {own} \
+                 bytes. Set the same `normalization_bytes` on all nodes.",
                 self.node_name(node)
             );
             let kind = EventKind::NodeOfOtherVersion;

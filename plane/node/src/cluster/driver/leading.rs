@@ -60,7 +60,7 @@ impl Driver {
         for node in gone.into_iter().filter(|node| !members.contains(node)) {
             store.forget(now, node);
         }
-        let text = format!("This node divides store {name} among nodes, in term {}.", term.0);
+        let text = format!("This node was elected leader of store {name} in term {}.", term.0);
         let draft = Draft::new(EventKind::ClusterLeads, format!("store/{name}"), text);
         self.tell([draft.with("term", term.0)]);
     }
@@ -71,11 +71,13 @@ impl Driver {
             .values_mut()
             .filter_map(|store| store.depose(now).then(|| store.name.clone()))
             .collect();
-        lost.iter().for_each(|name| self.tell_lead_lost(name, "this host is not a node any more"));
+        lost.iter().for_each(|name| {
+            self.tell_lead_lost(name, "this host is not a node of the cluster any more")
+        });
     }
 
     pub(super) fn tell_lead_lost(&self, name: &Name, why: &str) {
-        let text = format!("This node does not divide store {name} any more: {why}.");
+        let text = format!("This node is not the leader of store {name} any more: {why}.");
         let draft = Draft::new(EventKind::ClusterLeadLost, format!("store/{name}"), text);
         self.tell([draft.with("reason", why)]);
     }

@@ -41,7 +41,7 @@ impl Driver {
                         disks.set_covered(name, now_covered.clone());
                         (store.covered, self.limits_are_due) = (now_covered, true);
                     }
-                    Err(error) => tracing::error!(store = %name, %error, "minimums are not kept"),
+                    Err(error) => tracing::error!(store = %name, %error, "cannot save minimums"),
                 }
             }
             // A store that is not the cluster's is not reported, so that reservations on the right
@@ -84,7 +84,7 @@ impl Driver {
             };
             let thread = Builder::new().name("suimon-identity".to_owned()).spawn(look);
             if let Err(error) = thread {
-                tracing::warn!(%error, "it is not looked whether a store is the cluster's");
+                tracing::warn!(%error, "cannot check the identity of a shared store");
                 store.look_at = Some(now + LOOK_AGAIN);
             }
         }
@@ -101,7 +101,7 @@ impl Driver {
         let wrong = match wrong {
             Ok(wrong) => wrong,
             Err(error) => {
-                tracing::warn!(store = %name, error, "it is not known whether it is the cluster's");
+                tracing::warn!(store = %name, error, "cannot check the identity of a shared store");
                 return;
             }
         };
@@ -112,14 +112,14 @@ impl Driver {
         match (was, wrong) {
             (None, Some(Wrong { why, .. })) => {
                 if self.stores.get_mut(name).is_some_and(|store| store.depose(now)) {
-                    self.tell_lead_lost(name, "the store is another one");
+                    self.tell_lead_lost(name, "the store has another identity");
                 }
-                let text = format!("This host takes no part in store {name}: {why}.");
+                let text = format!("This host gets no leases on store {name}: {why}.");
                 let draft = Draft::new(EventKind::SharedStoreWrong, subject, text);
                 self.tell([draft.with("reason", why)]);
             }
             (Some(_), None) => {
-                let text = format!("Store {name} is the cluster's.");
+                let text = format!("Store {name} has the identity that the cluster has recorded.");
                 self.tell([Draft::new(EventKind::SharedStoreRight, subject, text)]);
             }
             _ => {}

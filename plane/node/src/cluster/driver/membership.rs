@@ -25,7 +25,7 @@ impl Driver {
             of.begin(now, member.id, member.incarnation);
         }
         let text = format!(
-            "The host is node {} of cluster {}, number {}.",
+            "The host joined cluster {1} as node {0}, number {2}.",
             config.node, config.name, member.id.0
         );
         let joined = Draft::new(EventKind::ClusterJoined, "cluster", text)
@@ -50,7 +50,7 @@ impl Driver {
         if !is_told {
             let kind =
                 if is_refused { EventKind::ClusterRefused } else { EventKind::ClusterUnreachable };
-            let text = format!("The host is not a node of its cluster: {detail}");
+            let text = format!("The host cannot join its cluster and retries: {detail}");
             self.tell([Draft::new(kind, "cluster", text).with("reason", detail)]);
         }
     }
@@ -63,7 +63,7 @@ impl Driver {
         let reach = if is_reachable {
             Reach::Up
         } else {
-            Reach::Unreachable("etcd does not answer".to_owned())
+            Reach::Unreachable("etcd does not respond".to_owned())
         };
         self.shared.cluster.view().reach = reach;
         if is_reachable == self.is_reachable {
@@ -71,11 +71,12 @@ impl Driver {
         }
         self.is_reachable = is_reachable;
         let draft = if is_reachable {
-            let text = "The cluster's etcd answers again.";
+            let text = "The etcd of the cluster responds again.";
             Draft::new(EventKind::ClusterReachable, "cluster", text)
         } else {
-            let text = "The cluster's etcd does not answer: what is lent to this host ends, what is \
-                        reserved for it stays. See whether etcd's members run and reach each other.";
+            let text = "The etcd of the cluster does not respond: leases of this host expire, its \
+                        reservations stay. Check whether etcd's members run and reach each \
+                        other.";
             Draft::new(EventKind::ClusterUnreachable, "cluster", text)
         };
         self.tell([draft]);
@@ -93,7 +94,7 @@ impl Driver {
 
     pub(super) fn end_leaving(&mut self, failure: Option<String>) {
         if let Some(failure) = failure {
-            tracing::warn!(failure, "the cluster still has this host's record");
+            tracing::warn!(failure, "cannot remove this host's record from the cluster");
             self.leaves = false;
             self.link = Link::Trying { at: Some(self.now()) };
             return;

@@ -43,7 +43,7 @@ impl Driver {
         let Some(cluster) = &self.config else { return };
         let kept = load_policies(self.shared.store.as_ref(), &cluster.name);
         let kept = kept.unwrap_or_else(|error| {
-            tracing::error!(%error, "the cluster's policies are not known");
+            tracing::error!(%error, "cannot read the saved policies of the cluster");
             KeptPolicies::default()
         });
         let all = kept.all.into_iter().map(|record| (record.config.name.clone(), (record, 0)));
@@ -57,7 +57,7 @@ impl Driver {
         let kept = KeptPolicies { all, deleted: self.policies.deleted.clone() };
         let saved = save_policies(self.shared.store.as_ref(), &cluster.name, &kept);
         if let Err(error) = saved {
-            tracing::error!(%error, "the cluster's policies are not kept");
+            tracing::error!(%error, "cannot save the policies of the cluster");
         }
     }
 
@@ -188,9 +188,10 @@ impl Driver {
             .collect();
         for name in new {
             let text = format!(
-                "The cluster has no policy {name} any more, and disks here have it: together they may do \
-                 nothing on shared stores if it is aggregated. Give them another (`suimon qos set DISK \
-                 --policy NAME`), or make it again (`suimon qos policy set {name} …`)."
+                "The cluster does not have policy {name} any more, but disks of this host use it. \
+                 If it is aggregated, they may be limited to 0 IOPS on shared stores. Set another \
+                 policy (`suimon qos set DISK --policy NAME`), or create it again (`suimon qos \
+                 policy set {name} …`)."
             );
             let kind = EventKind::SharedPolicyUnknown;
             self.tell([Draft::new(kind, format!("qos_policy/{name}"), text)]);

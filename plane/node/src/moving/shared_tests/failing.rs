@@ -92,7 +92,7 @@ fn a_disk_that_cannot_be_opened_there_goes_on_here() {
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     let said = operation.error.unwrap().message;
-    assert!(said.contains("had given the VM up"), "{said}");
+    assert!(said.contains("cancelled the migration"), "{said}");
     // The failure is reported, and retried until the other client has closed the file.
     wait_until("the disk's failure is told", || {
         !pair.here.events(EventKind::DiskFailed.id()).is_empty()

@@ -43,7 +43,7 @@ fn a_vm_is_not_given_up_because_nobody_can_tell_what_runs() {
     let harness = Harness::with_vms(store, devices, vms.clone());
     wait_until("it is lost", || harness.events(EventKind::VmLost.id()).len() == 1);
     assert_eq!(state(&harness), VmState::Lost);
-    assert!(refusal(&harness, VmWork::Start).contains("does not answer"));
+    assert!(refusal(&harness, VmWork::Start).contains("does not respond"));
     vms.refuse("none", VmErrorKind::Host, "");
     wait_until("it was found", || state(&harness) == VmState::Running);
     harness.wait_events(EventKind::VmFound.id(), 1);
@@ -58,7 +58,7 @@ fn a_vm_that_was_never_started_is_told() {
     let harness = Harness::with_vms(store, devices, vms);
     wait_until("it is told", || harness.events(EventKind::VmFailed.id()).len() == 1);
     let reason = harness.node.vm("web").unwrap().reason.unwrap();
-    assert_eq!(reason, "the daemon was killed while it started it");
+    assert_eq!(reason, "the daemon was killed while it started the VM");
 }
 
 #[test]

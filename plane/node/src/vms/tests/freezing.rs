@@ -35,7 +35,7 @@ fn nobody_has_to_thaw_a_guest() {
     well(&harness, VmWork::Start);
     well(&harness, VmWork::Freeze(FreezeVmRequest { seconds: 1 }));
     wait_until("it is thawed", || !frozen(&harness));
-    assert!(harness.wait_event(EventKind::VmThawed.id()).text.contains("nobody had asked"));
+    assert!(harness.wait_event(EventKind::VmThawed.id()).text.contains("time limit of the freeze"));
     // A reset ends the freeze without a thaw.
     well(&harness, FREEZE);
     harness.vms.guest("web", VmNotice::Reset);
@@ -116,7 +116,7 @@ fn a_guest_is_asked_to_stop_in_the_way_it_hears() {
 #[test]
 fn a_guest_tells_of_itself() {
     let harness = harness();
-    assert!(harness.node.vm_guest(&name("web")).unwrap_err().message.contains("does not run"));
+    assert!(harness.node.vm_guest(&name("web")).unwrap_err().message.contains("is not running"));
     well(&harness, VmWork::Start);
     let guest = harness.node.vm_guest(&name("web")).unwrap();
     assert_eq!(guest.host_name.as_deref(), Some("web"));

@@ -110,7 +110,7 @@ fn a_guest_that_was_asked_in_vain_is_asked_again() {
     assert_eq!(failed.state, OperationState::Failed, "{failed:?}");
     patch(&harness, r#"{"nics": ["web"]}"#);
     let unplugs = || harness.vms.told().iter().filter(|told| told.contains("unplug")).count();
-    wait_until("asked again", || unplugs() == 2);
+    wait_until("retries", || unplugs() == 2);
 }
 
 #[test]

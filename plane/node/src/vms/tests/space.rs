@@ -41,7 +41,7 @@ fn a_vm_with_an_emulated_disk_is_paused_and_goes_on_when_there_is_space() {
     assert!(event.text.contains("store/fast"), "{}", event.text);
     assert_eq!(state(&harness), VmState::Paused);
     let reason = harness.node.vm("web").unwrap().reason.unwrap();
-    assert!(reason.contains("goes on when there is"), "{reason}");
+    assert!(reason.contains("resumes when there is"), "{reason}");
     // The pause is reported by the event about space only.
     assert!(harness.events(EventKind::VmPaused.id()).is_empty());
     fill(&harness, false);

@@ -75,7 +75,10 @@ fn one_that_starts_with_the_host_waits_for_its_disk() {
     let status = harness.node.vm("web").unwrap();
     assert_eq!(status.state, VmState::Stopped);
     let reason = status.reason.unwrap();
-    assert!(reason.starts_with("it is started when it can be: disk/data is not"), "{reason}");
+    assert!(
+        reason.starts_with("the VM is started as soon as that is possible: disk/data is not"),
+        "{reason}"
+    );
     come(&harness);
     wait_until("it is started", || state(&harness) == VmState::Running);
     assert_eq!(harness.node.vm("web").unwrap().reason, None);

@@ -361,7 +361,7 @@ pub fn leave(bench: &Bench, front_end: FrontEnd) {
     drop(front_end);
     loop {
         if let DeviceNotice::LinkDown { reason } = bench.notice() {
-            assert_eq!(reason, "the front-end left");
+            assert_eq!(reason, "the front-end disconnected");
             break;
         }
     }
