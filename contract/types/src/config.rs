@@ -107,7 +107,7 @@ pub struct ApiConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_certificate: Option<PathBuf>,
-    /// PEM file with the certificate's private key.
+    /// PEM file with the certificate's private key. The file must not be readable by other users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_key: Option<PathBuf>,

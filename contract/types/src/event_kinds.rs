@@ -62,6 +62,8 @@ catalogue! {
         "The daemon is not confined, or not fully: it was started so, or the kernel lacks something.";
     1012 SystemCallRefused "system_call_refused" Error
         "A thread of the daemon tried a system call that it never needs: it has a defect or is in somebody else's hand. At most one in 10 s.";
+    1020 AccessRefused "access_refused" Warning
+        "A peer sent wrong tokens or login codes to the TCP listener of the API or to the console. The fields have listener, peer, number and seconds. The first event follows 2 s after the first wrong one, further ones 60 s apart.";
     1101 NodeCreated "node_created" Info
         "Another node was made known, to which VMs can go.";
     1102 NodeChanged "node_changed" Info

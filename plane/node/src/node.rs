@@ -25,6 +25,7 @@ use crate::disks::{DiskMirror, ServedDisk};
 use crate::events::EventLog;
 use crate::power::PowerTable;
 use crate::records::load_state;
+use crate::refused_access::{self, RefusedAccess};
 use crate::shared::{Shared, SharedParts, UnixClock};
 use crate::start_up::{NodeError, start_up};
 use crate::teams::Teams;
@@ -456,6 +457,11 @@ impl Node {
     /// Writes an event of a system call that a thread of the daemon was refused.
     pub fn tell_refused_call(&self, refused: &RefusedCall) {
         self.shared.events.append(vec![confinement::refused(refused)]);
+    }
+
+    /// Writes an event of requests that were refused because of wrong credentials.
+    pub fn tell_refused_access(&self, refused: &RefusedAccess) {
+        self.shared.events.append(vec![refused_access::event(refused)]);
     }
 
     /// Asks an operation to stop; returns it as it is now.

@@ -32,7 +32,8 @@ const MALFORMED: Refusal = Refusal {
 const UNAUTHORIZED: Refusal = Refusal {
     status: 401,
     name: "Unauthorized",
-    meaning: "The token is missing or wrong. Only over TCP; the Unix socket takes none.",
+    meaning: "The token is missing or wrong. Only over TCP; the Unix socket takes none. The response \
+              to a wrong token is delayed by 0.25 to 10 s, and its connection is closed.",
 };
 const NOT_FOUND: Refusal = Refusal {
     status: 404,

@@ -54,10 +54,19 @@ const REFUSED_CALLS: Family = Family::counter(
      attack",
 );
 
+const REFUSED_ACCESS: Family = Family::counter(
+    "suimon_refused_access",
+    "",
+    &["listener"],
+    "Requests with a wrong token or login code, of the TCP listener (`api`) or the console (`console`). An \
+     increase indicates a client with an outdated token, or attempts to guess one: event 1020 names the peer",
+);
+
 pub(super) fn families() -> Vec<Family> {
     let mut all = vec![BUILD_INFO];
     all.extend(HOST.map(|(family, _)| family));
     all.push(REFUSED_CALLS);
+    all.push(REFUSED_ACCESS);
     all
 }
 
@@ -69,6 +78,9 @@ impl Readings {
             family.write(encoder, [([], Value::Integer(value(&self.host)))].into_iter())?;
         }
         let refused = Value::Integer(self.host.confinement.refused_calls);
-        REFUSED_CALLS.write(encoder, [([], refused)].into_iter())
+        REFUSED_CALLS.write(encoder, [([], refused)].into_iter())?;
+        let series = self.refused_access.iter();
+        let series = series.map(|(name, count)| ([(*name).to_owned()], Value::Integer(*count)));
+        REFUSED_ACCESS.write(encoder, series)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -11,6 +12,8 @@ use axum::http::{Request, Response};
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::service::Service;
 use tokio::sync::Notify;
+
+use super::client::Client;
 
 /// Bounded set of connections. A connection without a request in progress or an unread response is
 /// idle. If the set is full, a new connection replaces the one idle for the longest time.
@@ -81,6 +84,25 @@ impl Shared {
     fn all(&self) -> MutexGuard<'_, All> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Begins an activity of a connection.
+    fn begin(&self, id: u64) {
+        if let Some(entry) = self.all().entries.get_mut(&id) {
+            entry.busy = entry.busy.saturating_add(1);
+        }
+    }
+
+    /// Ends an activity of a connection, which is idle from now on if it was the last.
+    fn end(&self, id: u64) {
+        let mut all = self.all();
+        let turn = all.next_turn();
+        if let Some(entry) = all.entries.get_mut(&id) {
+            entry.busy = entry.busy.saturating_sub(1);
+            entry.idle_since = turn;
+        }
+        drop(all);
+        self.changed.notify_one();
+    }
 }
 
 impl All {
@@ -105,10 +127,14 @@ impl Place {
 
     /// Marks the connection as busy until the result is dropped.
     pub(super) fn begin(&self) -> Busy {
-        if let Some(entry) = self.shared.all().entries.get_mut(&self.id) {
-            entry.busy = entry.busy.saturating_add(1);
-        }
+        self.shared.begin(self.id);
         Busy { shared: self.shared.clone(), id: self.id }
+    }
+
+    /// Interrupts one activity of the connection until the result is dropped.
+    pub(super) fn pause(&self) -> Paused {
+        self.shared.end(self.id);
+        Paused { shared: self.shared.clone(), id: self.id }
     }
 }
 
@@ -127,21 +153,28 @@ pub(super) struct Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let mut all = self.shared.all();
-        let turn = all.next_turn();
-        if let Some(entry) = all.entries.get_mut(&self.id) {
-            entry.busy = entry.busy.saturating_sub(1);
-            entry.idle_since = turn;
-        }
-        drop(all);
-        self.shared.changed.notify_one();
+        self.shared.end(self.id);
     }
 }
 
-/// Service that marks its connection as busy from a request until the end of the response.
+/// Interruption of an activity, which continues when dropped.
+pub(super) struct Paused {
+    shared: Arc<Shared>,
+    id: u64,
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        self.shared.begin(self.id);
+    }
+}
+
+/// Service that marks its connection as busy from a request until the end of the response, and adds
+/// a [`Client`] to each request.
 pub(super) struct Attended<S> {
     pub(super) service: S,
     pub(super) place: Arc<Place>,
+    pub(super) peer: Option<IpAddr>,
 }
 
 impl<S> Service<Request<Incoming>> for Attended<S>
@@ -153,8 +186,9 @@ where
     type Error = S::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let busy = self.place.begin();
+        request.extensions_mut().insert(Client::new(self.peer, self.place.clone()));
         let answer = self.service.call(request);
         Box::pin(async move {
             let answer = answer.await?;
