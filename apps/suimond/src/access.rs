@@ -6,6 +6,7 @@
 
 mod table;
 
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::{HeaderValue, header};
@@ -36,12 +37,13 @@ impl AccessFailures {
     /// it. The delay grows with the number of such requests of one peer.
     pub(crate) async fn refuse(
         &self,
-        listener: Guarded,
+        (listener, credentials): (Guarded, &[u8]),
         client: Option<&Client>,
         mut response: Response,
     ) -> Response {
         let peer = client.and_then(Client::peer);
-        let delay = self.table().fail(Instant::now().into_std(), listener, peer);
+        let now = Instant::now().into_std();
+        let delay = self.table().fail(now, (listener, peer), fingerprint(credentials));
         self.0.changed.notify_one();
         match client {
             Some(client) => client.delay(delay).await,
@@ -77,6 +79,13 @@ impl AccessFailures {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns a hash of wrong credentials, which may differ little from correct ones.
+fn fingerprint(credentials: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(credentials);
+    hasher.finish()
 }
 
 /// Returns at the deadline, and never if there is none.

@@ -157,11 +157,9 @@ async fn check_token(
     let error = ApiError::new(ErrorCode::Unauthorized, text);
     let failure = Failure::with_status(StatusCode::UNAUTHORIZED, error);
     let response = ([(header::WWW_AUTHENTICATE, "Bearer")], failure).into_response();
-    if !request.headers().contains_key(header::AUTHORIZATION) {
-        return response;
-    }
-    let client = request.extensions().get::<Client>().cloned();
-    failures.refuse(Guarded::Api, client.as_ref(), response).await
+    let Some(shown) = request.headers().get(header::AUTHORIZATION) else { return response };
+    let client = request.extensions().get::<Client>();
+    failures.refuse((Guarded::Api, shown.as_bytes()), client, response).await
 }
 
 fn needed<'c>(value: Option<&'c PathBuf>, field: &str) -> Result<&'c PathBuf, ApiError> {

@@ -18,7 +18,7 @@ pub struct RefusedAccess {
     pub seconds: u64,
 }
 
-/// Returns the event about refused requests.
+/// Returns the event about refused requests. Peers cause it at will, from many addresses.
 pub(crate) fn event(refused: &RefusedAccess) -> Draft {
     let RefusedAccess { listener, peer, count, seconds } = refused;
     let from = peer.as_deref().unwrap_or("other peers");
@@ -32,4 +32,5 @@ pub(crate) fn event(refused: &RefusedAccess) -> Draft {
         .with("peer", from)
         .with("count", count)
         .with("seconds", seconds)
+        .repeated()
 }

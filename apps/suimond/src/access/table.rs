@@ -13,6 +13,9 @@ pub(super) const STEP_FIRST: Duration = Duration::from_millis(250);
 pub(super) const STEP_MAX: Duration = Duration::from_secs(5);
 /// Largest delay of one response.
 pub(super) const DELAY_MAX: Duration = Duration::from_secs(10);
+/// Largest delay of a response to the same wrong credentials as before. A client with an outdated token
+/// sends it again and again, and has to receive the response before its own time limit.
+pub(super) const SAME_MAX: Duration = Duration::from_secs(2);
 /// Time without wrong credentials after which a peer starts anew.
 pub(super) const FORGET_AFTER: Duration = Duration::from_secs(600);
 /// Time from the first wrong credentials of a peer to the first report.
@@ -68,6 +71,8 @@ struct Entry {
     /// Time of the last response.
     turn: Instant,
     last: Instant,
+    /// Hash of the last wrong credentials.
+    fingerprint: Option<u64>,
     pending: Option<Pending>,
     reported: Option<Instant>,
 }
@@ -82,13 +87,13 @@ struct Pending {
 }
 
 impl Table {
-    /// Records wrong credentials. Returns the delay of the response. Responses to one peer follow
-    /// each other, on however many connections it sends requests.
+    /// Records wrong credentials, of which `fingerprint` is a hash. Returns the delay of the response.
+    /// Responses to one peer follow each other, on however many connections it sends requests.
     pub(super) fn fail(
         &mut self,
         now: Instant,
-        listener: Guarded,
-        peer: Option<IpAddr>,
+        (listener, peer): (Guarded, Option<IpAddr>),
+        fingerprint: u64,
     ) -> Duration {
         *self.totals.entry(listener).or_default() += 1;
         let key = (listener, peer.map(network));
@@ -99,10 +104,13 @@ impl Table {
         }
         let step = STEP_FIRST.saturating_mul(1 << entry.failures.min(16)).min(STEP_MAX);
         entry.failures = entry.failures.saturating_add(1);
-        entry.turn = (entry.turn.max(now) + step).min(now + DELAY_MAX);
+        let is_same = entry.fingerprint.replace(fingerprint) == Some(fingerprint);
+        let most = if is_same { SAME_MAX } else { DELAY_MAX };
+        let turn = (entry.turn.max(now) + step).min(now + most);
+        entry.turn = entry.turn.max(turn);
         entry.last = now;
         entry.add(now, 1, (now, now));
-        entry.turn - now
+        turn - now
     }
 
     /// Returns the number of wrong credentials since the start.
@@ -157,7 +165,8 @@ impl Table {
 
 impl Entry {
     const fn new(now: Instant) -> Self {
-        Self { failures: 0, turn: now, last: now, pending: None, reported: None }
+        let (fingerprint, pending, reported) = (None, None, None);
+        Self { failures: 0, turn: now, last: now, fingerprint, pending, reported }
     }
 
     /// Adds `count` wrong credentials to the next report.

@@ -1,5 +1,11 @@
 use super::*;
 
+/// Records wrong credentials that differ from all before.
+fn guess(table: &mut Table, now: Instant, listener: Guarded, peer: Option<IpAddr>) -> Duration {
+    let fingerprint = table.total(listener);
+    table.fail(now, (listener, peer), fingerprint)
+}
+
 fn address(last: u32) -> Option<IpAddr> {
     Some(IpAddr::V4((0xc000_0200 + last).into()))
 }
@@ -10,22 +16,32 @@ fn delays_grow_for_one_peer_and_no_other() {
     let mut at = now;
     let mut delays = Vec::new();
     for _ in 0..7 {
-        let delay = table.fail(at, Guarded::Api, address(1));
+        let delay = guess(&mut table, at, Guarded::Api, address(1));
         delays.push(delay.as_millis());
         at += delay;
     }
     assert_eq!(delays, [250, 500, 1000, 2000, 4000, 5000, 5000]);
-    assert_eq!(table.fail(at, Guarded::Api, address(2)), STEP_FIRST);
-    assert_eq!(table.fail(at, Guarded::Console, address(1)), STEP_FIRST);
+    assert_eq!(guess(&mut table, at, Guarded::Api, address(2)), STEP_FIRST);
+    assert_eq!(guess(&mut table, at, Guarded::Console, address(1)), STEP_FIRST);
     let later = at + FORGET_AFTER;
-    assert_eq!(table.fail(later, Guarded::Api, address(1)), STEP_FIRST, "forgotten");
+    assert_eq!(guess(&mut table, later, Guarded::Api, address(1)), STEP_FIRST, "forgotten");
+}
+
+#[test]
+fn the_same_token_again_is_no_guess() {
+    let (mut table, now) = (Table::default(), Instant::now());
+    let mut fail =
+        |fingerprint| table.fail(now, (Guarded::Api, address(1)), fingerprint).as_millis();
+    assert_eq!([0; 6].map(&mut fail), [250, 750, 1750, 2000, 2000, 2000]);
+    assert!(fail(1) > 2000 && fail(0) > 2000, "different ones are guesses");
+    assert_eq!(fail(0), 2000);
 }
 
 #[test]
 fn requests_on_several_connections_are_answered_one_after_another() {
     let (mut table, now) = (Table::default(), Instant::now());
     let delays: Vec<_> =
-        (0..100).map(|_| table.fail(now, Guarded::Api, address(1)).as_millis()).collect();
+        (0..100).map(|_| guess(&mut table, now, Guarded::Api, address(1)).as_millis()).collect();
     assert_eq!(delays[..5], [250, 750, 1750, 3750, 7750]);
     assert!(delays[5..].iter().all(|delay| *delay == DELAY_MAX.as_millis()), "{delays:?}");
     assert_eq!(table.total(Guarded::Api), 100);
@@ -36,7 +52,7 @@ fn requests_on_several_connections_are_answered_one_after_another() {
 fn addresses_of_one_ipv6_network_are_one_peer() {
     let (mut table, now) = (Table::default(), Instant::now());
     let fail = |table: &mut Table, text: &str| {
-        table.fail(now, Guarded::Api, Some(text.parse().unwrap())).as_millis()
+        guess(table, now, Guarded::Api, Some(text.parse().unwrap())).as_millis()
     };
     assert_eq!(fail(&mut table, "2001:db8::1"), 250);
     assert_eq!(fail(&mut table, "2001:db8::ffff:1"), 750);
@@ -52,7 +68,7 @@ fn a_peer_is_reported_soon_and_then_once_a_minute() {
     let mut reports = Vec::new();
     for second in 0..180 {
         let at = now + Duration::from_secs(second);
-        table.fail(at, Guarded::Console, address(1));
+        guess(&mut table, at, Guarded::Console, address(1));
         assert!(table.next_deadline().is_some_and(|due| due >= at));
         let due = table.poll_reports(at + Duration::from_millis(999));
         reports.extend(due.into_iter().map(|report| (second, report.count, report.over.as_secs())));
@@ -71,7 +87,8 @@ fn peers_are_bounded_and_no_count_of_a_replaced_one_is_lost() {
     let (mut table, now) = (Table::default(), Instant::now());
     let peers = u32::try_from(PEERS_MAX).unwrap() + 100;
     for peer in 0..peers {
-        table.fail(now + Duration::from_millis(peer.into()), Guarded::Api, address(peer));
+        let at = now + Duration::from_millis(peer.into());
+        guess(&mut table, at, Guarded::Api, address(peer));
     }
     assert_eq!(table.entries.len(), PEERS_MAX + 1);
     let reports = table.end(now + Duration::from_secs(1));

@@ -81,7 +81,11 @@ pub(super) async fn log_in(
         };
         let client = client.map(|Extension(client)| client);
         let refusal = guard::unauthorized(text);
-        return state.api.failures.refuse(Guarded::Console, client.as_ref(), refusal).await;
+        return state
+            .api
+            .failures
+            .refuse((Guarded::Console, &body), client.as_ref(), refusal)
+            .await;
     }
     match console.logins().new_session(Instant::now()) {
         Ok(Credentials { cookie, secret }) => {

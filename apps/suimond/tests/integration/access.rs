@@ -4,6 +4,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -50,6 +51,8 @@ impl Listener for InMemory {
 
 struct Server {
     connect: mpsc::UnboundedSender<Arrived>,
+    /// Number of tokens that were guessed.
+    guesses: AtomicU64,
     _news: NewsSender,
 }
 
@@ -63,7 +66,7 @@ impl Server {
         let router = Router::new().route("/", get(|| async { "permitted" }));
         let router = guarded(router, tokens, AccessFailures::default());
         tokio::spawn(serve(InMemory(Mutex::new(arrived)), router, news));
-        Self { connect, _news: sender }
+        Self { connect, guesses: AtomicU64::default(), _news: sender }
     }
 
     /// Sends a request of a peer with this token.
@@ -75,10 +78,16 @@ impl Server {
         ours
     }
 
-    /// Returns the status of a wrong token's response, and the time until the connection was closed.
+    /// Sends a request of a peer with a wrong token that differs from all before.
+    async fn guess(&self, peer: &str) -> DuplexStream {
+        let number = self.guesses.fetch_add(1, Ordering::Relaxed);
+        self.ask(peer, &format!("guess-{number}")).await
+    }
+
+    /// Returns the status of a guess's response, and the time until the connection was closed.
     async fn refused(&self, peer: &str) -> (String, Duration) {
         let began = Instant::now();
-        let mut stream = self.ask(peer, "guess").await;
+        let mut stream = self.guess(peer).await;
         let mut all = String::new();
         stream.read_to_string(&mut all).await.unwrap();
         (all.chars().skip("HTTP/1.1 ".len()).take(3).collect(), began.elapsed())
@@ -109,11 +118,22 @@ async fn each_wrong_token_of_a_peer_takes_longer_and_closes_its_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_with_an_outdated_token_learns_of_it_within_its_time_limit() {
+    let server = Server::start().await;
+    for _ in 0..20 {
+        let began = Instant::now();
+        let mut stream = server.ask("192.0.2.1", "outdated").await;
+        stream.read_to_end(&mut Vec::new()).await.unwrap();
+        assert!(began.elapsed() < Duration::from_secs(2) + TOLERANCE, "{:?}", began.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn guesses_on_many_connections_are_not_faster() {
     let server = Server::start().await;
     let mut streams = Vec::new();
     for _ in 0..10 {
-        streams.push(server.ask("192.0.2.1", "guess").await);
+        streams.push(server.guess("192.0.2.1").await);
     }
     let began = Instant::now();
     let mut times = Vec::new();
@@ -133,7 +153,7 @@ async fn the_right_token_is_accepted_at_once_while_its_peer_guesses() {
     let server = Server::start().await;
     let mut guesses = Vec::new();
     for _ in 0..CONNECTIONS_MAX / 2 {
-        guesses.push(server.ask("192.0.2.1", "guess").await);
+        guesses.push(server.guess("192.0.2.1").await);
     }
     // Lets the server record all guesses.
     tokio::time::sleep(Duration::from_millis(1)).await;
@@ -147,7 +167,7 @@ async fn delayed_responses_keep_no_other_client_out() {
     let server = Server::start().await;
     let mut guesses = Vec::new();
     for _ in 0..2 * CONNECTIONS_MAX {
-        guesses.push(server.ask("192.0.2.1", "guess").await);
+        guesses.push(server.guess("192.0.2.1").await);
     }
     tokio::time::sleep(Duration::from_millis(1)).await;
     for _ in 0..10 {
