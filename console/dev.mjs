@@ -30,7 +30,10 @@ const COOKIE = "suimon_console_dev";
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".woff2": "font/woff2", ".svg": "image/svg+xml" };
 
 const codes = new Set();
-const sessions = new Set();
+/** Secret of each session by its cookie. */
+const sessions = new Map();
+/** Path of each unused ticket. */
+const tickets = new Map();
 /** Live streams by session, so that they end with it. */
 const streams = new Map();
 
@@ -68,22 +71,27 @@ function answer(response, status, body) {
 
 const refused = (message) => ({ errors: [{ code: "unauthorized", message }] });
 
-function sessionOf(request) {
+/** Returns the session of a request that has its secret, or a ticket for its path. */
+function sessionOf(request, url) {
   const cookie = (request.headers.cookie ?? "").split(/;\s*/).find((one) => one.startsWith(`${COOKIE}=`));
   const id = cookie?.slice(COOKIE.length + 1);
-  return sessions.has(id) ? id : undefined;
+  if (!sessions.has(id)) return undefined;
+  const ticket = url.searchParams.get("ticket");
+  const isPermitted = request.headers["x-suimon-session"] === sessions.get(id) || (ticket !== null && tickets.get(ticket) === url.pathname);
+  tickets.delete(ticket);
+  return isPermitted ? id : undefined;
 }
 
-async function session(request, response) {
-  const id = sessionOf(request);
+async function session(request, response, url) {
+  const id = sessionOf(request, url);
   if (request.method === "POST") {
     const given = JSON.parse((await read(request)) || "{}");
-    const isRight = codes.delete(given.code) || (values.token !== undefined && given.token === values.token);
+    const isRight = codes.delete(given.code) || codes.delete(given.secret) || (values.token !== undefined && [given.token, given.secret].includes(values.token));
     if (!isRight) return answer(response, 401, refused("the code or token is not right, or was used before; ask for a new one with `suimon console login`"));
-    const made = randomBytes(24).toString("hex");
-    sessions.add(made);
+    const [made, secret] = [24, 24].map((bytes) => randomBytes(bytes).toString("hex"));
+    sessions.set(made, secret);
     response.setHeader("Set-Cookie", `${COOKIE}=${made}; HttpOnly; SameSite=Strict; Path=/`);
-    return answer(response, 204);
+    return answer(response, 200, { secret });
   }
   if (id === undefined) return answer(response, 401, refused("log in first"));
   if (request.method === "DELETE") {
@@ -93,6 +101,12 @@ async function session(request, response) {
   }
   const host = JSON.parse((await getJson("/1.0")).text);
   return answer(response, 200, { host_name: host.name, version: host.version, logins: ["code", "token"] });
+}
+
+async function ticket(request, response) {
+  const made = randomBytes(24).toString("hex");
+  tickets.set(made, JSON.parse(await read(request)).path);
+  return answer(response, 200, { ticket: made, valid_s: 30 });
 }
 
 async function live(request, response, id, topics) {
@@ -164,9 +178,10 @@ const server = http.createServer(async (request, response) => {
     const url = new URL(request.url, "http://console");
     if (url.pathname === "/") return file(response, "/index.html");
     if (url.pathname.startsWith("/assets/")) return file(response, url.pathname);
-    if (url.pathname === "/console/session") return await session(request, response);
-    const id = sessionOf(request);
+    if (url.pathname === "/console/session") return await session(request, response, url);
+    const id = sessionOf(request, url);
     if (id === undefined) return answer(response, 401, refused("log in first"));
+    if (url.pathname === "/console/tickets") return await ticket(request, response);
     if (url.pathname === "/console/live") return await live(request, response, id, (url.searchParams.get("topics") ?? "").split(",").filter(Boolean));
     if (url.pathname === "/1.0" || url.pathname.startsWith("/1.0/")) return await forward(request, response);
     return answer(response, 404, refused("no such page"));

@@ -68,6 +68,7 @@ impl Floor {
 const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-frame", "suimon-quantity"),
     ("suimon-client", "suimon-contract"),
+    ("suimon-client", "suimon-secret-file"),
     ("suimon-recording", "suimon-cluster-qos"),
     ("suimon-recording", "suimon-storage-qos"),
     ("suimon-recording", "suimon-teaming"),

@@ -1,7 +1,6 @@
 //! Connections to clusters through etcd.
 
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use suimon_contract::{ApiError, ClusterConfig, ErrorCode};
 use suimon_etcd::{EtcdSpec, EtcdStore, EtcdTls};
 use suimon_node::{CLUSTER_PATIENCE, ClusterStores, cluster_prefix};
 use suimon_ports::{ClusterStore, ClusterStoreErrorKind as Kind};
+use suimon_secret_file::{SecretFileError, open_secret};
 
 /// Largest accepted password file in bytes.
 const PASSWORD_BYTES_MAX: u64 = 4096;
@@ -67,15 +67,15 @@ fn unreadable(field: &str, path: &Path, error: &std::io::Error) -> ApiError {
 
 /// Reads a file that must not be readable by all users.
 fn secret(field: &str, path: &Path) -> Result<Vec<u8>, ApiError> {
-    let unreadable = |error: std::io::Error| unreadable(field, path, &error);
-    let opened = std::fs::File::open(path).map_err(unreadable)?;
-    let mode = opened.metadata().map_err(unreadable)?.permissions().mode();
-    if mode & 0o007 != 0 {
-        let text = format!("{0} is readable by all users; run `chmod o= {0}`", path.display());
-        return Err(refused(ErrorCode::PermissionDenied, field, text));
-    }
+    let opened = open_secret(path).map_err(|error| match error {
+        SecretFileError::Unreadable { source, .. } => unreadable(field, path, &source),
+        SecretFileError::OpenToAll { .. } => {
+            refused(ErrorCode::PermissionDenied, field, error.to_string())
+        }
+    })?;
     let mut bytes = Vec::new();
-    opened.take(PASSWORD_BYTES_MAX * 16).read_to_end(&mut bytes).map_err(unreadable)?;
+    let read = opened.take(PASSWORD_BYTES_MAX * 16).read_to_end(&mut bytes);
+    read.map_err(|error| unreadable(field, path, &error))?;
     Ok(bytes)
 }
 
@@ -96,6 +96,8 @@ fn refused(code: ErrorCode, field: &str, text: String) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

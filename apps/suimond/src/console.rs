@@ -1,7 +1,9 @@
 //! Web console: page, sessions, live updates, and serial consoles of VMs.
 //!
 //! A listener on loopback without TLS, for browsers on this machine. A logged-in page may use the
-//! same endpoints as clients of the REST API. Logins require a code from `suimon console login`,
+//! same endpoints as clients of the REST API. A session has two secrets: a cookie, and a value that
+//! the page sends in a header or as the first message of a WebSocket. For what the browser loads by
+//! address, the page requests a ticket. Logins require a code from `suimon console login`,
 //! which requires access to the daemon's Unix socket, or the token of `[console] token_file`.
 
 mod files;
@@ -10,6 +12,7 @@ mod live;
 mod logins;
 mod serial;
 mod sessions;
+mod tickets;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,9 +21,10 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 use suimon_contract::{ApiError, ConsoleConfig, ConsoleLogin, ErrorCode};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
 use crate::api::ApiState;
@@ -34,6 +38,8 @@ pub struct Console {
     address: SocketAddr,
     token: Option<Token>,
     logins: Mutex<Logins>,
+    /// Permits of WebSockets that have not sent the secret of their session.
+    without_secret: Arc<Semaphore>,
 }
 
 /// State available to the console's own endpoints.
@@ -61,7 +67,12 @@ impl Console {
         };
         let token =
             config.token_file.as_ref().map(|file| Token::load(file, "console", "token_file"));
-        Ok(Self { address, token: token.transpose()?, logins: Mutex::default() })
+        Ok(Self {
+            address,
+            token: token.transpose()?,
+            logins: Mutex::default(),
+            without_secret: Arc::new(Semaphore::new(serial::WITHOUT_SECRET_MAX)),
+        })
     }
 
     /// Checks that the address is available by binding it temporarily.
@@ -118,6 +129,7 @@ pub fn router(console: Arc<Console>, api: ApiState, endpoints: Router) -> Router
             "/console/session",
             get(sessions::show).post(sessions::log_in).delete(sessions::log_out),
         )
+        .route("/console/tickets", post(tickets::create))
         .route("/console/live", get(live::follow))
         .route("/console/vms/{name}/serial", get(serial::open))
         .fallback(endpoint_or_file)

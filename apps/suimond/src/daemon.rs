@@ -23,6 +23,7 @@ use suimon_wait::{ProcessorThreads, cpu_places};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+use crate::access::AccessFailures;
 use crate::api::{self, ApiState, News, NewsSender};
 use crate::cli::Arguments;
 use crate::clusters::HostClusters;
@@ -318,6 +319,7 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
         openapi: openapi.into(),
         console: console.clone(),
         lab: Arc::new(Lab::new(config.lab.as_ref())),
+        failures: AccessFailures::default(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONTROL_THREADS)
@@ -332,8 +334,11 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
         let router = api::router(state.clone());
         if let Some(tcp) = tcp {
             let (listener, token) = tcp.bind().await.map_err(|error| vec![error])?;
-            tokio::spawn(serve(listener, guarded(router.clone(), token), news.clone()));
+            let guarded = guarded(router.clone(), token, state.failures.clone());
+            tokio::spawn(serve(listener, guarded, news.clone()));
         }
+        let failures = state.failures.clone();
+        let reporting = tokio::spawn(failures.report(Arc::clone(node), news.clone()));
         if let Some(console) = console {
             let listener = console.bind().await.map_err(|error| vec![error])?;
             let page = crate::console::router(console, state, router.clone());
@@ -354,6 +359,7 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
         let _ = tokio::task::spawn_blocking(move || stopping.stop()).await;
         sender.end();
         let _ = serving.await;
+        let _ = reporting.await;
         result
     });
     runtime.shutdown_timeout(Duration::from_secs(1));

@@ -18,6 +18,7 @@
 //!   loopback and serves logged-in users only.
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod api;
 pub mod cli;
 pub mod clusters;

@@ -55,6 +55,8 @@ pub struct Readings {
     power: PowerStatus,
     pfs: Vec<PfStatus>,
     sriov: Vec<SriovAdapter>,
+    /// Requests with wrong credentials, by listener.
+    refused_access: [(&'static str, u64); 2],
 }
 
 /// Values of one NIC, uplink, team or host NIC.
@@ -68,8 +70,9 @@ struct PortReading {
 }
 
 impl Readings {
-    /// Reads the values from the node.
-    pub fn of(node: &Node) -> Self {
+    /// Reads the values from the node. `refused_access` are the numbers of requests with wrong
+    /// credentials by listener.
+    pub fn of(node: &Node, refused_access: [(&'static str, u64); 2]) -> Self {
         let is_up = |condition: &Condition| condition.health == Health::Up;
         let (mut ports, mut nics_on_vf) = (Vec::new(), Vec::new());
         for nic in node.nics() {
@@ -124,6 +127,7 @@ impl Readings {
             pfs: node.pfs(),
             // Without access to adapters, no series exist for them.
             sriov: node.sriov_adapters().unwrap_or_default(),
+            refused_access,
         }
     }
 }

@@ -95,6 +95,7 @@ fn readings() -> Readings {
             "config": {"name": "wan", "device": "eth0", "vfs": 2},
             "condition": {"health": "failed", "reason": ""},
         }))],
+        refused_access: [("api", 3), ("console", 0)],
         sriov: vec![read(json!({
             "address": "0000:01:00.0", "device": "eth0", "support": "NoIoMmuSupport",
             "vfs_supported": 7, "vfs_enabled": 2, "vfs_in_use": 1, "vfs": [],

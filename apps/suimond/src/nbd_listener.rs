@@ -91,7 +91,9 @@ fn tcp_access(access: &NbdTcpAccess) -> Result<TcpAccess, DeviceError> {
     let tls = tls.transpose().map_err(|error| {
         let field = match &error {
             NbdTlsError::File { file: TlsFile::Certificate, .. } => "tls_certificate",
-            NbdTlsError::File { file: TlsFile::Key, .. } | NbdTlsError::Identity(_) => "tls_key",
+            NbdTlsError::File { file: TlsFile::Key, .. }
+            | NbdTlsError::Secret(_)
+            | NbdTlsError::Identity(_) => "tls_key",
             NbdTlsError::File { file: TlsFile::ClientAuthorities, .. }
             | NbdTlsError::Clients(_) => "tls_client_ca",
         };

@@ -1,10 +1,12 @@
 //! HTTP server with limits on the number of connections and on their idle times.
 
+mod client;
 mod connections;
 mod patience;
 
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +20,7 @@ use tokio::net::{TcpListener, UnixListener};
 use suimon_client::notice_death;
 
 use crate::api::News;
+pub(crate) use crate::server::client::Client;
 use crate::server::connections::{Attended, Connections, Place};
 use crate::server::patience::Patient;
 
@@ -45,6 +48,11 @@ pub trait Listener: Send + Sync + 'static {
 
     /// Accepts the next connection.
     fn accept(&self) -> impl Future<Output = io::Result<Self::Accepted>> + Send;
+
+    /// Returns the address of the peer; `None` for a local socket.
+    fn peer(&self, _accepted: &Self::Accepted) -> Option<IpAddr> {
+        None
+    }
 
     /// Prepares a connection for HTTP, for example by a TLS handshake. May take long.
     fn prepare(
@@ -74,6 +82,10 @@ impl Listener for TcpListener {
         Self::accept(self).await.map(|(stream, _)| stream)
     }
 
+    fn peer(&self, accepted: &Self::Accepted) -> Option<IpAddr> {
+        peer_of(accepted)
+    }
+
     async fn prepare(&self, accepted: Self::Accepted) -> io::Result<Self::Connection> {
         notice_death(&accepted)?;
         Ok(accepted)
@@ -96,11 +108,20 @@ impl Listener for TlsListener {
         self.tcp.accept().await.map(|(stream, _)| stream)
     }
 
+    fn peer(&self, accepted: &Self::Accepted) -> Option<IpAddr> {
+        peer_of(accepted)
+    }
+
     async fn prepare(&self, accepted: Self::Accepted) -> io::Result<Self::Connection> {
         notice_death(&accepted)?;
         let handshake = tokio::time::timeout(HEAD_TIMEOUT, self.acceptor.accept(accepted));
         handshake.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
+}
+
+/// Returns the address of a TCP peer, as IPv4 if it is one in the notation of IPv6.
+fn peer_of(stream: &tokio::net::TcpStream) -> Option<IpAddr> {
+    stream.peer_addr().ok().map(|address| address.ip().to_canonical())
 }
 
 /// Serves until the daemon stops. Returns when all connections have ended.
@@ -124,11 +145,14 @@ pub async fn serve<L: Listener>(listener: L, router: Router, mut news: News) {
             place = connections.place() => Arc::new(place),
             () = news.wait_end() => break,
         };
+        let peer = listener.peer(&accepted);
         let (listener, router, news) = (listener.clone(), router.clone(), news.clone());
         tokio::spawn(async move {
             let served = async {
                 match listener.prepare(accepted).await {
-                    Ok(connection) => serve_connection(connection, &place, router, news).await,
+                    Ok(connection) => {
+                        serve_connection(connection, (&place, peer), router, news).await
+                    }
                     Err(error) => tracing::debug!(%error, "a connection failed"),
                 }
             };
@@ -144,12 +168,16 @@ pub async fn serve<L: Listener>(listener: L, router: Router, mut news: News) {
     let _ = tokio::time::timeout(LINGER, connections.wait_end()).await;
 }
 
-async fn serve_connection<C>(connection: C, place: &Arc<Place>, router: Router, mut news: News)
-where
+async fn serve_connection<C>(
+    connection: C,
+    (place, peer): (&Arc<Place>, Option<IpAddr>),
+    router: Router,
+    mut news: News,
+) where
     C: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = TowerToHyperService::new(router);
-    let service = Attended { service, place: place.clone() };
+    let service = Attended { service, place: place.clone(), peer };
     let connection = Patient::new(connection, place.clone(), READ_TIMEOUT);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

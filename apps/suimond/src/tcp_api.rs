@@ -12,14 +12,16 @@ use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq;
 use suimon_client::{TokenError, read_token};
 use suimon_contract::{ApiConfig, ApiError, ErrorCode};
+use suimon_secret_file::{SecretFileError, open_secret};
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::access::{AccessFailures, Guarded};
 use crate::api::Failure;
 use crate::remedy;
-use crate::server::TlsListener;
+use crate::server::{Client, TlsListener};
 
 /// Path of the metrics endpoint.
 const METRICS_PATH: &str = "/metrics";
@@ -97,9 +99,10 @@ impl TcpApi {
     }
 }
 
-/// Returns the API restricted to requests with a token that permits them.
-pub fn guarded(router: Router, tokens: Tokens) -> Router {
-    router.layer(from_fn_with_state(tokens, check_token))
+/// Returns the API restricted to requests with a token that permits them. Wrong tokens are recorded
+/// in `failures`.
+pub fn guarded(router: Router, tokens: Tokens, failures: AccessFailures) -> Router {
+    router.layer(from_fn_with_state((tokens, failures), check_token))
 }
 
 impl Token {
@@ -111,8 +114,7 @@ impl Token {
     pub(crate) fn load(path: &Path, section: &str, field: &str) -> Result<Self, ApiError> {
         let token = read_token(path).map_err(|error| {
             let code = match &error {
-                TokenError::Unreadable { .. } => ErrorCode::HostError,
-                TokenError::ReadByAll { .. } => ErrorCode::PermissionDenied,
+                TokenError::File(error) => code_of(error),
                 TokenError::Weak { .. } => ErrorCode::InvalidValue,
             };
             ApiError::new(code, error.to_string()).about(section).field(field)
@@ -135,7 +137,11 @@ impl Token {
     }
 }
 
-async fn check_token(State(tokens): State<Tokens>, request: Request, next: Next) -> Response {
+async fn check_token(
+    State((tokens, failures)): State<(Tokens, AccessFailures)>,
+    request: Request,
+    next: Next,
+) -> Response {
     if tokens.all.is_shown(request.headers()) {
         return next.run(request).await;
     }
@@ -151,7 +157,10 @@ async fn check_token(State(tokens): State<Tokens>, request: Request, next: Next)
     let text = "send the header `Authorization: Bearer TOKEN` with the token of [api] token_file";
     let error = ApiError::new(ErrorCode::Unauthorized, text);
     let failure = Failure::with_status(StatusCode::UNAUTHORIZED, error);
-    ([(header::WWW_AUTHENTICATE, "Bearer")], failure).into_response()
+    let response = ([(header::WWW_AUTHENTICATE, "Bearer")], failure).into_response();
+    let Some(shown) = request.headers().get(header::AUTHORIZATION) else { return response };
+    let client = request.extensions().get::<Client>();
+    failures.refuse((Guarded::Api, shown.as_bytes()), client, response).await
 }
 
 fn needed<'c>(value: Option<&'c PathBuf>, field: &str) -> Result<&'c PathBuf, ApiError> {
@@ -173,13 +182,24 @@ fn tls(certificate: &Path, key: &Path) -> Result<ServerConfig, ApiError> {
     if chain.is_empty() {
         return Err(bad("tls_certificate", certificate, &"the file has no certificate"));
     }
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| bad("tls_key", key, &error))?;
+    let mut opened =
+        open_secret(key).map_err(|error| refused(code_of(&error), "tls_key", error.to_string()))?;
+    let secret =
+        PrivateKeyDer::from_pem_reader(&mut opened).map_err(|error| bad("tls_key", key, &error))?;
     ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| bad("tls_key", key, &error))?
         .with_no_client_auth()
         .with_single_cert(chain, secret)
         .map_err(|error| bad("tls_key", key, &error))
+}
+
+/// Returns the code of the error about a file with a secret.
+const fn code_of(error: &SecretFileError) -> ErrorCode {
+    match error {
+        SecretFileError::Unreadable { .. } => ErrorCode::HostError,
+        SecretFileError::OpenToAll { .. } => ErrorCode::PermissionDenied,
+    }
 }
 
 fn refused(code: ErrorCode, field: &str, text: String) -> ApiError {

@@ -1,4 +1,5 @@
-/** Requests to the daemon, by the session's cookie. */
+/** Requests to the daemon, with both values of the session: the browser sends the cookie, the page the secret. */
+import { sessionSecret } from "./secret";
 import type { ApiError, ErrorBody, Operation, Plan } from "./types";
 
 /** What the daemon refuses, with what to do about it; or that it does not answer. */
@@ -34,8 +35,15 @@ export async function request<T>(method: Method, path: string, body?: unknown): 
   return (await response.json()) as T;
 }
 
-export async function send(method: Method, path: string, body?: unknown): Promise<Response> {
-  const headers: Record<string, string> = { Accept: "application/json" };
+/** What differs from a request for JSON. */
+export interface SendOptions {
+  accept?: string;
+  signal?: AbortSignal;
+}
+
+export async function send(method: Method, path: string, body?: unknown, options: SendOptions = {}): Promise<Response> {
+  const headers: Record<string, string> = { Accept: options.accept ?? "application/json" };
+  if (sessionSecret.value !== undefined) headers["X-Suimon-Session"] = sessionSecret.value;
   if (method !== "GET") headers["X-Suimon-Console"] = "1";
   if (body !== undefined) {
     headers["Content-Type"] = method === "PATCH" ? "application/merge-patch+json" : "application/json";
@@ -47,6 +55,7 @@ export async function send(method: Method, path: string, body?: unknown): Promis
       body: body === undefined ? undefined : JSON.stringify(body),
       credentials: "same-origin",
       cache: "no-store",
+      signal: options.signal,
     });
   } catch {
     throw new RequestFailed(0, []);

@@ -1580,7 +1580,7 @@ export interface components {
             listen: string;
             /** @description PEM file with the server's certificate chain. A change takes effect when the daemon starts. */
             tls_certificate: string;
-            /** @description PEM file with the certificate's private key. A change takes effect when the daemon starts. */
+            /** @description PEM file with the certificate's private key. The file must not be readable by other users. A change takes effect when the daemon starts. */
             tls_key: string;
             /** @description File whose first line is the bearer token required of every request: at least 16 characters. The file must not be readable by other users. A change takes effect when the daemon starts. */
             token_file: string;
@@ -5869,7 +5869,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The token is missing or wrong. Only over TCP; the Unix socket takes none. Codes: `unauthorized`. */
+        /** @description The token is missing or wrong. Only over TCP; the Unix socket takes none. The response to a wrong token is delayed by 0.25 to 10 s, and its connection is closed. Codes: `unauthorized`. */
         Unauthorized: {
             headers: {
                 [name: string]: unknown;

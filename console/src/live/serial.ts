@@ -1,6 +1,7 @@
 /** A VM's serial console: bytes of both directions over a WebSocket of this daemon. */
 import type { ErrorBody } from "../api/types";
 import { RequestFailed } from "../api/client";
+import { sessionSecret } from "../api/secret";
 
 export interface SerialListener {
   onOpen: () => void;
@@ -23,7 +24,11 @@ export class SerialLine {
   constructor(vm: string, listener: SerialListener, open: (path: string) => Socket = (path) => new WebSocket(path)) {
     this.#socket = open(`/console/vms/${encodeURIComponent(vm)}/serial`);
     this.#socket.binaryType = "arraybuffer";
-    this.#socket.addEventListener("open", () => listener.onOpen());
+    this.#socket.addEventListener("open", () => {
+      // A WebSocket of a page sends no header of the page's choice.
+      this.#socket.send(sessionSecret.value ?? "");
+      listener.onOpen();
+    });
     this.#socket.addEventListener("message", (event) => {
       const { data } = event as MessageEvent<ArrayBuffer | string>;
       if (typeof data === "string") this.#failure = failureOf(data);

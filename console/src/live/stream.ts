@@ -4,6 +4,7 @@
  */
 import type { ErrorBody, Event as HostEvent, Topic, Topics } from "../api/types";
 import { readSession } from "../api/session";
+import { readEvents, type EventListener, type EventReader } from "./sse";
 
 /** A topic as it was heard last. */
 export interface Heard<T> {
@@ -35,7 +36,7 @@ export class LiveStream {
   #listeners = new Map<string, Set<Listener>>();
   #lineListeners = new Set<Listener>();
   #eventListeners = new Set<(event: HostEvent) => void>();
-  #source?: EventSource;
+  #source?: EventReader;
   #opened = "";
   #state: LineState = { line: "connecting" };
   #lastMs = 0;
@@ -43,6 +44,8 @@ export class LiveStream {
   #timer?: ReturnType<typeof setTimeout>;
   #watch?: ReturnType<typeof setInterval>;
   #sessionEnds: () => void = () => undefined;
+
+  constructor(private readonly read: (path: string, listener: EventListener) => EventReader = readEvents) {}
 
   start(sessionEnds: () => void): void {
     this.stop();
@@ -114,32 +117,37 @@ export class LiveStream {
     this.#timer = undefined;
     const topics = this.#topics();
     const name = [...topics].sort().join(",");
-    if (name === this.#opened && this.#source && this.#source.readyState !== EventSource.CLOSED) return;
+    if (name === this.#opened && this.#source) return;
     this.#source?.close();
     this.#opened = name;
     // An old answer must not be taken for the present one later on. While the stream has its topic it is
     // the present one: the daemon does not say again what has not changed.
     for (const topic of this.#heard.keys()) if (!topics.includes(topic)) this.#heard.delete(topic);
-    const source = new EventSource(`/console/live?topics=${topics.map(encodeTopic).join(",")}`);
-    this.#source = source;
-    for (const topic of topics) {
-      if (topic === "events") continue;
-      source.addEventListener(topic, (message) => this.#take(topic, { data: JSON.parse(message.data) }));
-    }
-    source.addEventListener("events", (message) => {
-      const event = JSON.parse(message.data) as HostEvent;
-      for (const listener of this.#eventListeners) listener(event);
+    const source: EventReader = this.read(`/console/live?topics=${topics.map(encodeTopic).join(",")}`, {
+      onEvent: (name, data) => {
+        if (this.#source === source) this.#hear(name, data);
+      },
+      onEnd: () => {
+        if (this.#source !== source) return;
+        this.#source = undefined;
+        this.#lost();
+        void this.#again();
+      },
     });
-    source.addEventListener("failure", (message) => {
-      const failure = JSON.parse(message.data) as { topic: string; status: number; error?: ErrorBody };
+    this.#source = source;
+  }
+
+  #hear(name: string, data: string): void {
+    if (name === "events") {
+      const event = JSON.parse(data) as HostEvent;
+      for (const listener of this.#eventListeners) listener(event);
+    } else if (name === "failure") {
+      const failure = JSON.parse(data) as { topic: string; status: number; error?: ErrorBody };
       const before = this.#heard.get(failure.topic);
       this.#take(failure.topic, { data: before?.data, error: { status: failure.status, body: failure.error } });
-    });
-    source.onerror = () => {
-      if (this.#source !== source) return;
-      this.#lost();
-      if (source.readyState === EventSource.CLOSED) void this.#again();
-    };
+    } else {
+      this.#take(name, { data: JSON.parse(data) });
+    }
   }
 
   #take(topic: string, heard: Heard<unknown>): void {
@@ -167,7 +175,7 @@ export class LiveStream {
     this.#open();
   }
 
-  /** The browser has given up: the session may be over, or the daemon is not there. */
+  /** The stream has ended: the session may be over, or the daemon is not there. */
   async #again(): Promise<void> {
     const wait = RETRY_MS[Math.min(this.#attempts, RETRY_MS.length - 1)] ?? 8000;
     this.#attempts += 1;

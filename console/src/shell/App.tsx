@@ -1,6 +1,7 @@
 /** The whole page: whether there is a session, and which page is shown. */
 import { useEffect, useRef, useState } from "react";
 import { onSessionEnd } from "../api/client";
+import { sessionSecret } from "../api/secret";
 import { logOut, readSession, type Session } from "../api/session";
 import { followEvents } from "../live/event_log";
 import { keepHistory } from "../live/history";
@@ -40,8 +41,11 @@ export function App() {
   };
 
   useEffect(() => {
-    onSessionEnd(leave);
+    onSessionEnd(() => void ask());
+    // A tab in which the user logged in later sends its value here.
+    const end = sessionSecret.listen(() => void ask());
     void ask();
+    return end;
   }, []);
   useEffect(() => {
     if (state.is !== "failed") return;

@@ -2,7 +2,6 @@
 import { Button, Card, CardBody, CardTitle, Form, FormGroup, TextInput } from "@patternfly/react-core";
 import { useEffect, useRef, useState } from "react";
 import { logIn } from "../api/session";
-import { RequestFailed } from "../api/client";
 import { Command } from "../parts/Command";
 import { Errors } from "../parts/States";
 import { useTexts } from "../texts/texts";
@@ -16,7 +15,7 @@ export function Login(props: { code: string | null; ended: boolean; onLogin: () 
   const [busy, setBusy] = useState(false);
   const tried = useRef(false);
 
-  const attempt = async (by: { code: string } | { token: string }) => {
+  const attempt = async (by: { code: string } | { secret: string }) => {
     setBusy(true);
     setError(undefined);
     try {
@@ -37,24 +36,6 @@ export function Login(props: { code: string | null; ended: boolean; onLogin: () 
     }
   });
 
-  /** Codes and tokens are asked for in one field: what is not one may be the other. */
-  const submit = async () => {
-    const value = secret.trim();
-    setBusy(true);
-    setError(undefined);
-    try {
-      await logIn({ code: value }).catch((failure: unknown) => {
-        if (failure instanceof RequestFailed && !failure.isUnreachable) return logIn({ token: value });
-        throw failure;
-      });
-      props.onLogin();
-    } catch (failure) {
-      setError(failure);
-    } finally {
-      setBusy(false);
-    }
-  };
-
   return (
     <main className="login">
       <div className="login-menu"><UserMenu /></div>
@@ -70,7 +51,8 @@ export function Login(props: { code: string | null; ended: boolean; onLogin: () 
           <Form
             onSubmit={(event) => {
               event.preventDefault();
-              if (secret.trim() !== "") void submit();
+              // One field for codes and tokens.
+              if (secret.trim() !== "") void attempt({ secret: secret.trim() });
             }}
           >
             <FormGroup label={t("login.secret")} fieldId="login-secret">

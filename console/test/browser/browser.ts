@@ -114,6 +114,15 @@ export async function logIn(page: Page): Promise<void> {
   await inPage(page);
 }
 
+/** Sends a request as the page does, and reads its JSON response. */
+export async function ask<T>(page: Page, path: string, method = "GET"): Promise<T> {
+  return page.evaluate(async ([path, method]) => {
+    const headers = { "X-Suimon-Console": "1", "X-Suimon-Session": sessionStorage.getItem("suimon.session") ?? "" };
+    const response = await fetch(path, { method, headers });
+    return (response.status === 204 ? undefined : await response.json()) as T;
+  }, [path, method] as const);
+}
+
 /** Waits for the title of a page behind the login. The login page has an h1 too, outside of #main. */
 async function inPage(page: Page): Promise<void> {
   await page.locator("#main h1").waitFor();

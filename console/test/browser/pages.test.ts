@@ -4,7 +4,7 @@ import { after, before, test, type TestContext } from "node:test";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
-import { base, cable, HEIGHT, logIn, look, observe, open, picture, visit, type Console, type Look } from "./browser";
+import { ask, base, cable, HEIGHT, logIn, look, observe, open, picture, visit, type Console, type Look } from "./browser";
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -39,10 +39,8 @@ async function violations(of: Page = page): Promise<string[]> {
 }
 
 async function names(endpoint: string): Promise<string[]> {
-  return page.evaluate(async (path) => {
-    const answer = (await (await fetch(path)).json()) as { config?: { name: string } }[];
-    return answer.map((one) => one.config?.name ?? "");
-  }, endpoint);
+  const answer = await ask<{ config?: { name: string } }[]>(page, endpoint);
+  return answer.map((one) => one.config?.name ?? "");
 }
 
 test("nobody gets in without a login, and it is accessible", async () => {
@@ -56,6 +54,14 @@ test("nobody gets in without a login, and it is accessible", async () => {
   await logIn(page);
 });
 
+test("the cookie alone is not sufficient, and a new tab gets the rest from an open one", async () => {
+  const status = (path: string) => page.evaluate(async (path) => (await fetch(path)).status, path);
+  for (const path of ["/1.0", "/1.0/config", "/console/session", "/console/live?topics=top"]) assert.equal(await status(path), 401, path);
+  const other = await page.context().newPage();
+  await visit(other, "events");
+  await other.close();
+});
+
 const PLAN = process.env["SUIMON_CONSOLE_LAB"] ?? "";
 
 interface Run {
@@ -63,7 +69,7 @@ interface Run {
   state: string;
 }
 
-const runs = () => page.evaluate(async () => (await (await fetch("/1.0/lab/runs")).json()) as Run[]);
+const runs = () => ask<Run[]>(page, "/1.0/lab/runs");
 
 /** Waits, beyond what a page may take. */
 async function until(what: string, seconds: number, holds: () => Promise<boolean>): Promise<void> {
@@ -188,7 +194,7 @@ async function isLimitedBy(disk: string, factor: string): Promise<void> {
 test("a disk's maximum that is set here is what it gets, and the command says so", { skip: !process.env["SUIMON_CONSOLE_DISK"] }, async () => {
   const disk = process.env["SUIMON_CONSOLE_DISK"] ?? "";
   await visit(page, `disks/${disk}`);
-  const before = await page.evaluate(async (path) => ((await (await fetch(path)).json()) as { config: { qos?: { max_iops?: number } } }).config.qos?.max_iops, `/1.0/disks/${disk}`);
+  const before = (await ask<{ config: { qos?: { max_iops?: number } } }>(page, `/1.0/disks/${disk}`)).config.qos?.max_iops;
   const set = async (maximum: string) => {
     await page.getByRole("button", { name: "Change limits" }).click();
     await page.getByLabel("Maximum (IOPS)").fill(maximum);
@@ -200,10 +206,10 @@ test("a disk's maximum that is set here is what it gets, and the command says so
     await page.getByRole("button", { name: "Set limits" }).click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
   };
-  const got = () => page.evaluate(async (name) => {
-    const flows = (await (await fetch("/1.0/qos/flows")).json()) as { disk: string; last_5_s: { delivered_iops: number } }[];
-    return flows.find((flow) => flow.disk === name)?.last_5_s.delivered_iops ?? 0;
-  }, disk);
+  const got = async () => {
+    const flows = await ask<{ disk: string; last_5_s: { delivered_iops: number } }[]>(page, "/1.0/qos/flows");
+    return flows.find((flow) => flow.disk === disk)?.last_5_s.delivered_iops ?? 0;
+  };
   const most = 200;
   await set(String(most));
   // The rate is a mean of 5 s, of which the first includes the time before. Load on this machine
@@ -312,7 +318,7 @@ test("a line that is lost is said, with since when, and comes back by itself", a
 
 test("a session that ends leads to the login and back to where one was", async () => {
   await visit(page, "vmq");
-  await page.evaluate(() => fetch("/console/session", { method: "DELETE", headers: { "X-Suimon-Console": "1" } }));
+  await ask(page, "/console/session", "DELETE");
   await page.getByText("The session has ended").waitFor({ timeout: 120_000 });
   const token = process.env["SUIMON_CONSOLE_TOKEN"];
   if (!token) return;

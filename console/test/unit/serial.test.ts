@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { sessionSecret } from "../../src/api/secret";
 import { SerialLine, type Socket } from "../../src/live/serial";
 
 /** A socket whose other end is the test. */
@@ -11,7 +12,7 @@ class End extends EventTarget {
   isClosed = false;
 
   send(bytes: unknown): void {
-    this.sent.push(new TextDecoder().decode(bytes as Uint8Array));
+    this.sent.push(typeof bytes === "string" ? `text ${bytes}` : new TextDecoder().decode(bytes as Uint8Array));
   }
 
   close(): void {
@@ -44,6 +45,7 @@ function line(vm: string): { end: End; line: SerialLine; said: string[] } {
 }
 
 test("bytes go both ways as they are, and nothing before it is open", () => {
+  sessionSecret.keep("abc");
   const { end, line: serial, said } = line("a/b");
   assert.equal(end.path, "/console/vms/a%2Fb/serial");
   serial.type("too early");
@@ -51,9 +53,9 @@ test("bytes go both ways as they are, and nothing before it is open", () => {
   end.brings(new Uint8Array([27, 91, 255]).buffer);
   serial.type("ls é\r");
   assert.deepEqual(said, ["open", "bytes 27 91 255"]);
-  assert.deepEqual(end.sent, ["ls é\r"]);
+  assert.deepEqual(end.sent, ["text abc", "ls é\r"], "the value of the session goes first");
   serial.type("x".repeat(100_000));
-  assert.deepEqual(end.sent.slice(1).map((piece) => piece.length), [32768, 32768, 32768, 1696]);
+  assert.deepEqual(end.sent.slice(2).map((piece) => piece.length), [32768, 32768, 32768, 1696]);
   serial.close();
   assert.ok(end.isClosed);
   assert.deepEqual(said.length, 2, "who closes it is not told that it ended");

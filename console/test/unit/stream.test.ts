@@ -1,32 +1,29 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { Clock } from "./clock";
+import { sessionSecret } from "../../src/api/secret";
+import type { EventListener, EventReader } from "../../src/live/sse";
 import { LiveStream } from "../../src/live/stream";
 
-type Listener = (message: { data: string }) => void;
-
 /** A stream that a test speaks for. */
-class FakeSource {
-  static CLOSED = 2;
+class FakeSource implements EventReader {
   static all: FakeSource[] = [];
-  readyState = 1;
-  onerror: () => void = () => undefined;
-  listeners = new Map<string, Listener>();
-  constructor(readonly url: string) {
+  isClosed = false;
+  constructor(
+    readonly url: string,
+    readonly listener: EventListener,
+  ) {
     FakeSource.all.push(this);
   }
-  addEventListener(name: string, listener: Listener) {
-    this.listeners.set(name, listener);
-  }
   close() {
-    this.readyState = FakeSource.CLOSED;
+    this.isClosed = true;
   }
   say(name: string, data: unknown) {
-    this.listeners.get(name)?.({ data: JSON.stringify(data) });
+    this.listener.onEvent(name, JSON.stringify(data));
   }
-  fail(readyState: number) {
-    this.readyState = readyState;
-    this.onerror();
+  end() {
+    this.isClosed = true;
+    this.listener.onEnd();
   }
 }
 
@@ -43,10 +40,10 @@ beforeEach(() => {
   FakeSource.all = [];
   ended = 0;
   session = 200;
-  Object.assign(globalThis, { EventSource: FakeSource });
+  sessionSecret.keep("abc");
   mock.method(globalThis, "fetch", async () => new Response(session === 200 ? "{}" : '{"errors":[]}', { status: session }));
   clock = new Clock();
-  stream = new LiveStream();
+  stream = new LiveStream((url, listener) => new FakeSource(url, listener));
   stream.start(() => (ended += 1));
 });
 
@@ -61,7 +58,7 @@ test("what is wanted besides is asked for in one stream, and what was heard stay
   stream.subscribe("disks", () => heard.push(stream.heard("disks").data));
   clock.tick(50);
   assert.match(last().url, /topics=top,qos\/flows,vmq,events,disks$/);
-  assert.equal(FakeSource.all.filter((one) => one.readyState !== FakeSource.CLOSED).length, 1);
+  assert.equal(FakeSource.all.filter((one) => !one.isClosed).length, 1);
   last().say("disks", [{ a: 1 }]);
   stream.subscribe("nics", () => undefined);
   clock.tick(50);
@@ -100,12 +97,17 @@ test("a topic that fails keeps its last answer and tells the error", () => {
   assert.equal(stream.heard("disks").error, undefined);
 });
 
-test("a lost line is stale since it was heard last, and live again when it is heard", () => {
+test("a lost line is stale since it was heard last, and live again when it is heard", async () => {
   last().say("top", {});
   const at = Date.now();
   clock.tick(1000);
-  last().fail(0);
+  const ended = last();
+  ended.end();
   assert.deepEqual(stream.state, { line: "lost", sinceMs: at });
+  await settle();
+  clock.tick(1000);
+  ended.say("top", {});
+  assert.equal(stream.state.line, "lost", "a stream that was replaced is not heard");
   last().say("top", {});
   assert.deepEqual(stream.state, { line: "live" });
 });
@@ -122,7 +124,7 @@ test("a stream that is closed is opened again, later and later, while the sessio
   last().say("top", {});
   for (const wait of [1000, 2000, 4000]) {
     const count = FakeSource.all.length;
-    last().fail(FakeSource.CLOSED);
+    last().end();
     await settle();
     clock.tick(wait - 1);
     assert.equal(FakeSource.all.length, count);
@@ -134,7 +136,7 @@ test("a stream that is closed is opened again, later and later, while the sessio
 
 test("a session that is over ends the page's, not the daemon that is away", async () => {
   session = 401;
-  last().fail(FakeSource.CLOSED);
+  last().end();
   await settle();
   assert.equal(ended, 1);
 });

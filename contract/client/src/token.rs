@@ -1,10 +1,9 @@
 //! Access token of an API that listens on TCP.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use suimon_secret_file::{SecretFileError, open_secret};
 use thiserror::Error;
 
 /// Minimum length of a token in characters.
@@ -15,20 +14,9 @@ const TOKEN_BYTES_MAX: u64 = 4096;
 /// Reason why the token in a file cannot be used.
 #[derive(Debug, Error)]
 pub enum TokenError {
-    /// The file cannot be read.
-    #[error("cannot read {}: {source}", file.display())]
-    Unreadable {
-        /// Path of the token file.
-        file: PathBuf,
-        /// Error of the system call.
-        source: io::Error,
-    },
-    /// The file is readable by all users.
-    #[error("{0} is readable by all users; run `chmod o= {0}`", file.display())]
-    ReadByAll {
-        /// Path of the token file.
-        file: PathBuf,
-    },
+    /// The file cannot be read, or all users may access it.
+    #[error(transparent)]
+    File(#[from] SecretFileError),
     /// The token is too short, or contains invalid characters.
     #[error(
         "the first line of {} must have at least {TOKEN_CHARS_MIN} visible ASCII characters; create \
@@ -46,14 +34,12 @@ pub enum TokenError {
 /// # Errors
 /// See [`TokenError`].
 pub fn read_token(file: &Path) -> Result<String, TokenError> {
-    let unreadable = |source| TokenError::Unreadable { file: file.to_owned(), source };
-    let opened = File::open(file).map_err(unreadable)?;
-    let mode = opened.metadata().map_err(unreadable)?.permissions().mode();
-    if mode & 0o007 != 0 {
-        return Err(TokenError::ReadByAll { file: file.to_owned() });
-    }
+    let opened = open_secret(file)?;
     let mut bytes = Vec::new();
-    opened.take(TOKEN_BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
+    opened
+        .take(TOKEN_BYTES_MAX)
+        .read_to_end(&mut bytes)
+        .map_err(|source| SecretFileError::Unreadable { file: file.to_owned(), source })?;
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
     let line = std::str::from_utf8(line).ok().filter(|line| {
         line.len() >= TOKEN_CHARS_MIN && line.bytes().all(|byte| byte.is_ascii_graphic())

@@ -107,7 +107,8 @@ pub struct ApiConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_certificate: Option<PathBuf>,
-    /// Absolute path of a PEM file with the private key of the certificate.
+    /// Absolute path of a PEM file with the private key of the certificate, which other users must not
+    /// be able to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_key: Option<PathBuf>,

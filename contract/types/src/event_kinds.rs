@@ -68,6 +68,8 @@ catalogue! {
         "The daemon is not confined, or only in part: it was started with confinement off, or the kernel lacks seccomp or Landlock; the fields list what is missing.";
     1012 SystemCallRefused "system_call_refused" Error
         "A thread of the daemon called a system call outside of its allow list, which the kernel denied. The daemon has a defect or was compromised: report it. At most one event in 10 s.";
+    1020 AccessRefused "access_refused" Warning
+        "A peer sent wrong tokens or login codes to the TCP listener of the API or to the console. The fields have listener, peer, number and seconds. The first event follows 2 s after the first wrong one, further ones 60 s apart.";
     1101 NodeCreated "node_created" Info
         "A node was added to the configuration; VMs can migrate to it.";
     1102 NodeChanged "node_changed" Info

@@ -26,6 +26,7 @@ use crate::disks::{DiskMirror, ServedDisk};
 use crate::events::EventLog;
 use crate::power::PowerTable;
 use crate::records::load_state;
+use crate::refused_access::{self, RefusedAccess};
 use crate::shared::{Shared, SharedParts, UnixClock};
 use crate::start_up::{NodeError, start_up};
 use crate::teams::Teams;
@@ -476,6 +477,11 @@ impl Node {
     /// Appends an event about a system call that seccomp denied to a thread of the daemon.
     pub fn tell_refused_call(&self, refused: &RefusedCall) {
         self.shared.events.append(vec![confinement::refused(refused)]);
+    }
+
+    /// Appends an event about requests that were refused because of wrong credentials.
+    pub fn tell_refused_access(&self, refused: &RefusedAccess) {
+        self.shared.events.append(vec![refused_access::event(refused)]);
     }
 
     /// Requests cancellation of an operation and returns its current state; `None` if the operation

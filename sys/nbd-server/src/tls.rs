@@ -1,6 +1,5 @@
 //! Certificates that a TCP server presents to its clients, and requires of them.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConfig,
     SignatureScheme,
 };
+use suimon_secret_file::{SecretFileError, open_secret};
 
 /// Reason why TLS cannot be offered.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +29,9 @@ pub enum NbdTlsError {
         /// Reason why it cannot be used.
         detail: String,
     },
+    /// The private key cannot be read, or all users may access it.
+    #[error(transparent)]
+    Secret(#[from] SecretFileError),
     /// Certificate and key do not match, or the library rejects them.
     #[error("the certificate does not match its key: {0}")]
     Identity(rustls::Error),
@@ -105,14 +108,8 @@ impl NbdTls {
 
 /// Reads a private key. Rejects a file that all users may access.
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, NbdTlsError> {
-    let unusable = |error: &dyn ToString| unusable(TlsFile::Key, path, error);
-    let mut file = std::fs::File::open(path).map_err(|error| unusable(&error))?;
-    let mode = file.metadata().map_err(|error| unusable(&error))?.permissions().mode();
-    if mode & 0o007 != 0 {
-        let text = format!("the key is readable by all users; run `chmod o= {}`", path.display());
-        return Err(unusable(&text));
-    }
-    PrivateKeyDer::from_pem_reader(&mut file).map_err(|error| unusable(&error))
+    let mut file = open_secret(path)?;
+    PrivateKeyDer::from_pem_reader(&mut file).map_err(|error| unusable(TlsFile::Key, path, &error))
 }
 
 fn unusable(file: TlsFile, path: &Path, error: &dyn ToString) -> NbdTlsError {

@@ -32,7 +32,8 @@ const MALFORMED: Refusal = Refusal {
 const UNAUTHORIZED: Refusal = Refusal {
     status: 401,
     name: "Unauthorized",
-    meaning: "The bearer token is missing or wrong. Only over TCP: the Unix socket requires none.",
+    meaning: "The bearer token is missing or wrong. Only over TCP: the Unix socket requires none. The \
+              response to a wrong token is delayed by 0.25 to 10 s, and its connection is closed.",
 };
 const NOT_FOUND: Refusal = Refusal {
     status: 404,

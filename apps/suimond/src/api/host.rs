@@ -124,6 +124,8 @@ async fn top(State(state): State<ApiState>) -> Result<Json<TopSnapshot>, Failure
 #[utoipa::path(get, path = "/metrics", tag = "host", operation_id = "show_metrics",
     responses((status = OK, content_type = "text/plain", body = String)))]
 async fn export_metrics(State(state): State<ApiState>) -> Result<Response, Failure> {
-    let text = state.ask(|node| metrics::render(&metrics::Readings::of(node))).await?;
+    let refused = state.failures.totals();
+    let text =
+        state.ask(move |node| metrics::render(&metrics::Readings::of(node, refused))).await?;
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }

@@ -6,6 +6,7 @@ use suimon_contract::{ApiError, ErrorCode};
 use suimon_node::{Node, NodeListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::access::AccessFailures;
 use crate::api::failure::Failure;
 use crate::console::Console;
 use crate::lab::Lab;
@@ -27,6 +28,8 @@ pub struct ApiState {
     pub console: Option<Arc<Console>>,
     /// Lab of the host.
     pub lab: Arc<Lab>,
+    /// Requests with wrong credentials.
+    pub failures: AccessFailures,
 }
 
 impl ApiState {

@@ -101,7 +101,7 @@ pub(super) async fn follow(
         );
         return Err(ApiError::new(ErrorCode::InvalidValue, text).field("topics").into());
     }
-    let session = guard::session(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
+    let session = guard::cookie(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
     let follower = Follower::new(state, session, topics);
     let stream = futures_util::stream::unfold(follower, |mut follower| async move {
         let text = follower.next_text().await?;

@@ -1,4 +1,4 @@
-//! Login codes and sessions.
+//! Login codes and sessions, held in memory only.
 
 use std::time::{Duration, Instant};
 
@@ -10,23 +10,51 @@ use subtle::ConstantTimeEq;
 pub(super) const CODE_SPAN: Duration = Duration::from_secs(60);
 /// Validity of a session after its last request.
 const SESSION_SPAN: Duration = Duration::from_secs(12 * 3600);
+/// Validity of a ticket.
+pub(super) const TICKET_SPAN: Duration = Duration::from_secs(30);
 /// Largest number of codes and sessions. A new one replaces the oldest.
 const CODES_MAX: usize = 16;
 const SESSIONS_MAX: usize = 64;
+/// Largest number of unused tickets of one session. A new one replaces the oldest.
+const TICKETS_MAX: usize = 8;
 const SECRET_BYTES: usize = 32;
 
-/// Unused codes and sessions, held in memory only.
+/// Unused codes, and sessions.
 #[derive(Default)]
 pub(super) struct Logins {
-    codes: Vec<Secret>,
-    sessions: Vec<Secret>,
+    codes: Vec<Code>,
+    /// Ordered by last use, so that the least recently used one is replaced first.
+    sessions: Vec<Session>,
 }
 
-/// Secret as hexadecimal digits.
-struct Secret {
-    text: String,
-    /// Expiry time.
+/// Secret as hexadecimal digits, compared in constant time.
+struct Secret(String);
+
+struct Code {
+    secret: Secret,
     until: Instant,
+}
+
+struct Session {
+    /// Value of the cookie, which the browser sends to every port of the host name.
+    cookie: Secret,
+    /// Value that only the pages of this console have.
+    secret: Secret,
+    until: Instant,
+    tickets: Vec<Ticket>,
+}
+
+/// Permission to load one path once with the cookie alone.
+struct Ticket {
+    secret: Secret,
+    path: String,
+    until: Instant,
+}
+
+/// Both values of a session, as a login returns them and a request contains them.
+pub(super) struct Credentials<S> {
+    pub(super) cookie: S,
+    pub(super) secret: S,
 }
 
 impl Logins {
@@ -35,13 +63,18 @@ impl Logins {
     /// # Errors
     /// The system cannot provide random bytes.
     pub(super) fn new_code(&mut self, now: Instant) -> Result<String, Errno> {
-        add(&mut self.codes, CODES_MAX, now, CODE_SPAN)
+        let secret = Secret::new()?;
+        let text = secret.0.clone();
+        self.codes.retain(|code| now < code.until);
+        make_room(&mut self.codes, CODES_MAX);
+        self.codes.push(Code { secret, until: now + CODE_SPAN });
+        Ok(text)
     }
 
     /// Consumes a code. Returns true if it was valid.
-    pub(super) fn use_code(&mut self, now: Instant, code: &str) -> bool {
-        end(&mut self.codes, now);
-        let found = find(&self.codes, code);
+    pub(super) fn use_code(&mut self, now: Instant, shown: &str) -> bool {
+        self.codes.retain(|code| now < code.until);
+        let found = self.codes.iter().position(|code| code.secret.is(shown));
         found.map(|at| self.codes.remove(at)).is_some()
     }
 
@@ -49,119 +82,119 @@ impl Logins {
     ///
     /// # Errors
     /// The system cannot provide random bytes.
-    pub(super) fn new_session(&mut self, now: Instant) -> Result<String, Errno> {
-        add(&mut self.sessions, SESSIONS_MAX, now, SESSION_SPAN)
+    pub(super) fn new_session(&mut self, now: Instant) -> Result<Credentials<String>, Errno> {
+        let (cookie, secret) = (Secret::new()?, Secret::new()?);
+        let created = Credentials { cookie: cookie.0.clone(), secret: secret.0.clone() };
+        self.end_expired(now);
+        make_room(&mut self.sessions, SESSIONS_MAX);
+        let until = now + SESSION_SPAN;
+        self.sessions.push(Session { cookie, secret, until, tickets: Vec::new() });
+        Ok(created)
     }
 
-    /// Returns true for a valid session, and extends its validity.
-    pub(super) fn renew(&mut self, now: Instant, session: &str) -> bool {
-        end(&mut self.sessions, now);
-        let Some(at) = find(&self.sessions, session) else { return false };
-        // Sessions are ordered by last use, so that the least recently used one is replaced first.
+    /// Returns true if both values belong to one valid session, and extends its validity.
+    pub(super) fn renew(&mut self, now: Instant, shown: &Credentials<&str>) -> bool {
+        self.end_expired(now);
+        let Some(at) = self.find(shown.cookie) else { return false };
+        if !self.sessions.get(at).is_some_and(|session| session.secret.is(shown.secret)) {
+            return false;
+        }
+        self.extend(now, shown.cookie)
+    }
+
+    /// Extends the validity of the session of a connection that has sent both values before. Returns
+    /// true if the session is valid.
+    pub(super) fn extend(&mut self, now: Instant, cookie: &str) -> bool {
+        self.end_expired(now);
+        let Some(at) = self.find(cookie) else { return false };
         let mut found = self.sessions.remove(at);
         found.until = now + SESSION_SPAN;
         self.sessions.push(found);
         true
     }
 
-    /// Returns true for a valid session without extending its validity. Used for pages that only
-    /// receive updates.
-    pub(super) fn is_session(&mut self, now: Instant, session: &str) -> bool {
-        end(&mut self.sessions, now);
-        find(&self.sessions, session).is_some()
+    /// Returns true if the cookie is that of a valid session, without extending its validity. Permits
+    /// nothing by itself.
+    pub(super) fn is_session(&mut self, now: Instant, cookie: &str) -> bool {
+        self.end_expired(now);
+        self.find(cookie).is_some()
+    }
+
+    /// Creates a ticket of a session for a path. `None` if there is no such session.
+    ///
+    /// # Errors
+    /// The system cannot provide random bytes.
+    pub(super) fn new_ticket(
+        &mut self,
+        now: Instant,
+        cookie: &str,
+        path: String,
+    ) -> Result<Option<String>, Errno> {
+        let secret = Secret::new()?;
+        self.end_expired(now);
+        let at = self.find(cookie);
+        let Some(session) = at.and_then(|at| self.sessions.get_mut(at)) else { return Ok(None) };
+        let text = secret.0.clone();
+        session.tickets.retain(|ticket| now < ticket.until);
+        make_room(&mut session.tickets, TICKETS_MAX);
+        session.tickets.push(Ticket { secret, path, until: now + TICKET_SPAN });
+        Ok(Some(text))
+    }
+
+    /// Consumes a ticket. Returns true if it is valid for the session and the path.
+    pub(super) fn use_ticket(
+        &mut self,
+        now: Instant,
+        shown: &Credentials<&str>,
+        path: &str,
+    ) -> bool {
+        self.end_expired(now);
+        let at = self.find(shown.cookie);
+        let Some(session) = at.and_then(|at| self.sessions.get_mut(at)) else { return false };
+        session.tickets.retain(|ticket| now < ticket.until);
+        let found = session.tickets.iter().position(|ticket| ticket.secret.is(shown.secret));
+        found.map(|at| session.tickets.remove(at)).is_some_and(|ticket| ticket.path == path)
     }
 
     /// Ends a session.
-    pub(super) fn end_session(&mut self, session: &str) {
-        if let Some(at) = find(&self.sessions, session) {
+    pub(super) fn end_session(&mut self, cookie: &str) {
+        if let Some(at) = self.find(cookie) {
             self.sessions.remove(at);
         }
     }
-}
 
-fn add(
-    secrets: &mut Vec<Secret>,
-    most: usize,
-    now: Instant,
-    span: Duration,
-) -> Result<String, Errno> {
-    let mut bytes = [0_u8; SECRET_BYTES];
-    let mut filled = 0;
-    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        filled += getrandom(rest, GetRandomFlags::empty())?;
+    fn end_expired(&mut self, now: Instant) {
+        self.sessions.retain(|session| now < session.until);
     }
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    end(secrets, now);
-    if secrets.len() >= most {
-        secrets.remove(0);
+
+    fn find(&self, cookie: &str) -> Option<usize> {
+        self.sessions.iter().position(|session| session.cookie.is(cookie))
     }
-    secrets.push(Secret { text: text.clone(), until: now + span });
-    Ok(text)
 }
 
-fn end(secrets: &mut Vec<Secret>, now: Instant) {
-    secrets.retain(|secret| now < secret.until);
+impl Secret {
+    /// Creates a secret from random bytes of the system.
+    fn new() -> Result<Self, Errno> {
+        let mut bytes = [0_u8; SECRET_BYTES];
+        let mut filled = 0;
+        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            filled += getrandom(rest, GetRandomFlags::empty())?;
+        }
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
+    fn is(&self, shown: &str) -> bool {
+        bool::from(self.0.as_bytes().ct_eq(shown.as_bytes()))
+    }
 }
 
-/// Returns the index of a secret. The comparison takes constant time.
-fn find(secrets: &[Secret], text: &str) -> Option<usize> {
-    let is_it = |secret: &Secret| bool::from(secret.text.as_bytes().ct_eq(text.as_bytes()));
-    secrets.iter().position(is_it)
+/// Removes the first element if there are `most`.
+fn make_room<T>(of: &mut Vec<T>, most: usize) {
+    if of.len() >= most {
+        of.remove(0);
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_code_logs_in_once_and_for_a_minute() {
-        let (mut logins, now) = (Logins::default(), Instant::now());
-        let code = logins.new_code(now).unwrap();
-        assert_eq!(code.len(), 2 * SECRET_BYTES);
-        assert!(!logins.use_code(now, &code[1..]) && !logins.use_code(now, ""));
-        assert!(logins.use_code(now, &code));
-        assert!(!logins.use_code(now, &code), "used up");
-        let late = logins.new_code(now).unwrap();
-        assert_ne!(late, code);
-        assert!(!logins.use_code(now + CODE_SPAN, &late));
-    }
-
-    #[test]
-    fn a_session_lasts_while_it_is_used_and_no_longer_than_wanted() {
-        let (mut logins, mut now) = (Logins::default(), Instant::now());
-        let session = logins.new_session(now).unwrap();
-        let code = logins.new_code(now).unwrap();
-        assert!(!logins.renew(now, &code), "a code is no session");
-        for _ in 0..3 {
-            now += SESSION_SPAN - Duration::from_secs(1);
-            assert!(logins.renew(now, &session));
-        }
-        let late = now + SESSION_SPAN - Duration::from_secs(1);
-        assert!(
-            logins.is_session(late, &session)
-                && !logins.is_session(late + Duration::from_secs(1), &session)
-        );
-        let session = logins.new_session(now).unwrap();
-        assert!(!logins.renew(now + SESSION_SPAN, &session));
-        let session = logins.new_session(now).unwrap();
-        logins.end_session(&session);
-        assert!(!logins.renew(now, &session));
-    }
-
-    #[test]
-    fn codes_and_sessions_are_bounded_and_the_one_used_longest_ago_goes() {
-        let (mut logins, now) = (Logins::default(), Instant::now());
-        let first = logins.new_session(now).unwrap();
-        let second = logins.new_session(now).unwrap();
-        for _ in 2..SESSIONS_MAX {
-            logins.new_session(now).unwrap();
-        }
-        assert!(logins.renew(now, &first));
-        logins.new_session(now).unwrap();
-        assert!(logins.renew(now, &first) && !logins.renew(now, &second));
-        for _ in 0..2 * CODES_MAX {
-            logins.new_code(now).unwrap();
-        }
-        assert_eq!((logins.codes.len(), logins.sessions.len()), (CODES_MAX, SESSIONS_MAX));
-    }
-}
+#[path = "logins_tests.rs"]
+mod tests;

@@ -1,6 +1,7 @@
 //! Serial console of a VM in the page: a WebSocket (RFC 6455) with the raw bytes of both directions
-//! in binary messages. An error, or the reason for the end, is sent as one text message in the REST
-//! API's error format before the connection closes.
+//! in binary messages. The first message of the page is a text with the secret of its session. An
+//! error, or the reason for the end, is sent as one text message in the REST API's error format before
+//! the connection closes.
 
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::{interval, timeout};
 
+use super::logins::Credentials;
 use super::{ConsoleState, guard};
 use crate::api::{Failure, name_in_path};
 use crate::line::local;
@@ -26,11 +28,16 @@ const SHOWN_BYTES: usize = 16 << 10;
 const TYPED_BYTES_MAX: usize = 64 << 10;
 /// Time limit for the page or guest to accept data, after which the connection ends.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for the message with the secret.
+pub(super) const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
+/// Largest number of connections that have not sent the secret.
+pub(super) const WITHOUT_SECRET_MAX: usize = 8;
 /// Interval of checks that the session is valid.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Opens a VM's serial console for a page of this console only. Browsers send the session's cookie
-/// with WebSockets of other pages on this machine, too.
+/// with WebSockets of other pages on this machine, too. Nothing is served before the page has sent the
+/// secret of its session.
 pub(super) async fn open(
     State(state): State<ConsoleState>,
     Path(name): Path<String>,
@@ -43,13 +50,29 @@ pub(super) async fn open(
         let error = ApiError::new(ErrorCode::PermissionDenied, text);
         return Err(Failure::with_status(StatusCode::FORBIDDEN, error));
     }
-    let session = guard::session(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
+    let place = state.console.without_secret.clone().try_acquire_owned().map_err(|_| {
+        let text = format!(
+            "{WITHOUT_SECRET_MAX} connections have not sent the secret of their session; try again \
+             in {} s",
+            SECRET_TIMEOUT.as_secs()
+        );
+        ApiError::new(ErrorCode::Conflict, text)
+    })?;
+    let session = guard::cookie(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
     let upgrade = upgrade.max_message_size(TYPED_BYTES_MAX).max_frame_size(TYPED_BYTES_MAX);
     Ok(upgrade.on_upgrade(move |socket| async move {
-        let (mut page, typed) = socket.split();
-        let ended = match line(&state, &name).await {
-            Ok(line) => carry(&state, &session, line, (&mut page, typed)).await,
-            Err(failure) => Some(failure),
+        let (mut page, mut typed) = socket.split();
+        let has_secret = has_secret(&state, &session, &mut typed).await;
+        drop(place);
+        let ended = if has_secret {
+            match line(&state, &name).await {
+                Ok(line) => carry(&state, &session, line, (&mut page, typed)).await,
+                Err(failure) => Some(failure),
+            }
+        } else {
+            let text = "send the secret of the session as the first message, within 5 s; the login \
+                        returned it";
+            Some(ApiError::new(ErrorCode::Unauthorized, text).into())
         };
         if let Some(failure) = ended {
             let text = serde_json::to_string(&failure.into_body()).unwrap_or_default();
@@ -57,6 +80,26 @@ pub(super) async fn open(
         }
         let _ = timeout(PATIENCE, page.close()).await;
     }))
+}
+
+/// Returns true if the first message, apart from pings, is the secret of the session.
+async fn has_secret(
+    state: &ConsoleState,
+    cookie: &str,
+    typed: &mut SplitStream<WebSocket>,
+) -> bool {
+    let first = async {
+        loop {
+            match typed.next().await {
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(Message::Text(secret))) => return Some(secret),
+                _ => return None,
+            }
+        }
+    };
+    let Ok(Some(secret)) = timeout(SECRET_TIMEOUT, first).await else { return false };
+    let shown = Credentials { cookie, secret: secret.as_str() };
+    state.console.logins().renew(Instant::now(), &shown)
 }
 
 async fn line(state: &ConsoleState, name: &str) -> Result<UnixStream, Failure> {
@@ -85,10 +128,9 @@ async fn carry(
                 "the VM closed its serial console because it ended or was restarted; open it \
                  again"))
         }
-        () = hand_on(typed, writes, || state.console.logins().renew(Instant::now(), session)) => None,
+        () = hand_on(typed, writes, || state.console.logins().extend(Instant::now(), session)) => None,
         () = no_session(state, session) => {
-            let text = "log in with the URL that `suimon console login` prints on the host";
-            Some(ApiError::new(ErrorCode::Unauthorized, text).into())
+            Some(ApiError::new(ErrorCode::Unauthorized, guard::LOG_IN).into())
         }
         () = news.wait_end() => Some(ended(
             "the daemon is stopping; open the serial console again when it runs")),

@@ -2,15 +2,18 @@
 
 use std::time::Instant;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use suimon_contract::{ApiError, ErrorCode};
 
+use super::logins::Credentials;
 use super::{ConsoleState, guard};
+use crate::access::Guarded;
 use crate::api::{Body, Failure};
+use crate::server::Client;
 
 /// Credentials of a login.
 #[derive(Deserialize)]
@@ -20,6 +23,15 @@ pub(super) enum Login {
     Code(String),
     /// Token of `[console] token_file`.
     Token(String),
+    /// A code or the token, if the user may have entered either.
+    Secret(String),
+}
+
+/// Second value of the new session, in addition to the cookie.
+#[derive(Serialize)]
+struct LoggedIn {
+    /// To be sent in the header `X-Suimon-Session` of every request.
+    secret: String,
 }
 
 /// Information about the host for a logged-in page.
@@ -32,7 +44,11 @@ struct Session {
 }
 
 /// Logs in.
-pub(super) async fn log_in(State(state): State<ConsoleState>, Body(body): Body) -> Response {
+pub(super) async fn log_in(
+    State(state): State<ConsoleState>,
+    client: Option<Extension<Client>>,
+    Body(body): Body,
+) -> Response {
     let console = &state.console;
     let login: Login = match serde_json::from_slice(&body) {
         Ok(login) => login,
@@ -41,13 +57,20 @@ pub(super) async fn log_in(State(state): State<ConsoleState>, Body(body): Body) 
             return Failure::from(ApiError::new(ErrorCode::Malformed, text)).into_response();
         }
     };
+    let is_code = |code: &str| console.logins().use_code(Instant::now(), code);
+    let is_token = |token: &str| console.token.as_ref().is_some_and(|of| of.is(token.as_bytes()));
     let is_right = match &login {
-        Login::Code(code) => console.logins().use_code(Instant::now(), code),
-        Login::Token(token) => console.token.as_ref().is_some_and(|of| of.is(token.as_bytes())),
+        Login::Code(code) => is_code(code),
+        Login::Token(token) => is_token(token),
+        Login::Secret(secret) => is_code(secret) || is_token(secret),
     };
     if !is_right {
         let text = match login {
-            Login::Code(_) => {
+            Login::Secret(_) if console.token.is_some() => {
+                "this is neither an unused login code of the last minute nor the token in the file \
+                 that [console] token_file names; run `suimon console login` on the host for a code"
+            }
+            Login::Code(_) | Login::Secret(_) => {
                 "this login code was used or has expired; run `suimon console login` on the host \
                  for another"
             }
@@ -59,13 +82,19 @@ pub(super) async fn log_in(State(state): State<ConsoleState>, Body(body): Body) 
                 "the token differs from that in the file that [console] token_file names"
             }
         };
-        return guard::unauthorized(text);
+        let client = client.map(|Extension(client)| client);
+        let refusal = guard::unauthorized(text);
+        return state
+            .api
+            .failures
+            .refuse((Guarded::Console, &body), client.as_ref(), refusal)
+            .await;
     }
     match console.logins().new_session(Instant::now()) {
-        Ok(session) => {
+        Ok(Credentials { cookie, secret }) => {
             let cookie =
-                format!("{}={session}; Path=/; HttpOnly; SameSite=Strict", console.cookie());
-            (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
+                format!("{}={cookie}; Path=/; HttpOnly; SameSite=Strict", console.cookie());
+            ([(header::SET_COOKIE, cookie)], Json(LoggedIn { secret })).into_response()
         }
         Err(error) => {
             let text = format!("the system returned no random bytes: {error}; retry");
@@ -85,7 +114,7 @@ pub(super) async fn show(State(state): State<ConsoleState>) -> Result<Response, 
 /// Logs out.
 pub(super) async fn log_out(State(state): State<ConsoleState>, headers: HeaderMap) -> Response {
     let console = &state.console;
-    if let Some(session) = guard::session(&headers, &console.cookie()) {
+    if let Some(session) = guard::cookie(&headers, &console.cookie()) {
         console.logins().end_session(session);
     }
     let cookie = format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", console.cookie());

@@ -61,10 +61,18 @@ const REFUSED_CALLS: Family = Family::counter(
      or an attack",
 );
 
+const REFUSED_ACCESS: Family = Family::counter(
+    "suimon_refused_access",
+    "",
+    &["listener"],
+    "Requests with a wrong token or login code, of the TCP listener (`api`) or the console (`console`). An \
+     increase indicates a client with an outdated token, or attempts to guess one: event 1020 names the peer",
+);
+
 pub(super) fn families() -> Vec<Family> {
     let mut all = vec![BUILD_INFO];
     all.extend(HOST.map(|(family, _)| family));
-    all.extend([STATE_WRITABLE, REFUSED_CALLS]);
+    all.extend([STATE_WRITABLE, REFUSED_CALLS, REFUSED_ACCESS]);
     all
 }
 
@@ -78,6 +86,9 @@ impl Readings {
         let writable = Value::flag(self.host.state_store.writable);
         STATE_WRITABLE.write(encoder, [([], writable)].into_iter())?;
         let refused = Value::Integer(self.host.confinement.refused_calls);
-        REFUSED_CALLS.write(encoder, [([], refused)].into_iter())
+        REFUSED_CALLS.write(encoder, [([], refused)].into_iter())?;
+        let series = self.refused_access.iter();
+        let series = series.map(|(name, count)| ([(*name).to_owned()], Value::Integer(*count)));
+        REFUSED_ACCESS.write(encoder, series)
     }
 }

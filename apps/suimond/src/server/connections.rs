@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -15,6 +16,7 @@ use hyper::service::Service;
 use suimon_contract::{ApiError, ErrorCode};
 use tokio::sync::Notify;
 
+use super::client::Client;
 use crate::api::Failure;
 use crate::server::UPGRADED_MAX;
 
@@ -91,6 +93,25 @@ impl Shared {
     fn all(&self) -> MutexGuard<'_, All> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Begins an activity of a connection.
+    fn begin(&self, id: u64) {
+        if let Some(entry) = self.all().entries.get_mut(&id) {
+            entry.busy = entry.busy.saturating_add(1);
+        }
+    }
+
+    /// Ends an activity of a connection, which is idle from now on if it was the last.
+    fn end(&self, id: u64) {
+        let mut all = self.all();
+        let turn = all.next_turn();
+        if let Some(entry) = all.entries.get_mut(&id) {
+            entry.busy = entry.busy.saturating_sub(1);
+            entry.idle_since = turn;
+        }
+        drop(all);
+        self.changed.notify_one();
+    }
 }
 
 impl All {
@@ -115,9 +136,7 @@ impl Place {
 
     /// Marks the connection as busy until the result is dropped.
     pub(super) fn begin(&self) -> Busy {
-        if let Some(entry) = self.shared.all().entries.get_mut(&self.id) {
-            entry.busy = entry.busy.saturating_add(1);
-        }
+        self.shared.begin(self.id);
         Busy { shared: self.shared.clone(), id: self.id }
     }
 
@@ -141,6 +160,12 @@ impl Place {
             }
         }
     }
+
+    /// Interrupts one activity of the connection until the result is dropped.
+    pub(super) fn pause(&self) -> Paused {
+        self.shared.end(self.id);
+        Paused { shared: self.shared.clone(), id: self.id }
+    }
 }
 
 impl Drop for Place {
@@ -158,21 +183,28 @@ pub(super) struct Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let mut all = self.shared.all();
-        let turn = all.next_turn();
-        if let Some(entry) = all.entries.get_mut(&self.id) {
-            entry.busy = entry.busy.saturating_sub(1);
-            entry.idle_since = turn;
-        }
-        drop(all);
-        self.shared.changed.notify_one();
+        self.shared.end(self.id);
     }
 }
 
-/// Service that marks its connection as busy from a request until the end of the response.
+/// Interruption of an activity, which continues when dropped.
+pub(super) struct Paused {
+    shared: Arc<Shared>,
+    id: u64,
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        self.shared.begin(self.id);
+    }
+}
+
+/// Service that marks its connection as busy from a request until the end of the response, and adds
+/// a [`Client`] to each request.
 pub(super) struct Attended<S> {
     pub(super) service: S,
     pub(super) place: Arc<Place>,
+    pub(super) peer: Option<IpAddr>,
 }
 
 impl<S> Service<Request<Incoming>> for Attended<S>
@@ -184,8 +216,9 @@ where
     type Error = S::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let busy = self.place.begin();
+        request.extensions_mut().insert(Client::new(self.peer, self.place.clone()));
         let attended =
             |answer: Response<Body>, busy| answer.map(|body| AttendedBody { body, _busy: busy });
         let asks_for_upgrade = request.headers().contains_key(header::UPGRADE);

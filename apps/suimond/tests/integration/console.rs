@@ -1,6 +1,10 @@
 //! Listener of the web console: access, rejected requests, and live updates.
 #![forbid(unsafe_code)]
 
+mod lab;
+mod serial;
+mod sessions;
+
 use crate::support;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::Server;
-use futures_util::StreamExt;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response};
@@ -18,8 +21,6 @@ use suimon_contract::{ConsoleConfig, ErrorCode};
 use suimond::api::{self, ApiState};
 use suimond::console::{Console, router};
 use tokio::net::TcpStream;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::{WebSocketStream, tungstenite};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -46,6 +47,7 @@ impl Site {
             openapi: api::openapi_document().unwrap().into(),
             console: Some(console.clone()),
             lab: server.lab.clone(),
+            failures: server.failures.clone(),
         };
         let listener = console.bind().await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -76,24 +78,54 @@ impl Site {
         sender.send_request(request.body(body).unwrap()).await.unwrap()
     }
 
-    /// Logs in. Returns the cookie, or the status of the refusal.
-    async fn log_in(&self, login: Value) -> Result<String, u16> {
+    /// Logs in. Returns the session, or the status of the refusal.
+    async fn log_in(&self, login: Value) -> Result<Session, u16> {
         let headers = [("x-suimon-console", "1"), ("content-type", "application/json")];
         let way = (Method::POST, "/console/session");
         let answer = self.send(way, &headers, &login.to_string()).await;
-        match answer.headers().get("set-cookie") {
-            Some(cookie) => {
-                assert_eq!(answer.status(), 204);
-                let cookie = cookie.to_str().unwrap();
-                assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"));
-                Ok(cookie.split(';').next().unwrap().to_owned())
-            }
-            None => Err(answer.status().as_u16()),
-        }
+        let Some(cookie) = answer.headers().get("set-cookie") else {
+            return Err(answer.status().as_u16());
+        };
+        let cookie = cookie.to_str().unwrap();
+        assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"));
+        let cookie = cookie.split(';').next().unwrap().to_owned();
+        let (status, body) = support::json(answer).await;
+        assert_eq!(status, 200, "{body}");
+        let secret = body["secret"].as_str().unwrap().to_owned();
+        assert!(secret.len() == 64 && !cookie.contains(&secret));
+        Ok(Session { cookie, secret, origin: self.origin() })
     }
 
-    async fn logged_in(&self) -> String {
+    async fn logged_in(&self) -> Session {
         self.log_in(json!({ "token": TOKEN })).await.unwrap()
+    }
+
+    fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+/// What a logged-in page sends.
+struct Session {
+    cookie: String,
+    secret: String,
+    origin: String,
+}
+
+impl Session {
+    /// Headers of a request of the page.
+    fn headers(&self) -> [(&'static str, &str); 4] {
+        [
+            ("cookie", self.cookie.as_str()),
+            ("x-suimon-session", self.secret.as_str()),
+            ("x-suimon-console", "1"),
+            ("origin", self.origin.as_str()),
+        ]
+    }
+
+    /// The same without the header of this name.
+    fn headers_without(&self, name: &str) -> Vec<(&'static str, &str)> {
+        self.headers().into_iter().filter(|(header, _)| *header != name).collect()
     }
 }
 
@@ -118,25 +150,30 @@ async fn one_logs_in_with_a_code_of_the_daemon_once_or_with_the_token() {
     let url = site.console.new_login().unwrap().url;
     let (place, code) = url.split_once("/#/login?code=").unwrap();
     assert_eq!(place, format!("http://{}", site.address));
-    assert_eq!(site.log_in(json!({ "code": "wrong" })).await, Err(401));
-    assert_eq!(site.log_in(json!({ "token": "wrong" })).await, Err(401));
-    assert_eq!(site.log_in(json!({ "code": TOKEN })).await, Err(401));
-    assert_eq!(site.log_in(json!({ "password": TOKEN })).await, Err(400));
-    let cookie = site.log_in(json!({ "code": code })).await.unwrap();
-    assert_eq!(site.log_in(json!({ "code": code })).await, Err(401), "used up");
-    let other = site.logged_in().await;
+    let refused = async |login: Value, status: u16| {
+        assert_eq!(site.log_in(login.clone()).await.err(), Some(status), "{login}");
+    };
+    refused(json!({ "code": "wrong" }), 401).await;
+    refused(json!({ "token": "wrong" }), 401).await;
+    refused(json!({ "code": TOKEN }), 401).await;
+    refused(json!({ "password": TOKEN }), 400).await;
+    let first = site.log_in(json!({ "code": code })).await.unwrap();
+    refused(json!({ "secret": code }), 401).await;
+    let other = site.log_in(json!({ "secret": TOKEN })).await.unwrap();
+    let url = site.console.new_login().unwrap().url;
+    let (_, code) = url.split_once("/#/login?code=").unwrap();
+    site.log_in(json!({ "secret": code })).await.unwrap();
 
-    let ask = async |cookie: &str| {
-        let answer = site.send((Method::GET, "/console/session"), &[("cookie", cookie)], "").await;
+    let ask = async |session: &Session| {
+        let answer = site.send((Method::GET, "/console/session"), &session.headers(), "").await;
         support::json(answer).await
     };
-    let (status, session) = ask(&cookie).await;
+    let (status, session) = ask(&first).await;
     assert_eq!((status, session["host_name"].as_str()), (200, Some("test")), "{session}");
     assert_eq!(session["logins"], json!(["code", "token"]));
-    let headers = [("cookie", cookie.as_str()), ("x-suimon-console", "1")];
-    let ended = site.send((Method::DELETE, "/console/session"), &headers, "").await;
+    let ended = site.send((Method::DELETE, "/console/session"), &first.headers(), "").await;
     assert_eq!(ended.status(), 204);
-    let (status, told) = ask(&cookie).await;
+    let (status, told) = ask(&first).await;
     assert_eq!((status, told["errors"][0]["code"].as_str()), (401, Some("unauthorized")));
     assert_eq!(ask(&other).await.0, 200, "somebody else stays");
     // Without a console, the error explains how to configure one.
@@ -154,26 +191,46 @@ async fn nothing_is_told_or_done_for_who_is_not_logged_in_or_comes_from_another_
         assert!(policy.starts_with("default-src 'none'"), "{policy}");
         assert_eq!(answer.status(), 401, "{path}");
     }
-    let cookie = site.logged_in().await;
-    let cookie = ("cookie", cookie.as_str());
-    let (status, host) = support::json(site.send((Method::GET, "/1.0"), &[cookie], "").await).await;
+    let session = site.logged_in().await;
+    let own = session.headers();
+    let (status, host) = support::json(site.send((Method::GET, "/1.0"), &own, "").await).await;
     assert_eq!((status, host["name"].as_str()), (200, Some("test")));
-    // A page of another site can make the browser send the cookie, but not this header.
+    // A page of another site can make the browser send the cookie, but not these headers.
     let change = (Method::PATCH, "/1.0/nics/web");
-    let refused = site.send(change.clone(), &[cookie], r#"{"mtu": 1400}"#).await;
-    assert_eq!(refused.status(), 403);
-    let own = ("x-suimon-console", "1");
-    let done = site.send(change, &[cookie, own], r#"{"mtu": 1400}"#).await;
+    for (absent, status) in [("x-suimon-console", 403), ("origin", 403), ("x-suimon-session", 401)]
+    {
+        let headers = session.headers_without(absent);
+        let refused = site.send(change.clone(), &headers, r#"{"mtu": 1400}"#).await;
+        assert_eq!(refused.status(), status, "without {absent}");
+    }
+    // Another port of the same host name is another origin.
+    for origin in ["http://127.0.0.1:1", "http://localhost:7446", "null", "https://evil.example"] {
+        let mut headers = session.headers_without("origin");
+        headers.push(("origin", origin));
+        for (method, path) in [
+            (Method::PATCH, "/1.0/nics/web"),
+            (Method::POST, "/1.0/switches"),
+            (Method::PUT, "/1.0/switches/lan"),
+            (Method::DELETE, "/1.0/nics/web"),
+            (Method::POST, "/console/session"),
+            (Method::POST, "/console/tickets"),
+            (Method::DELETE, "/console/session"),
+        ] {
+            let refused = site.send((method.clone(), path), &headers, "{}").await;
+            assert_eq!(refused.status(), 403, "{method} {path} from {origin}");
+        }
+    }
+    let done = site.send(change, &own, r#"{"mtu": 1400}"#).await;
     assert_eq!(done.status(), 202);
     // A foreign host name that resolves to this address is rejected.
-    let stranger = ("host", "evil.example:7446");
+    let stranger: Vec<_> = own.into_iter().chain([("host", "evil.example:7446")]).collect();
     for path in ["/1.0", "/", "/console/session"] {
-        let answer = site.send((Method::GET, path), &[cookie, stranger], "").await;
+        let answer = site.send((Method::GET, path), &stranger, "").await;
         assert_eq!(answer.status(), 421, "{path}");
     }
     // Metrics and unknown paths are not files of the page.
     for path in ["/metrics", "/..%2f..%2fetc/passwd", "/assets/none.js"] {
-        assert_eq!(site.send((Method::GET, path), &[cookie], "").await.status(), 404, "{path}");
+        assert_eq!(site.send((Method::GET, path), &own, "").await.status(), 404, "{path}");
     }
 }
 
@@ -208,8 +265,8 @@ impl Events {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_changes_is_told_live_until_one_logs_out() {
     let site = Site::new().await;
-    let cookie = site.logged_in().await;
-    let own = [("cookie", cookie.as_str()), ("x-suimon-console", "1")];
+    let session = site.logged_in().await;
+    let own = session.headers();
     for topics in ["events/follow", "vms,..", &["top"; 17].join(",")] {
         let path = format!("/console/live?topics={topics}");
         assert_eq!(site.send((Method::GET, &path), &own, "").await.status(), 422, "{topics}");
@@ -238,116 +295,4 @@ async fn what_changes_is_told_live_until_one_logs_out() {
     let ended = site.send((Method::DELETE, "/console/session"), &own, "").await;
     assert_eq!(ended.status(), 204);
     while events.next().await.is_some() {}
-}
-
-/// Opens a VM's serial console as a browser does for a page of this origin. Returns the status of a
-/// refusal.
-async fn open_serial(
-    site: &Site,
-    vm: &str,
-    headers: &[(&'static str, &str)],
-) -> Result<WebSocketStream<TcpStream>, u16> {
-    let url = format!("ws://{}/console/vms/{vm}/serial", site.address);
-    let mut request = url.into_client_request().unwrap();
-    for (name, value) in headers {
-        request.headers_mut().insert(*name, value.parse().unwrap());
-    }
-    let stream = TcpStream::connect(site.address).await.unwrap();
-    match tokio_tungstenite::client_async(request, stream).await {
-        Ok((socket, _)) => Ok(socket),
-        Err(tungstenite::Error::Http(answer)) => Err(answer.status().as_u16()),
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// Verifies the origin check: browsers send the cookie with WebSockets of pages served by other
-/// ports of this machine.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_serial_console_is_for_the_own_page_of_who_is_logged_in() {
-    let site = Site::new().await;
-    let cookie = site.logged_in().await;
-    let (cookie, own) = (("cookie", cookie.as_str()), format!("http://{}", site.address));
-    let own = ("origin", own.as_str());
-    assert_eq!(open_serial(&site, "web", &[own]).await.unwrap_err(), 401);
-    for origin in ["http://127.0.0.1:1", "null", "https://evil.example"] {
-        let refused = open_serial(&site, "web", &[cookie, ("origin", origin)]).await;
-        assert_eq!(refused.unwrap_err(), 403, "{origin}");
-    }
-    assert_eq!(open_serial(&site, "web", &[cookie]).await.unwrap_err(), 403);
-    // Errors are sent as a message that the page can read.
-    for (vm, code) in [("none", "not_found"), ("a%2Fb", "not_found")] {
-        let mut socket = open_serial(&site, vm, &[cookie, own]).await.unwrap();
-        let told = socket.next().await.unwrap().unwrap();
-        let told: Value = serde_json::from_str(told.to_text().unwrap()).unwrap();
-        assert_eq!(told["errors"][0]["code"], code, "{told}");
-        assert!(socket.next().await.unwrap().unwrap().is_close());
-    }
-}
-
-/// Verifies that the API shows the content of the lab's folder, and isolates its reports.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_lab_is_asked_by_the_api_and_its_reports_are_no_part_of_the_page() {
-    let site = Site::new().await;
-    let results = site.server.directory.path().join("lab");
-    let cookie = site.logged_in().await;
-    let own = [("cookie", cookie.as_str()), ("x-suimon-console", "1")];
-    let wanted = r#"{"plan": "vmq-teaming", "scale": "quick"}"#;
-    let ask = async |body: &str| {
-        support::json(site.send((Method::POST, "/1.0/lab/runs"), &own, body).await).await
-    };
-    let (status, told) = ask(wanted).await;
-    let text = told["errors"][0]["message"].as_str().unwrap();
-    assert!(status == 422 && text.contains("suimon lab work"), "{status} {told}");
-    assert_eq!(site.server.get("/1.0/lab/runs").await, json!([]));
-
-    let run = results.join("vmq-teaming-20260102T030405");
-    std::fs::create_dir_all(&run).unwrap();
-    std::fs::create_dir_all(results.join("requests")).unwrap();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let worker = json!({ "pid": 1, "at_ms": now.as_millis() as u64 });
-    let words = json!({ "en": "x", "ja": "y" });
-    let plan = json!({ "id": "vmq-teaming", "title": words, "question": words, "document": "D",
-        "scales": [{ "scale": "auto", "seconds": 1.0, "missing": [] }] });
-    for (name, value) in [("worker.json", worker), ("plans.json", json!([plan]))] {
-        std::fs::write(results.join(name), value.to_string()).unwrap();
-    }
-    let head = json!({ "origin": { "kind": "real" }, "scale": "quick", "began": "" });
-    std::fs::write(run.join("head.json"), head.to_string()).unwrap();
-    std::fs::write(run.join("report.html"), "<script>1</script>").unwrap();
-
-    for (body, status, code) in [
-        (r#"{"plan": "vmq-teaming", "scale": "huge"}"#, 400, "malformed"),
-        (r#"{"plan": "vmq-teaming", "size": 1}"#, 422, "unknown_key"),
-        (r#"{"plan": "web"}"#, 422, "unknown_reference"),
-        ("[", 400, "malformed"),
-    ] {
-        let (got, told) = ask(body).await;
-        assert_eq!((got, told["errors"][0]["code"].as_str()), (status, Some(code)), "{told}");
-    }
-    let (status, request) = ask(wanted).await;
-    assert_eq!((status, request["state"].as_str()), (202, Some("waiting")), "{request}");
-    let path = format!("/1.0/lab/requests/{}", request["id"].as_str().unwrap());
-    let (status, stopped) = support::json(site.send((Method::DELETE, &path), &own, "").await).await;
-    assert_eq!((status, stopped["state"].as_str()), (200, Some("stopping")), "{stopped}");
-    let runs = site.server.get("/1.0/lab/runs").await;
-    assert_eq!(runs[0]["state"], "interrupted", "{runs}");
-
-    let report = "/1.0/lab/runs/vmq-teaming-20260102T030405/report";
-    assert_eq!(site.send((Method::GET, report), &[], "").await.status(), 401, "who is logged in");
-    let answer = site.send((Method::GET, report), &own, "").await;
-    assert_eq!(
-        (answer.status().as_u16(), &answer.headers()["content-type"]),
-        (200, &"text/html; charset=utf-8".parse().unwrap())
-    );
-    let policies: Vec<_> = answer.headers().get_all("content-security-policy").iter().collect();
-    let policy = policies[0].to_str().unwrap();
-    assert!(
-        policies.len() == 1 && policy.starts_with("sandbox allow-scripts; default-src 'none'"),
-        "{policies:?}"
-    );
-    for path in
-        ["/1.0/lab/runs/..%2f..%2fetc/report", "/1.0/lab/runs/none", "/1.0/lab/compare?a=..&b=x"]
-    {
-        assert_eq!(site.send((Method::GET, path), &own, "").await.status(), 404, "{path}");
-    }
 }

@@ -68,7 +68,7 @@ async fn listen(server: &Server) -> SocketAddr {
     };
     let (listener, token) = TcpApi::load(&config).unwrap().bind().await.unwrap();
     let address = listener.tcp.local_addr().unwrap();
-    let router = guarded(server.router.clone(), token);
+    let router = guarded(server.router.clone(), token, server.failures.clone());
     tokio::spawn(suimond::server::serve(listener, router, server.news.clone()));
     address
 }

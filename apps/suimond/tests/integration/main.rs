@@ -1,5 +1,6 @@
 //! Integration tests, one module per subject. A single program reduces link time.
 
+mod access;
 mod api;
 mod arrivals;
 mod connections;

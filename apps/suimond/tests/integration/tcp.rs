@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const METRICS_TOKEN: &str = "metrics-0123456789abcdef";
 
 fn token_file(directory: &Path, text: &str, mode: u32) -> std::path::PathBuf {
@@ -24,7 +24,7 @@ fn token_file(directory: &Path, text: &str, mode: u32) -> std::path::PathBuf {
     path
 }
 
-fn complete(directory: &Path) -> (ApiConfig, rcgen::CertifiedKey) {
+pub(crate) fn complete(directory: &Path) -> (ApiConfig, rcgen::CertifiedKey) {
     let (certificate, key, made) = support::certificate(directory);
     let config = ApiConfig {
         listen: "127.0.0.1:0".to_owned(),
@@ -55,7 +55,15 @@ fn an_incomplete_listener_is_refused_with_its_key_named() {
     assert_eq!(refused(&|c| c.token_file = None), is(MissingKey, "token_file"));
     assert_eq!(refused(&|c| c.listen = "8443".to_owned()), is(InvalidValue, "listen"));
     let nowhere = directory.path().join("nowhere");
-    assert_eq!(refused(&|c| c.tls_key = Some(nowhere.clone())), is(InvalidValue, "tls_key"));
+    assert_eq!(refused(&|c| c.tls_key = Some(nowhere.clone())), is(HostError, "tls_key"));
+    let read_by_all = directory.path().join("open.key");
+    std::fs::copy(config.tls_key.as_ref().unwrap(), &read_by_all).unwrap();
+    std::fs::set_permissions(&read_by_all, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let tls_key = Some(read_by_all.clone());
+    assert_eq!(refused(&|c| c.tls_key = tls_key.clone()), is(PermissionDenied, "tls_key"));
+    let error = TcpApi::load(&ApiConfig { tls_key, ..config.clone() }).err().unwrap();
+    let remedy = format!("run `chmod o= {}`", read_by_all.display());
+    assert!(error.message.ends_with(&remedy), "{error}");
     assert_eq!(refused(&|c| c.token_file = Some(nowhere.clone())), is(HostError, "token_file"));
     let open = token_file(directory.path(), TOKEN, 0o644);
     assert_eq!(refused(&|c| c.token_file = Some(open.clone())), is(PermissionDenied, "token_file"));
@@ -83,7 +91,7 @@ async fn every_request_needs_tls_and_the_token() {
     let (config, made) = complete(server.directory.path());
     let (listener, token) = TcpApi::load(&config).unwrap().bind().await.unwrap();
     let address = listener.tcp.local_addr().unwrap();
-    let router = guarded(server.router.clone(), token);
+    let router = guarded(server.router.clone(), token, server.failures.clone());
     tokio::spawn(suimond::server::serve(listener, router, server.news.clone()));
 
     let mut roots = RootCertStore::empty();
@@ -102,11 +110,17 @@ async fn every_request_needs_tls_and_the_token() {
         support::json(support::exchange(stream, Method::GET, path, "", token).await.unwrap()).await
     };
     let wrong = format!("{TOKEN}0");
-    for token in [None, Some("wrong"), Some(wrong.as_str()), Some("")] {
-        for path in ["/1.0", "/metrics", "/nowhere"] {
-            let (status, body) = ask(path, token).await;
-            assert_eq!((status, body["errors"][0]["code"].as_str()), (401, Some("unauthorized")));
-        }
+    // Responses to wrong tokens are delayed.
+    for (token, path) in [
+        (None, "/1.0"),
+        (None, "/metrics"),
+        (None, "/nowhere"),
+        (Some("wrong"), "/1.0"),
+        (Some(wrong.as_str()), "/metrics"),
+        (Some(""), "/nowhere"),
+    ] {
+        let (status, body) = ask(path, token).await;
+        assert_eq!((status, body["errors"][0]["code"].as_str()), (401, Some("unauthorized")));
     }
     let (status, body) = ask("/1.0", Some(TOKEN)).await;
     assert_eq!((status, body["name"].as_str()), (200, Some("test")));

@@ -1,5 +1,7 @@
 /** One run: how far it is, what came out, and its report. */
 import { Alert, Button } from "@patternfly/react-core";
+import { useEffect, useState } from "react";
+import { openInTab, ticketed } from "../../api/ticket";
 import type { LabFigure, LabRunDetails, LabStatus } from "../../api/types";
 import { useAnswer, useTopic } from "../../live/hooks";
 import { Command } from "../../parts/Command";
@@ -56,15 +58,33 @@ function Shown(props: { of: LabRunDetails; lab: LabStatus | undefined; path: str
         <Command label={t("lab.report.again")} text={labCommand(props.lab, "report", of.id)} />
       </Section>
       {of.figures.length > 0 && !of.simulated && <Section title={t("lab.figures")}><Figures of={of.figures} /></Section>}
-      {of.has_report && (
-        <Section
-          title={t("lab.report")}
-          actions={<Button component="a" variant="link" isInline href={`${props.path}/report#${language}`} target="_blank" rel="noopener">{t("lab.report.tab")}</Button>}
-        >
-          <iframe key={language} className="report" title={t("lab.report")} src={`${props.path}/report#${language}`} sandbox="allow-scripts" tabIndex={0} />
-        </Section>
-      )}
+      {of.has_report && <Report path={`${props.path}/report`} />}
     </>
+  );
+}
+
+function Report(props: { path: string }) {
+  const { t, language } = useTexts();
+  const [address, setAddress] = useState<string>();
+  const [error, setError] = useState<unknown>();
+  useEffect(() => {
+    let current = true;
+    setAddress(undefined);
+    setError(undefined);
+    ticketed(props.path).then(
+      (found) => current && setAddress(`${found}#${language}`),
+      (failure: unknown) => current && setError(failure),
+    );
+    return () => {
+      current = false;
+    };
+  }, [props.path, language]);
+  const open = () => void openInTab(props.path, language).catch(setError);
+  return (
+    <Section title={t("lab.report")} actions={<Button variant="link" isInline onClick={open}>{t("lab.report.tab")}</Button>}>
+      {error !== undefined && <Errors error={error} />}
+      {address && <iframe key={address} className="report" title={t("lab.report")} src={address} sandbox="allow-scripts" tabIndex={0} />}
+    </Section>
   );
 }
 

@@ -296,7 +296,7 @@ fn files_that_cannot_be_used_are_named() {
         assert!(matches!(error, TlsError::Authority(_)) && error.to_string().contains(part));
     }
     let error = with(&|reach| reach.token_file = nowhere.clone());
-    assert!(matches!(error, TlsError::Token(TokenError::Unreadable { .. })), "{error}");
+    assert!(matches!(error, TlsError::Token(TokenError::File(_))), "{error}");
     let error = with(&|reach| reach.token_file = open.clone());
     assert!(error.to_string().contains("chmod o="), "{error}");
     let error = with(&|reach| reach.token_file = empty.clone());

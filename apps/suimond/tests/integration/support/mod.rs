@@ -2,6 +2,7 @@
 //! devices.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,7 @@ use suimon_store::FileStore;
 use suimon_switch::DataPlane;
 use suimon_uring::UringSource;
 use suimon_wait::{ProcessorThreads, cpu_places};
+use suimond::access::AccessFailures;
 use suimond::api::{self, ApiState, News, NewsSender};
 use suimond::clusters::HostClusters;
 use suimond::disk_factory::host_disks;
@@ -49,6 +51,7 @@ pub struct Server {
     pub router: axum::Router,
     /// Lab with its results in the folder `lab` of `directory`.
     pub lab: Arc<Lab>,
+    pub failures: AccessFailures,
     plane: DataPlane,
 }
 
@@ -96,6 +99,7 @@ impl Server {
         let node = Arc::new(node.unwrap());
         let openapi = api::openapi_document().unwrap().into();
         let results = directory.path().join("lab");
+        let failures = AccessFailures::default();
         let lab = Arc::new(Lab::new(Some(&LabConfig { results })));
         let state = ApiState {
             node: node.clone(),
@@ -103,12 +107,14 @@ impl Server {
             openapi,
             console: None,
             lab: lab.clone(),
+            failures: failures.clone(),
         };
+        tokio::spawn(failures.clone().report(node.clone(), news.clone()));
         let router = api::router(state);
         let socket = directory.path().join("api.sock");
         let listener = tokio::net::UnixListener::bind(&socket).unwrap();
         tokio::spawn(suimond::server::serve(listener, router.clone(), news.clone()));
-        Self { directory, socket, node, news, sender, router, lab, plane }
+        Self { directory, socket, node, news, sender, router, lab, failures, plane }
     }
 
     /// Starts with a private switch `lan` and on it the TAP NIC [`WEB`]; the revision is 2.
@@ -197,6 +203,7 @@ pub fn certificate(directory: &Path) -> (PathBuf, PathBuf, rcgen::CertifiedKey) 
     let (certificate, key) = (directory.join("cert.pem"), directory.join("key.pem"));
     std::fs::write(&certificate, made.cert.pem()).unwrap();
     std::fs::write(&key, made.key_pair.serialize_pem()).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
     (certificate, key, made)
 }
 

@@ -1,0 +1,117 @@
+//! Requests with wrong credentials: delayed responses, counters and events.
+//!
+//! Credentials are compared at once. Correct ones are accepted at once, whatever else their peer
+//! sent, since an administrator and an attacker may share an address. The response to wrong ones is
+//! delayed by a timer, and their connection is closed afterwards.
+
+mod table;
+
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use suimon_node::{Node, RefusedAccess};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::api::News;
+use crate::server::Client;
+
+pub(crate) use table::Guarded;
+use table::{Report, Table, in_words};
+
+/// Wrong credentials that the listeners of the daemon were sent.
+#[derive(Clone, Default)]
+pub struct AccessFailures(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    table: Mutex<Table>,
+    /// Signals that wrong credentials were recorded.
+    changed: Notify,
+}
+
+impl AccessFailures {
+    /// Records a request with wrong credentials, and returns its response when the client may have
+    /// it. The delay grows with the number of such requests of one peer.
+    pub(crate) async fn refuse(
+        &self,
+        (listener, credentials): (Guarded, &[u8]),
+        client: Option<&Client>,
+        mut response: Response,
+    ) -> Response {
+        let peer = client.and_then(Client::peer);
+        let now = Instant::now().into_std();
+        let delay = self.table().fail(now, (listener, peer), fingerprint(credentials));
+        self.0.changed.notify_one();
+        match client {
+            Some(client) => client.delay(delay).await,
+            None => tokio::time::sleep(delay).await,
+        }
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        response
+    }
+
+    /// Returns the listeners, by their sections in the host file, with the number of requests with
+    /// wrong credentials since the start.
+    pub(crate) fn totals(&self) -> [(&'static str, u64); 2] {
+        let table = self.table();
+        Guarded::ALL.map(|listener| (listener.name(), table.total(listener)))
+    }
+
+    /// Writes events about wrong credentials until the daemon stops.
+    pub async fn report(self, node: Arc<Node>, mut news: News) {
+        loop {
+            let deadline = self.table().next_deadline().map(Instant::from_std);
+            tokio::select! {
+                () = self.0.changed.notified() => {}
+                () = until(deadline) => {}
+                () = news.wait_end() => break,
+            }
+            let due = self.table().poll_reports(Instant::now().into_std());
+            tell(&node, due).await;
+        }
+        let rest = self.table().end(Instant::now().into_std());
+        tell(&node, rest).await;
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns a hash of wrong credentials, which may differ little from correct ones.
+fn fingerprint(credentials: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(credentials);
+    hasher.finish()
+}
+
+/// Returns at the deadline, and never if there is none.
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn tell(node: &Arc<Node>, reports: Vec<Report>) {
+    if reports.is_empty() {
+        return;
+    }
+    let node = Arc::clone(node);
+    let told = tokio::task::spawn_blocking(move || {
+        for Report { listener, peer, count, over } in reports {
+            node.tell_refused_access(&RefusedAccess {
+                listener: listener.name(),
+                peer: peer.map(in_words),
+                count,
+                seconds: over.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX),
+            });
+        }
+    });
+    if let Err(error) = told.await {
+        tracing::error!(%error, "events about wrong credentials were not written");
+    }
+}

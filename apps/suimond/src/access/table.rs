@@ -1,0 +1,205 @@
+//! Wrong credentials by peer: delays of responses, and reports. Pure: time is an argument.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+/// Largest number of peers with an entry. A further peer replaces the one whose last wrong
+/// credentials are the oldest.
+pub(super) const PEERS_MAX: usize = 256;
+/// Delay after the first wrong credentials of a peer. It doubles with each further one.
+pub(super) const STEP_FIRST: Duration = Duration::from_millis(250);
+/// Largest time between the responses to two requests of one peer.
+pub(super) const STEP_MAX: Duration = Duration::from_secs(5);
+/// Largest delay of one response.
+pub(super) const DELAY_MAX: Duration = Duration::from_secs(10);
+/// Largest delay of a response to the same wrong credentials as before. A client with an outdated token
+/// sends it again and again, and has to receive the response before its own time limit.
+pub(super) const SAME_MAX: Duration = Duration::from_secs(2);
+/// Time without wrong credentials after which a peer starts anew.
+pub(super) const FORGET_AFTER: Duration = Duration::from_secs(600);
+/// Time from the first wrong credentials of a peer to the first report.
+pub(super) const REPORT_AFTER: Duration = Duration::from_secs(2);
+/// Shortest time between two reports about one peer.
+pub(super) const REPORT_EVERY: Duration = Duration::from_secs(60);
+
+/// Listener that checks credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Guarded {
+    /// TCP listener of the API.
+    Api,
+    /// Web console.
+    Console,
+}
+
+impl Guarded {
+    pub(super) const ALL: [Self; 2] = [Self::Api, Self::Console];
+
+    /// Returns the section of the host file.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Console => "console",
+        }
+    }
+}
+
+/// Wrong credentials of one peer that an event is due for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) listener: Guarded,
+    /// `None` for peers without an entry.
+    pub(super) peer: Option<IpAddr>,
+    pub(super) count: u64,
+    /// Time from the first to the last.
+    pub(super) over: Duration,
+}
+
+/// Wrong credentials of recent peers.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    entries: BTreeMap<Key, Entry>,
+    totals: BTreeMap<Guarded, u64>,
+}
+
+/// Listener and network of the peer; `None` stands for replaced peers and those without an address.
+type Key = (Guarded, Option<IpAddr>);
+
+#[derive(Debug)]
+struct Entry {
+    failures: u32,
+    /// Time of the last response.
+    turn: Instant,
+    last: Instant,
+    /// Hash of the last wrong credentials.
+    fingerprint: Option<u64>,
+    pending: Option<Pending>,
+    reported: Option<Instant>,
+}
+
+/// Wrong credentials since the last report.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    count: u64,
+    first: Instant,
+    last: Instant,
+    due: Instant,
+}
+
+impl Table {
+    /// Records wrong credentials, of which `fingerprint` is a hash. Returns the delay of the response.
+    /// Responses to one peer follow each other, on however many connections it sends requests.
+    pub(super) fn fail(
+        &mut self,
+        now: Instant,
+        (listener, peer): (Guarded, Option<IpAddr>),
+        fingerprint: u64,
+    ) -> Duration {
+        *self.totals.entry(listener).or_default() += 1;
+        let key = (listener, peer.map(network));
+        self.make_room(now, key);
+        let entry = self.entries.entry(key).or_insert_with(|| Entry::new(now));
+        if entry.last + FORGET_AFTER <= now {
+            (entry.failures, entry.turn) = (0, now);
+        }
+        let step = STEP_FIRST.saturating_mul(1 << entry.failures.min(16)).min(STEP_MAX);
+        entry.failures = entry.failures.saturating_add(1);
+        let is_same = entry.fingerprint.replace(fingerprint) == Some(fingerprint);
+        let most = if is_same { SAME_MAX } else { DELAY_MAX };
+        let turn = (entry.turn.max(now) + step).min(now + most);
+        entry.turn = entry.turn.max(turn);
+        entry.last = now;
+        entry.add(now, 1, (now, now));
+        turn - now
+    }
+
+    /// Returns the number of wrong credentials since the start.
+    pub(super) fn total(&self, listener: Guarded) -> u64 {
+        self.totals.get(&listener).copied().unwrap_or_default()
+    }
+
+    /// Returns the time of the next report.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.entries.values().filter_map(|entry| Some(entry.pending?.due)).min()
+    }
+
+    /// Returns the reports that are due.
+    pub(super) fn poll_reports(&mut self, now: Instant) -> Vec<Report> {
+        self.reports(now, |pending| pending.due <= now)
+    }
+
+    /// Returns reports of everything that is not reported yet.
+    pub(super) fn end(&mut self, now: Instant) -> Vec<Report> {
+        self.reports(now, |_| true)
+    }
+
+    fn reports(&mut self, now: Instant, is_due: impl Fn(&Pending) -> bool) -> Vec<Report> {
+        let mut reports = Vec::new();
+        for ((listener, peer), entry) in &mut self.entries {
+            let Some(pending) = entry.pending.take_if(|pending| is_due(pending)) else { continue };
+            entry.reported = Some(now);
+            let over = pending.last - pending.first;
+            let (listener, peer) = (*listener, *peer);
+            reports.push(Report { listener, peer, count: pending.count, over });
+        }
+        reports
+    }
+
+    /// Makes room for an entry with this key.
+    fn make_room(&mut self, now: Instant, key: Key) {
+        if key.1.is_none() || self.entries.contains_key(&key) {
+            return;
+        }
+        let peers = self.entries.iter().filter(|((_, peer), _)| peer.is_some());
+        if peers.clone().count() < PEERS_MAX {
+            return;
+        }
+        let oldest = peers.min_by_key(|(_, entry)| entry.last).map(|(key, _)| *key);
+        let Some((listener, _)) = oldest else { return };
+        let removed = oldest.and_then(|key| self.entries.remove(&key));
+        let Some(pending) = removed.and_then(|entry| entry.pending) else { return };
+        let others = self.entries.entry((listener, None)).or_insert_with(|| Entry::new(now));
+        others.add(now, pending.count, (pending.first, pending.last));
+    }
+}
+
+impl Entry {
+    const fn new(now: Instant) -> Self {
+        let (fingerprint, pending, reported) = (None, None, None);
+        Self { failures: 0, turn: now, last: now, fingerprint, pending, reported }
+    }
+
+    /// Adds `count` wrong credentials to the next report.
+    fn add(&mut self, now: Instant, count: u64, (first, last): (Instant, Instant)) {
+        let after_last = self.reported.map(|reported| reported + REPORT_EVERY);
+        let due = after_last.unwrap_or(now).max(now + REPORT_AFTER);
+        let pending = self.pending.get_or_insert(Pending { count: 0, first, last, due });
+        pending.count = pending.count.saturating_add(count);
+        pending.first = pending.first.min(first);
+        pending.last = pending.last.max(last);
+    }
+}
+
+/// Returns the address that stands for a peer: of IPv6 the network of 64 bits, within which one host
+/// chooses its addresses (RFC 4291, section 2.5.4).
+fn network(peer: IpAddr) -> IpAddr {
+    match peer {
+        IpAddr::V6(address) if !address.is_loopback() => {
+            let host_bits = u128::from(u64::MAX);
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !host_bits))
+        }
+        other => other,
+    }
+}
+
+/// Returns the text for a peer, as an address or a network.
+pub(super) fn in_words(peer: IpAddr) -> String {
+    match peer {
+        IpAddr::V6(address) if !address.is_loopback() => format!("{address}/64"),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;

@@ -1,0 +1,101 @@
+use super::*;
+
+fn shown(of: &Credentials<String>) -> Credentials<&str> {
+    Credentials { cookie: &of.cookie, secret: &of.secret }
+}
+
+#[test]
+fn a_code_logs_in_once_and_for_a_minute() {
+    let (mut logins, now) = (Logins::default(), Instant::now());
+    let code = logins.new_code(now).unwrap();
+    assert_eq!(code.len(), 2 * SECRET_BYTES);
+    assert!(!logins.use_code(now, &code[1..]) && !logins.use_code(now, ""));
+    assert!(logins.use_code(now, &code));
+    assert!(!logins.use_code(now, &code), "used up");
+    let late = logins.new_code(now).unwrap();
+    assert_ne!(late, code);
+    assert!(!logins.use_code(now + CODE_SPAN, &late));
+}
+
+#[test]
+fn a_session_lasts_while_it_is_used_and_no_longer_than_wanted() {
+    let (mut logins, mut now) = (Logins::default(), Instant::now());
+    let session = logins.new_session(now).unwrap();
+    let code = logins.new_code(now).unwrap();
+    let of_code = Credentials { cookie: code.as_str(), secret: code.as_str() };
+    assert!(!logins.renew(now, &of_code), "a code is no session");
+    for _ in 0..3 {
+        now += SESSION_SPAN - Duration::from_secs(1);
+        assert!(logins.renew(now, &shown(&session)));
+    }
+    let late = now + SESSION_SPAN - Duration::from_secs(1);
+    assert!(logins.is_session(late, &session.cookie));
+    assert!(!logins.is_session(late + Duration::from_secs(1), &session.cookie));
+    let session = logins.new_session(now).unwrap();
+    assert!(!logins.renew(now + SESSION_SPAN, &shown(&session)));
+    let session = logins.new_session(now).unwrap();
+    logins.end_session(&session.cookie);
+    assert!(!logins.renew(now, &shown(&session)));
+}
+
+#[test]
+fn a_cookie_without_the_secret_of_the_same_session_is_worth_nothing() {
+    let (mut logins, now) = (Logins::default(), Instant::now());
+    let [first, second] = [(); 2].map(|()| logins.new_session(now).unwrap());
+    assert_ne!(first.cookie, first.secret);
+    for secret in ["", &first.cookie, &second.secret, &first.secret[1..]] {
+        assert!(!logins.renew(now, &Credentials { cookie: &first.cookie, secret }));
+    }
+    let swapped = Credentials { cookie: first.secret.as_str(), secret: first.cookie.as_str() };
+    assert!(!logins.renew(now, &swapped));
+    assert!(logins.renew(now, &shown(&first)) && logins.renew(now, &shown(&second)));
+    // A cookie alone does not extend its session.
+    let late = now + SESSION_SPAN - Duration::from_secs(1);
+    assert!(logins.is_session(late, &first.cookie));
+    assert!(!logins.is_session(late + Duration::from_secs(1), &first.cookie));
+}
+
+#[test]
+fn a_ticket_is_for_one_use_of_one_path_by_one_session_for_half_a_minute() {
+    let (mut logins, now) = (Logins::default(), Instant::now());
+    let [first, second] = [(); 2].map(|()| logins.new_session(now).unwrap().cookie);
+    let ticket = |logins: &mut Logins| logins.new_ticket(now, &first, "/a".to_owned()).unwrap();
+    let used = |logins: &mut Logins, after, cookie: &str, ticket: &str, path: &str| {
+        logins.use_ticket(now + after, &Credentials { cookie, secret: ticket }, path)
+    };
+    let (zero, last) = (Duration::ZERO, TICKET_SPAN - Duration::from_millis(1));
+    let good = ticket(&mut logins).unwrap();
+    assert!(!used(&mut logins, zero, &second, &good, "/a"), "another session's");
+    assert!(used(&mut logins, last, &first, &good, "/a"));
+    assert!(!used(&mut logins, last, &first, &good, "/a"), "used");
+    let elsewhere = ticket(&mut logins).unwrap();
+    assert!(!used(&mut logins, zero, &first, &elsewhere, "/b"));
+    assert!(!used(&mut logins, zero, &first, &elsewhere, "/a"), "used up by the attempt");
+    let late = ticket(&mut logins).unwrap();
+    assert!(!used(&mut logins, TICKET_SPAN, &first, &late, "/a"));
+    assert_eq!(logins.new_ticket(now, "none", "/a".to_owned()), Ok(None));
+    // The oldest of too many is replaced.
+    let all: Vec<_> = (0..=TICKETS_MAX).map(|_| ticket(&mut logins).unwrap()).collect();
+    assert!(!used(&mut logins, zero, &first, &all[0], "/a"));
+    assert!(all[1..].iter().all(|one| used(&mut logins, zero, &first, one, "/a")));
+    let ended = ticket(&mut logins).unwrap();
+    logins.end_session(&first);
+    assert!(!used(&mut logins, zero, &first, &ended, "/a"));
+}
+
+#[test]
+fn codes_and_sessions_are_bounded_and_the_one_used_longest_ago_goes() {
+    let (mut logins, now) = (Logins::default(), Instant::now());
+    let first = logins.new_session(now).unwrap();
+    let second = logins.new_session(now).unwrap();
+    for _ in 2..SESSIONS_MAX {
+        logins.new_session(now).unwrap();
+    }
+    assert!(logins.renew(now, &shown(&first)));
+    logins.new_session(now).unwrap();
+    assert!(logins.renew(now, &shown(&first)) && !logins.renew(now, &shown(&second)));
+    for _ in 0..2 * CODES_MAX {
+        logins.new_code(now).unwrap();
+    }
+    assert_eq!((logins.codes.len(), logins.sessions.len()), (CODES_MAX, SESSIONS_MAX));
+}

@@ -1,0 +1,91 @@
+//! Tickets: addresses that the browser loads by itself, without the headers of a request of the page.
+
+use std::time::Instant;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use suimon_contract::{ApiError, ErrorCode};
+
+use super::logins::TICKET_SPAN;
+use super::{ConsoleState, guard};
+use crate::api::{Body, Failure};
+
+/// Longest path of a ticket in bytes.
+const PATH_BYTES_MAX: usize = 1024;
+
+/// Request for a ticket.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    /// Path of the address, without a query.
+    path: String,
+}
+
+/// Permission to load one path once.
+#[derive(Serialize)]
+struct Ticket {
+    /// To be sent as the query `ticket=…`.
+    ticket: String,
+    /// Remaining validity in seconds.
+    valid_s: u64,
+}
+
+/// Creates a ticket for one `GET` of a path in the session of the request.
+pub(super) async fn create(
+    State(state): State<ConsoleState>,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Response, Failure> {
+    let Wanted { path } = serde_json::from_slice(&body).map_err(|error| {
+        let text = format!("request a ticket with {{\"path\": …}}: {error}");
+        ApiError::new(ErrorCode::Malformed, text)
+    })?;
+    if !is_loaded_by_address(&path) {
+        let text = "tickets are for reports of the lab, `/1.0/lab/runs/ID/report`; send other \
+                    requests with the header `X-Suimon-Session`";
+        return Err(ApiError::new(ErrorCode::InvalidValue, text).field("path").into());
+    }
+    let cookie = guard::cookie(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
+    let created = state.console.logins().new_ticket(Instant::now(), &cookie, path);
+    let created = created.map_err(|error| {
+        let text = format!("the system has no random bytes: {error}; try again");
+        ApiError::new(ErrorCode::HostError, text)
+    })?;
+    let valid_s = TICKET_SPAN.as_secs();
+    Ok(created.map_or_else(
+        || guard::unauthorized(guard::LOG_IN),
+        |ticket| Json(Ticket { ticket, valid_s }).into_response(),
+    ))
+}
+
+/// Returns true for what the page shows in a frame or a tab of its own.
+fn is_loaded_by_address(path: &str) -> bool {
+    let id = path.strip_prefix("/1.0/lab/runs/").and_then(|rest| rest.strip_suffix("/report"));
+    id.is_some_and(|id| !id.is_empty() && !id.contains(['/', '?', '#']))
+        && path.len() <= PATH_BYTES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tickets_are_for_reports_only() {
+        assert!(is_loaded_by_address("/1.0/lab/runs/vmq-teaming-20260102T030405/report"));
+        let long = format!("/1.0/lab/runs/{}/report", "x".repeat(PATH_BYTES_MAX));
+        for path in [
+            "",
+            "/1.0/config",
+            "/1.0/lab/runs//report",
+            "/1.0/lab/runs/a/b/report",
+            "/1.0/lab/runs/a/report?x=1",
+            "/1.0/vms/web/console",
+            &long,
+        ] {
+            assert!(!is_loaded_by_address(path), "{path}");
+        }
+    }
+}

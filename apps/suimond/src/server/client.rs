@@ -1,0 +1,32 @@
+//! Connection of a request, as its handler sees it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::connections::Place;
+
+/// Connection of a request. The server adds it to the extensions of each request.
+#[derive(Clone)]
+pub(crate) struct Client {
+    peer: Option<IpAddr>,
+    place: Arc<Place>,
+}
+
+impl Client {
+    pub(super) const fn new(peer: Option<IpAddr>, place: Arc<Place>) -> Self {
+        Self { peer, place }
+    }
+
+    /// Returns the address of the peer; `None` for a local socket.
+    pub(crate) const fn peer(&self) -> Option<IpAddr> {
+        self.peer
+    }
+
+    /// Waits. The connection counts as idle meanwhile: a new connection replaces it if the listener
+    /// has no slot left, so that delayed responses take no slot from other clients.
+    pub(crate) async fn delay(&self, time: Duration) {
+        let _paused = self.place.pause();
+        tokio::time::sleep(time).await;
+    }
+}

@@ -1,0 +1,36 @@
+//! Events about requests with wrong credentials.
+
+use suimon_contract::EventKind;
+
+use crate::events::Draft;
+
+/// Requests of one peer that a listener refused because of wrong credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedAccess {
+    /// Section of the listener in the host file: `api` or `console`.
+    pub listener: &'static str,
+    /// Address of the peer, or the network that stands for it; `None` for peers that are too many to
+    /// be told apart.
+    pub peer: Option<String>,
+    /// Refused requests since the previous event about this peer.
+    pub count: u64,
+    /// Time from the first to the last of them in seconds, rounded up.
+    pub seconds: u64,
+}
+
+/// Returns the event about refused requests. Peers cause it at will, from many addresses.
+pub(crate) fn event(refused: &RefusedAccess) -> Draft {
+    let RefusedAccess { listener, peer, count, seconds } = refused;
+    let from = peer.as_deref().unwrap_or("other peers");
+    let text = format!(
+        "[{listener}] refused {count} requests with a wrong token or login code from {from} within \
+         {seconds} s. Check whether a client of {from} has an outdated token; if not, block {from} \
+         in the firewall."
+    );
+    Draft::new(EventKind::AccessRefused, "host", text)
+        .with("listener", listener)
+        .with("peer", from)
+        .with("count", count)
+        .with("seconds", seconds)
+        .repeated()
+}
