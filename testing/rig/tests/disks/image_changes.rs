@@ -177,7 +177,7 @@ fn a_tool_that_is_missing_or_fails_is_named() {
     assert!(missing.stderr.contains("install suimond beside suimon"), "{missing:?}");
     for (script, expected) in [
         ("kill -9 $$", "signal: 9"),
-        ("echo '{}'", "install suimon and suimond of one version"),
+        ("echo '{}'", "install suimon and suimond of the same version"),
         ("echo broken >&2; exit 101", "exit status: 101: broken"),
         ("echo 'no image' >&2; exit 1", "suimon: no image"),
     ] {
