@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_key_and_line() {
         for (from, to, field, part) in [
-            ("index = 3", "index = 4", "vf[1].index", "numbered from 0 to 3"),
+            ("index = 3", "index = 4", "vf[1].index", "the highest VF is number 3"),
             ("index = 3", "index = 0", "vf[1].index", "described twice"),
             ("vfs = 4", "vfs = 0", "vf[0].index", "the adapter has no VFs"),
             ("50000000", "50000001", "vf[1].bandwidth_max_bps", "multiple of 1000000"),

@@ -222,13 +222,13 @@ fn roles_are_those_of_members_and_suit_the_mode() {
         ),
         (
             "standby = \"left\"\nmin_links = 2",
-            "16 team/both min_links InvalidValue: 2 is more than can be in use; give at most 1, the \
-             number of members without the standby",
+            "16 team/both min_links InvalidValue: 2 exceeds 1, the number of members \
+             without the standby; lower it",
         ),
         (
             "min_links = 3",
-            "15 team/both min_links InvalidValue: 3 is more than can be in use; give at most 2, the \
-             number of members",
+            "15 team/both min_links InvalidValue: 3 exceeds 2, the number of members; \
+             lower it",
         ),
         (
             "min_links = 33",

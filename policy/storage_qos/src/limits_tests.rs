@@ -10,12 +10,12 @@ fn contradictions_are_refused() {
     assert_eq!(fine.check(), Ok(()));
     let burst = |iops, seconds| Some(Burst { iops: Iops::new(iops).unwrap(), seconds });
     let cases = [
-        (Limits { min_iops: iops(6), ..fine }, "min_iops 6 is above max_iops 5"),
+        (Limits { min_iops: iops(6), ..fine }, "min_iops 6 exceeds max_iops 5"),
         (Limits { max_iops: None, burst: burst(9, 1), ..fine }, "set max_iops"),
-        (Limits { burst: burst(5, 1), ..fine }, "burst.iops 5 is not above"),
+        (Limits { burst: burst(5, 1), ..fine }, "burst.iops 5 does not exceed"),
         (Limits { burst: burst(6, 0), ..fine }, "burst.seconds 0"),
         (Limits { burst: burst(6, 3601), ..fine }, "burst.seconds 3601"),
-        (Limits { max_iops: iops(IOPS_MAX + 1), ..fine }, "max_iops of 1000000001"),
+        (Limits { max_iops: iops(IOPS_MAX + 1), ..fine }, "max_iops 1000000001"),
     ];
     for (limits, says) in cases {
         let error = limits.check().unwrap_err().to_string();

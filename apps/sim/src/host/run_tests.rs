@@ -216,7 +216,7 @@ fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
             WEB,
             "vmq = { enabled = false, max_processors = 1 }\n",
             "",
-            "case 1.vmq: stages are at a queue",
+            "case 1.vmq: missing; stages of a queue",
         ),
         (WEB, "at = \"queue\"", "at = \"que\"", "unknown variant `que`"),
         (WEB, "share = 756", "share = 0", "vms 1.request 1.share: 0"),

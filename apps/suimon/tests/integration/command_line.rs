@@ -44,7 +44,7 @@ fn a_wrong_host_file_is_refused_with_all_its_errors_and_nobody_is_asked() {
         assert_eq!((code, out.as_str()), (3, ""));
         let expected = format!(
             "{path}:8: nic/web: vlan: must be a number from 1 to 4094, not 5000\n{path}:9: \
-             nic/web: colour: there is no such key;"
+             nic/web: colour: the key does not exist;"
         );
         assert!(err.starts_with(&expected), "{err}");
     }

@@ -119,7 +119,7 @@ fn libvirts_schema_takes_whatever_nics_and_disks_a_vm_has() {
     let printed = |vm: usize| libvirt_elements(&host, &host.vms[vm]);
     assert_eq!(printed(0).matches("<interface").count(), 2);
     assert_eq!(printed(0).matches("<disk").count(), 2);
-    assert!(printed(0).contains("its MTU to 9000"), "{}", printed(0));
+    assert!(printed(0).contains("MTU in the guest to 9000"), "{}", printed(0));
     assert_eq!(printed(2).matches("<disk").count(), 2);
     assert_eq!(printed(2).matches("e1000e").count(), 2);
     assert_eq!(printed(2).matches("<serial>data</serial>").count(), 1);

@@ -303,7 +303,7 @@ fn a_vm_that_runs_is_not_deleted_and_its_devices_are_in_use() {
     let operation = delete().unwrap();
     harness.node.wait_operation(operation.id, PATIENCE).unwrap();
     let nic = harness.node.nic("web").unwrap();
-    assert!(nic.condition.reason.unwrap().contains("no VM has it"));
+    assert!(nic.condition.reason.unwrap().contains("neither a VM nor a socket"));
     harness.assert_consistent(&[]);
     assert!(harness.node.vms().is_empty() && harness.store.keys("vms").is_empty());
     assert!(!harness.vms.folders().contains(std::path::Path::new("/elsewhere/web")));

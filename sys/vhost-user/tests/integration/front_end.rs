@@ -176,7 +176,7 @@ fn hostile_front_ends_are_cut_off_and_the_nic_survives() {
             fe.set(9, &addresses.map(u64::to_ne_bytes).concat(), &[]);
             fe.set(12, &1_u64.to_ne_bytes(), &[event().as_fd()]);
         }),
-        ("REM_MEM_REG: no region", &|fe| {
+        ("REM_MEM_REG: no memory region", &|fe| {
             fe.set(38, &[0; 40], &[]);
         }),
     ];

@@ -161,7 +161,7 @@ fn a_device_maps_no_more_than_its_limit() {
     assert!(front_end.set(38, &region(half, half), &[]));
     assert!(front_end.set(37, &region(half, half), &[file.as_fd()]));
     assert!(!front_end.set(37, &region(2 * half, 4096), &[file.as_fd()]));
-    bench.expect_violation("ADD_MEM_REG: memory region 2: with its 0x1000 bytes the device maps");
+    bench.expect_violation("ADD_MEM_REG: memory region 2: with its 0x1000 bytes the mapped memory of the device exceeds");
     session(&bench, FrontEnd::connect(&bench.socket));
 }
 

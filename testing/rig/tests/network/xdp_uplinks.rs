@@ -226,7 +226,7 @@ fn who_classifies_is_told_and_without_rules_it_is_the_switch() {
         assert!(applied.is_ok(), "{applied:?}");
         let told = steering(&outside);
         assert_eq!((&told["mode"], &told["queues"]), (&"software".into(), &3.into()), "{told}");
-        let reason = "takes no flow rules by destination address (Operation not supported";
+        let reason = "does not support flow rules by destination address (Operation not supported";
         assert!(told["reason"].as_str().unwrap().contains(reason), "{told}");
         let shown = outside.daemon.ok(&["uplink", "show", "up"]).unwrap();
         assert!(shown.contains("software: the device does not support flow rules"), "{shown}");

@@ -97,7 +97,7 @@ fn bad_input(machine: &mut IovMachine) -> Result<()> {
     refused(machine, "vf enable eth0 --count 8", 3, &["vfs", "7 VFs at most"])?;
     refused(machine, "vf enable eth9 --count 1", 4, &["eth9", "suimon vf list"])?;
     refused(machine, "vf enable eth0 --count 70000", 2, &["70000"])?;
-    refused(machine, "vf set eth0 5 trust=on", 3, &["numbered from 0 to 1"])?;
+    refused(machine, "vf set eth0 5 trust=on", 3, &["the highest VF is number 1"])?;
     refused(machine, "vf set eth0 0 mac=ff:ff:ff:ff:ff:ff", 2, &["mac"])?;
     refused(
         machine,
@@ -119,7 +119,7 @@ fn bad_input(machine: &mut IovMachine) -> Result<()> {
         "/usr/bin/ip link set {device} down; /usr/bin/ip netns add blue; \
          /usr/bin/ip link set {device} netns blue"
     ))?;
-    refused(machine, enable, 6, &[&format!("namespace blue has its device {device}")])?;
+    refused(machine, enable, 6, &[&format!("its device {device} is in network namespace blue")])?;
     let vf = json(machine, "vf show eth0 0")?;
     assert_eq!((&vf["netns"], &vf["device"]), (&"blue".into(), &device.as_str().into()));
     let sysfs = format!("/sys/bus/pci/devices/{address}");
