@@ -156,6 +156,9 @@ async function forward(request, response) {
   }
   const headers = { "Content-Type": request.headers["content-type"] ?? "application/json" };
   const got = await ask(request.method, request.url, headers, await read(request));
+  // Reports of the lab have a policy of their own.
+  const policy = got.headers["content-security-policy"];
+  if (policy) response.setHeader("Content-Security-Policy", policy);
   response.writeHead(got.statusCode, { "Content-Type": got.headers["content-type"] ?? "application/json" });
   got.pipe(response);
 }
