@@ -179,7 +179,7 @@ impl Form {
             }
             Self::Networks { most } => describe_networks(most),
             Self::StationAddress => {
-                "a MAC address of one station, six pairs of hex digits like 52:54:00:12:34:56, \
+                "a unicast MAC address, six pairs of hex digits like 52:54:00:12:34:56, \
                  not a group address and not all zero"
                     .into()
             }
@@ -428,7 +428,7 @@ fn is_absolute_path(text: &str) -> bool {
 
 fn describe_stations(most: usize) -> String {
     format!(
-        "a list of 1 to {most} different IP addresses, each of one station, like \
+        "a list of 1 to {most} different unicast IP addresses, like \
          [\"192.0.2.7\", \"2001:db8::7\"]"
     )
 }
