@@ -79,7 +79,7 @@ const fn effect_of(effect: Effect, of: Kind) -> Option<&'static str> {
         }
         (Effect::Replace, Kind::Uplink) => "reopens the device, which interrupts its traffic",
         (Effect::Replace, Kind::Nic) => {
-            "replaces the port; the link is down until the VM has reconnected"
+            "replaces the port, which interrupts its traffic; a VM reconnects by itself"
         }
         (Effect::Replace, Kind::Store) => {
             "reopens all disks of the store; their requests wait meanwhile"

@@ -21,7 +21,7 @@ pub enum RecordingError {
         version: u32,
     },
     /// The length of a block exceeds the limit.
-    #[error("offset {at}: a block of {length} bytes exceeds the limit of {BLOCK_BYTES_MAX}")]
+    #[error("offset {offset}: a block of {length} bytes exceeds the limit of {BLOCK_BYTES_MAX}")]
     BlockTooLong {
         /// Offset of the block, in bytes.
         offset: u64,
@@ -30,7 +30,7 @@ pub enum RecordingError {
     },
     /// The checksum of a block does not match its body.
     #[error(
-        "offset {at}: the block's checksum is {stored:08x}, computed {computed:08x}; the block \
+        "offset {offset}: the block's checksum is {stored:08x}, computed {computed:08x}; the block \
          was changed after it was recorded"
     )]
     Checksum {
@@ -42,7 +42,7 @@ pub enum RecordingError {
         computed: u32,
     },
     /// A record of a block is invalid.
-    #[error("offset {at}: {fault}")]
+    #[error("offset {offset}: {fault}")]
     Record {
         /// Offset of the record, in bytes.
         offset: u64,
