@@ -125,22 +125,12 @@ fn errors() -> String {
 fn events() -> String {
     let mut text = format!("{GENERATED}# Events\n\n");
     text.push_str(
-<<<<<<< HEAD
         "Numbers and names never change their meaning: 1xxx host, other nodes and cluster, 2xxx switch, 3xxx NIC, 4xxx \
          uplink and team, 5xxx worker and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power, 9xxx SR-IOV.\n\n\
          Events that guests, clients and network peers can cause at will (connections, protocol violations, link changes, \
          failed requests) are limited per subject: of more than 10 events of one kind within 10 s, the last one is \
          reported at the end of that time. It has the time of its occurrence, and the number of these events in the \
          field `events`. Kinds that report opposite states, such as link up and link down, are limited together.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
-=======
-        "The meaning of an event id and name does not change between versions. 1xxx host, other nodes and cluster, \
-         2xxx switch, 3xxx NIC, 4xxx uplink and team, 5xxx worker and queue, 6xxx store, disk and Storage QoS, \
-         7xxx VM, 8xxx power, 9xxx SR-IOV.\n\n\
-         Events that guests, clients and neighbours can cause in any number (connections, protocol violations, link \
-         changes, failed requests) are joined: if more than 10 events of one subject and one kind, or of kinds that \
-         report the same state (link up, link down), occur within 10 s, only the last one is reported at the end of the \
-         10 s. It has its original time, and the number of joined events in the field `events`.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
->>>>>>> a403bc60f0a84dfdb7cd8441232eacf0a721908e
     );
     for kind in EventKind::ALL {
         text.push_str(&format!(

@@ -179,13 +179,8 @@ impl Form {
             }
             Self::Networks { most } => describe_networks(most),
             Self::StationAddress => {
-<<<<<<< HEAD
                 "a unicast MAC address of six pairs of hex digits like 52:54:00:12:34:56, not a \
                  group address and not all zero"
-=======
-                "a unicast MAC address, six pairs of hex digits like 52:54:00:12:34:56, \
-                 not a group address and not all zero"
->>>>>>> a403bc60f0a84dfdb7cd8441232eacf0a721908e
                     .into()
             }
             Self::Vlan => "a number from 1 to 4094".into(),
@@ -435,13 +430,8 @@ fn is_absolute_path(text: &str) -> bool {
 
 fn describe_stations(most: usize) -> String {
     format!(
-<<<<<<< HEAD
         "a list of 1 to {most} different unicast IP addresses, like [\"192.0.2.7\", \
          \"2001:db8::7\"]"
-=======
-        "a list of 1 to {most} different unicast IP addresses, like \
-         [\"192.0.2.7\", \"2001:db8::7\"]"
->>>>>>> a403bc60f0a84dfdb7cd8441232eacf0a721908e
     )
 }
 
