@@ -157,7 +157,7 @@ impl Settings {
             let (through, way) = (streams.through.id(), streams.way.id());
             match streams.through {
                 Through::Private => {
-                    ensure!(!has_world, "streams: {way}: {through} has no outside endpoint")
+                    ensure!(!has_world, "streams: {way}: {through} has no outside endpoint");
                 }
                 Through::Native => ensure!(has_world, "streams: {way}: {through} has no VMs"),
                 Through::External | Through::LinuxBridge => {}

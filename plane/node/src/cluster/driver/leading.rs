@@ -72,7 +72,7 @@ impl Driver {
             .filter_map(|store| store.depose(now).then(|| store.name.clone()))
             .collect();
         lost.iter().for_each(|name| {
-            self.tell_lead_lost(name, "this host is not a node of the cluster any more")
+            self.tell_lead_lost(name, "this host is not a node of the cluster any more");
         });
     }
 
