@@ -140,16 +140,9 @@ fn start_log(filter: &str) -> Result<()> {
 
 fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let from_file = arguments.config.as_deref().map(read_host_file).transpose()?;
-    let state_dir = &arguments.state_dir;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state_dir).map_err(|error| {
-        let remedy = remedy::for_path(&error, "--state-dir");
-        anyhow!("--state-dir: cannot create {}: {error}; {remedy}", state_dir.display())
-    })?;
-    let store = FileStore::open(state_dir)
-        .with_context(|| format!("--state-dir {}", state_dir.display()))?;
-    let recording = arguments.record.as_deref();
-    let recording = recording.map(|path| RecordingFile::create(path, arguments.record_bytes_max));
-    let recording = recording.transpose()?;
+    let store = open_state(&arguments.state_dir)?;
+    let record = |path| RecordingFile::create(path, arguments.record_bytes_max);
+    let recording = arguments.record.as_deref().map(record).transpose()?;
     // The process has a single thread so far: see `ApiSocket::bind`.
     let socket = ApiSocket::bind(&arguments.socket)?;
     // Read before confinement restricts file access.
@@ -177,13 +170,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let (sender, news) = NewsSender::new();
     let sender = Arc::new(sender);
     let reader = confinement.clone();
-    let threads = SocketThreads::new(&confinement)
-        .context("cannot start the threads for sockets of NICs and disks")?;
-    let devices = HostDevices::new(threads.vhost_user.clone());
-    let devices = Arc::new(
-        devices
-            .context("cannot open the rtnetlink socket that reports changes of network devices")?,
-    );
+    let (threads, devices) = open_devices(&confinement)?;
     let node = Node::open(NodeParts {
         store: Arc::new(store),
         devices: devices.clone(),
@@ -226,6 +213,24 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         recorder.end();
     }
     result
+}
+
+/// Opens the state store in `state_dir`, which is created if it does not exist.
+fn open_state(state_dir: &Path) -> Result<FileStore> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state_dir).map_err(|error| {
+        let remedy = remedy::for_path(&error, "--state-dir");
+        anyhow!("--state-dir: cannot create {}: {error}; {remedy}", state_dir.display())
+    })?;
+    FileStore::open(state_dir).with_context(|| format!("--state-dir {}", state_dir.display()))
+}
+
+/// Starts the threads that serve sockets of NICs and disks, and opens access to network devices.
+fn open_devices(confinement: &Confinement) -> Result<(SocketThreads, Arc<HostDevices>)> {
+    let threads = SocketThreads::new(confinement)
+        .context("cannot start the threads for sockets of NICs and disks")?;
+    let devices = HostDevices::new(threads.vhost_user.clone())
+        .context("cannot open the rtnetlink socket that reports changes of network devices")?;
+    Ok((threads, Arc::new(devices)))
 }
 
 /// Reads and validates the host file, including the files that it names, before anything on the
@@ -425,7 +430,7 @@ async fn reload(arguments: &Arguments, node: &Arc<Node>) {
         tokio::task::spawn_blocking(move || host_file::reload(&node, file.as_deref())).await;
     match applied {
         Ok(Ok(())) => {
-            tracing::info!("SIGHUP: the host file and the files that it names were read again")
+            tracing::info!("SIGHUP: the host file and the files that it names were read again");
         }
         Ok(Err(errors)) => {
             for error in errors {
