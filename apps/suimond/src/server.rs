@@ -148,7 +148,7 @@ pub async fn serve<L: Listener>(listener: L, router: Router, mut news: News) {
             let served = async {
                 match listener.prepare(accepted).await {
                     Ok(connection) => {
-                        serve_connection(connection, (&place, peer), router, news).await
+                        serve_connection(connection, (&place, peer), router, news).await;
                     }
                     Err(error) => tracing::debug!(%error, "a connection came to nothing"),
                 }
