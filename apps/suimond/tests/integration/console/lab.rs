@@ -80,6 +80,8 @@ async fn a_report_is_loaded_by_address_once_with_a_ticket() {
     let site = Site::new().await;
     let run = site.server.directory.path().join("lab/vmq-teaming-20260102T030405");
     std::fs::create_dir_all(&run).unwrap();
+    let head = json!({ "origin": { "kind": "real" }, "scale": "quick", "began": "" });
+    std::fs::write(run.join("head.json"), head.to_string()).unwrap();
     std::fs::write(run.join("report.html"), "<script>1</script>").unwrap();
     let report = "/1.0/lab/runs/vmq-teaming-20260102T030405/report";
     let session = site.logged_in().await;
