@@ -39,9 +39,9 @@ fn where_they_would_not_work_they_are_refused_with_what_to_do() {
         ("tap", TWO, None, "only an uplink with driver = \"af_xdp\""),
         ("af_xdp", TWO, Some("lacp"), "is a member of team `both`"),
         ("af_xdp", TWO, Some("static"), "set mode = \"switch-independent\""),
-        ("af_xdp", "[]", None, "must be a list of 1 to 16 different IP addresses"),
+        ("af_xdp", "[]", None, "must be a list of 1 to 16 different unicast IP addresses"),
         ("af_xdp", r#"["192.0.2.7/24"]"#, None, "like [\"192.0.2.7\", \"2001:db8::7\"]"),
-        ("af_xdp", r#"["192.0.2.7", "192.0.2.7"]"#, None, "different IP addresses"),
+        ("af_xdp", r#"["192.0.2.7", "192.0.2.7"]"#, None, "different unicast IP addresses"),
     ] {
         let refused = read(&host(driver, addresses, mode)).unwrap_err();
         assert!(refused.contains(part) && refused.contains("host_addresses"), "{refused}");
