@@ -1,10 +1,30 @@
 //! Runs of the lab, and reports that the browser loads by address.
 
+use std::path::Path;
+
 use hyper::Method;
 use serde_json::json;
 
 use super::Site;
 use crate::support;
+
+/// Writes the files of a worker with one plan, and an interrupted run with a report.
+fn write_results(results: &Path) {
+    let run = results.join("vmq-teaming-20260102T030405");
+    std::fs::create_dir_all(&run).unwrap();
+    std::fs::create_dir_all(results.join("requests")).unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let worker = json!({ "pid": 1, "at_ms": now.as_millis() as u64 });
+    let words = json!({ "en": "x", "ja": "y" });
+    let plan = json!({ "id": "vmq-teaming", "title": words, "question": words, "document": "D",
+        "scales": [{ "scale": "auto", "seconds": 1.0, "missing": [] }] });
+    for (name, value) in [("worker.json", worker), ("plans.json", json!([plan]))] {
+        std::fs::write(results.join(name), value.to_string()).unwrap();
+    }
+    let head = json!({ "origin": { "kind": "real" }, "scale": "quick", "began": "" });
+    std::fs::write(run.join("head.json"), head.to_string()).unwrap();
+    std::fs::write(run.join("report.html"), "<script>1</script>").unwrap();
+}
 
 /// Verifies that the API shows the content of the lab's folder, and isolates its reports.
 #[tokio::test(flavor = "multi_thread")]
@@ -22,21 +42,7 @@ async fn the_lab_is_asked_by_the_api_and_its_reports_are_no_part_of_the_page() {
     assert!(status == 422 && text.contains("suimon lab work"), "{status} {told}");
     assert_eq!(site.server.get("/1.0/lab/runs").await, json!([]));
 
-    let run = results.join("vmq-teaming-20260102T030405");
-    std::fs::create_dir_all(&run).unwrap();
-    std::fs::create_dir_all(results.join("requests")).unwrap();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let worker = json!({ "pid": 1, "at_ms": now.as_millis() as u64 });
-    let words = json!({ "en": "x", "ja": "y" });
-    let plan = json!({ "id": "vmq-teaming", "title": words, "question": words, "document": "D",
-        "scales": [{ "scale": "auto", "seconds": 1.0, "missing": [] }] });
-    for (name, value) in [("worker.json", worker), ("plans.json", json!([plan]))] {
-        std::fs::write(results.join(name), value.to_string()).unwrap();
-    }
-    let head = json!({ "origin": { "kind": "real" }, "scale": "quick", "began": "" });
-    std::fs::write(run.join("head.json"), head.to_string()).unwrap();
-    std::fs::write(run.join("report.html"), "<script>1</script>").unwrap();
-
+    write_results(&results);
     for (body, status, code) in [
         (r#"{"plan": "vmq-teaming", "scale": "huge"}"#, 400, "malformed"),
         (r#"{"plan": "vmq-teaming", "size": 1}"#, 422, "unknown_key"),
