@@ -11,6 +11,7 @@ use crate::bound_addresses::BoundAddresses;
 use crate::capture::Captures;
 use crate::cluster::Cluster;
 use crate::confinement::ConfinementReader;
+use crate::device_notices::LateNotices;
 use crate::disks::{DiskParts, Disks};
 use crate::drain::Drain;
 use crate::events::EventLog;
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) disks: Disks,
     pub(crate) vms: Vms,
     pub(crate) abandoned: Abandoned,
+    pub(crate) late_notices: Arc<LateNotices>,
     pub(crate) drain: Drain,
     pub(crate) cluster: Cluster,
     pub(crate) sriov: Sriov,
@@ -117,6 +119,7 @@ impl Shared {
             disks: Disks::new(parts.disks),
             vms: Vms::new(parts.vms),
             abandoned: Abandoned::default(),
+            late_notices: Arc::default(),
             drain: Drain::default(),
             cluster: Cluster::new(parts.clusters),
             sriov: Sriov::new(parts.sriov),
