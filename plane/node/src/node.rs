@@ -416,6 +416,12 @@ impl Node {
         })
     }
 
+    /// Fills the queue of the control thread.
+    #[cfg(test)]
+    pub(crate) fn fill_commands(&self) {
+        while self.commands.try_send(Command::Look).is_ok() {}
+    }
+
     /// Takes a node out of the cluster that is gone for good.
     ///
     /// # Errors
