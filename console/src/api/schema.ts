@@ -2512,7 +2512,7 @@ export interface components {
              * @description Start of the drain, in milliseconds since 1970-01-01 UTC.
              */
             since_unix_ms: number;
-            /** @description True if every VM that was running at the start has left. VMs started later are not counted. */
+            /** @description True if every VM that was running at the start has left and no VM runs now. */
             is_empty: boolean;
             /**
              * Format: int64

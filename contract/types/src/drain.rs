@@ -73,7 +73,7 @@ impl core::fmt::Display for DrainedVm {
 pub struct DrainStatus {
     /// Start of the drain, in milliseconds since 1970-01-01 UTC.
     pub since_unix_ms: u64,
-    /// True if every VM that was running at the start has left. VMs started later are not counted.
+    /// True if every VM that was running at the start has left and no VM runs now.
     pub is_empty: bool,
     /// Operation that migrates the VMs; absent after it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]

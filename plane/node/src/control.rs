@@ -134,6 +134,9 @@ impl Controller {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => stop = true,
             }
+            for of in self.shared.late_notices.take() {
+                self.handle_notices_of(&of);
+            }
             self.follow_moves();
             self.poll_plane();
             self.retry_due();
@@ -193,11 +196,7 @@ impl Controller {
                 Command::Look => {}
                 Command::FollowLimits => self.follow_limits(),
                 Command::GoOn => self.go_on_with_work(),
-                Command::DeviceNotices(of) => {
-                    for notice in of.take_queued() {
-                        self.handle_notice_of(&of, notice);
-                    }
-                }
+                Command::DeviceNotices(of) => self.handle_notices_of(&of),
                 Command::NbdNotice(notice) => self.drafts.push(nbd_event(notice)),
                 Command::Change { operation, edit, options } => {
                     self.write_drafts();

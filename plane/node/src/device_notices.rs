@@ -5,7 +5,7 @@
 //! of its number of notices, so that notices of other devices are not displaced.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::DeviceNotice;
@@ -29,14 +29,31 @@ pub(crate) struct DeviceNotices {
     /// Generation of the device when it was opened.
     pub(crate) generation: u64,
     commands: SyncSender<Command>,
+    late: Arc<LateNotices>,
     waiting: Mutex<Waiting>,
 }
 
 #[derive(Default)]
 struct Waiting {
     notices: VecDeque<DeviceNotice>,
-    /// True if a command for these notices is in the control thread's queue.
+    /// True if a command for these notices is queued for the control thread, or they are late.
     is_queued: bool,
+}
+
+/// Devices with notices for which the control thread's queue had no room. The control thread polls
+/// them. Each open device is contained once at most.
+#[derive(Default)]
+pub(crate) struct LateNotices(Mutex<Vec<Arc<DeviceNotices>>>);
+
+impl LateNotices {
+    fn put(&self, notices: Arc<DeviceNotices>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(notices);
+    }
+
+    /// Removes and returns all devices.
+    pub(crate) fn take(&self) -> Vec<Arc<DeviceNotices>> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl DeviceNotices {
@@ -44,8 +61,9 @@ impl DeviceNotices {
         owner: DeviceOwner,
         generation: u64,
         commands: SyncSender<Command>,
+        late: Arc<LateNotices>,
     ) -> Arc<Self> {
-        Arc::new(Self { owner, generation, commands, waiting: Mutex::default() })
+        Arc::new(Self { owner, generation, commands, late, waiting: Mutex::default() })
     }
 
     /// Adds a notice. Removes notices that `notice` supersedes. If [`WAITING_MAX`] notices remain,
@@ -63,13 +81,10 @@ impl DeviceNotices {
         }
         waiting.notices.push_back(notice);
         if !waiting.is_queued {
+            waiting.is_queued = true;
             let sent = self.commands.try_send(Command::DeviceNotices(Arc::clone(self)));
-            waiting.is_queued = sent.is_ok();
-            if sent.is_err() {
-                tracing::warn!(
-                    owner = ?self.owner,
-                    "notices of a device stay queued until its next one"
-                );
+            if let Err(TrySendError::Full(_)) = sent {
+                self.late.put(Arc::clone(self));
             }
         }
     }

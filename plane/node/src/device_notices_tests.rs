@@ -1,9 +1,14 @@
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use suimon_ports::{DeviceNotice, VhostUserPromise};
 use suimon_quantity::PortId;
 
-use super::{DeviceNotices, DeviceOwner, WAITING_MAX};
+use super::{DeviceNotices, DeviceOwner, LateNotices, WAITING_MAX};
+
+fn late() -> Arc<LateNotices> {
+    Arc::default()
+}
 
 fn promised(queue_pairs: u16) -> DeviceNotice {
     DeviceNotice::Promised(VhostUserPromise { features: 1, queue_pairs })
@@ -18,8 +23,8 @@ fn negotiated(queue_pairs: u16) -> DeviceNotice {
 #[test]
 fn however_many_notices_a_device_has_one_command_is_sent() {
     let (commands, receiver) = sync_channel(2);
-    let hostile = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands.clone());
-    let other = DeviceNotices::new(DeviceOwner::Port(PortId(2)), 1, commands);
+    let hostile = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands.clone(), late());
+    let other = DeviceNotices::new(DeviceOwner::Port(PortId(2)), 1, commands, late());
     for turn in 0..10_000 {
         hostile.put(promised(turn % 2 + 1));
         hostile.put(negotiated(turn % 2 + 1));
@@ -35,7 +40,7 @@ fn however_many_notices_a_device_has_one_command_is_sent() {
 #[test]
 fn the_newest_notices_and_those_that_are_no_events_are_kept() {
     let (commands, _receiver) = sync_channel(1);
-    let notices = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands);
+    let notices = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands, late());
     let lost = DeviceNotice::Lost { reason: "gone".to_owned() };
     notices.put(promised(1));
     notices.put(lost.clone());
@@ -49,4 +54,25 @@ fn the_newest_notices_and_those_that_are_no_events_are_kept() {
     assert_eq!(kept.len(), WAITING_MAX);
     assert_eq!(kept[..2], [promised(1), lost]);
     assert_eq!(kept[WAITING_MAX - 3..], [DeviceNotice::LinkUp, down(999), DeviceNotice::LinkUp]);
+}
+
+/// A lost device has no further notices that would send a command.
+#[test]
+fn notices_without_room_in_the_queue_are_polled() {
+    let (commands, receiver) = sync_channel(1);
+    let late = late();
+    let first = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands.clone(), late.clone());
+    let lost = DeviceNotices::new(DeviceOwner::Port(PortId(2)), 1, commands, late.clone());
+    first.put(DeviceNotice::LinkUp);
+    let reason = "it was removed".to_owned();
+    lost.put(DeviceNotice::Lost { reason: reason.clone() });
+    // The device is contained once, however many notices it has.
+    (0..1000).for_each(|_| lost.put(promised(1)));
+    assert_eq!(receiver.try_iter().count(), 1);
+    let found = late.take();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].take_queued(), [DeviceNotice::Lost { reason }, promised(1)]);
+    assert!(late.take().is_empty());
+    lost.put(DeviceNotice::LinkUp);
+    assert_eq!(receiver.try_iter().count(), 1, "the next one sends a command");
 }

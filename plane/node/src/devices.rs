@@ -53,7 +53,8 @@ impl Devices {
         let spec = self.promises.add_to(&port.key, spec);
         port.lock().tried_index = self.shared.devices.device_index(&spec);
         let owner = DeviceOwner::Port(port.id);
-        let notices = DeviceNotices::new(owner, generation, self.notices.clone());
+        let late = self.shared.late_notices.clone();
+        let notices = DeviceNotices::new(owner, generation, self.notices.clone(), late);
         port.lock().notices = Some(Arc::clone(&notices));
         let observer = Arc::new(NoticeSender { teams: self.shared.teams.clone(), notices });
         let queues = self.shared.plane.queue_host();

@@ -14,7 +14,7 @@ use std::thread::{Builder, JoinHandle};
 use serde::{Deserialize, Serialize};
 use suimon_contract::{
     ApiError, DOWNTIME_MS_MAX, DrainPlan, DrainRequest, DrainStatus, ErrorCode, EventKind, Kind,
-    Name, Operation, OperationState,
+    Name, Operation, OperationState, VmState,
 };
 use suimon_ports::{StateStore, StoreError};
 
@@ -34,6 +34,7 @@ const DRAIN: &str = "drain";
 struct StoredDrain {
     request: DrainRequest,
     since_unix_ms: u64,
+    /// True if all VMs that were running have left. The next daemon then does not resume the drain.
     is_empty: bool,
 }
 
@@ -80,9 +81,14 @@ impl Shared {
         let stored = state.stored.as_ref()?;
         Some(DrainStatus {
             since_unix_ms: stored.since_unix_ms,
-            is_empty: stored.is_empty,
+            // A VM may have been started since.
+            is_empty: stored.is_empty && self.no_vm_runs(),
             operation: state.operation,
         })
+    }
+
+    fn no_vm_runs(&self) -> bool {
+        self.vms.all().iter().all(|entry| entry.view().state == VmState::Stopped)
     }
 
     /// Checks that the host accepts VMs.

@@ -432,6 +432,12 @@ impl Node {
         })
     }
 
+    /// Fills the queue of the control thread.
+    #[cfg(test)]
+    pub(crate) fn fill_commands(&self) {
+        while self.commands.try_send(Command::Look).is_ok() {}
+    }
+
     /// Removes a node that has failed permanently from the cluster.
     ///
     /// # Errors

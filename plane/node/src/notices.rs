@@ -17,6 +17,13 @@ use crate::events::Draft;
 use crate::port_table::Port;
 
 impl Controller {
+    /// Handles the queued notices of a device.
+    pub(crate) fn handle_notices_of(&mut self, of: &DeviceNotices) {
+        for notice in of.take_queued() {
+            self.handle_notice_of(of, notice);
+        }
+    }
+
     /// Handles a notice of a device. Notices of a closed device have no effect.
     pub(crate) fn handle_notice_of(&mut self, of: &DeviceNotices, notice: DeviceNotice) {
         match of.owner {

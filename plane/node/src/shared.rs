@@ -12,6 +12,7 @@ use crate::capture::Captures;
 use crate::cluster::Cluster;
 use crate::confinement::ConfinementReader;
 use crate::deferring_store::DeferringStore;
+use crate::device_notices::LateNotices;
 use crate::disks::{DiskParts, Disks};
 use crate::drain::Drain;
 use crate::events::EventLog;
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) disks: Disks,
     pub(crate) vms: Vms,
     pub(crate) abandoned: Abandoned,
+    pub(crate) late_notices: Arc<LateNotices>,
     pub(crate) drain: Drain,
     pub(crate) cluster: Cluster,
     pub(crate) sriov: Sriov,
@@ -118,6 +120,7 @@ impl Shared {
             disks: Disks::new(parts.disks),
             vms: Vms::new(parts.vms),
             abandoned: Abandoned::default(),
+            late_notices: Arc::default(),
             drain: Drain::default(),
             cluster: Cluster::new(parts.clusters),
             sriov: Sriov::new(parts.sriov),

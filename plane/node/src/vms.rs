@@ -13,6 +13,8 @@
 //! ```
 
 mod arriving;
+mod control_line;
+mod departing;
 mod driver;
 mod entry;
 mod finding;
@@ -20,12 +22,14 @@ mod freezing;
 mod handing_over;
 mod inbox;
 mod leaving;
+mod move_limits;
 mod moving;
 mod plugging;
 mod publishing;
 mod records;
 mod releasing;
 mod replugging;
+mod self_released;
 mod space;
 mod spec;
 mod starting;

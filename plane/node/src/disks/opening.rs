@@ -201,7 +201,8 @@ impl Controller {
             None => None,
             Some(spec) => {
                 let (owner, commands) = (DeviceOwner::Disk(entry.id), self.devices.notices.clone());
-                let notices = DeviceNotices::new(owner, generation, commands);
+                let late = self.shared.late_notices.clone();
+                let notices = DeviceNotices::new(owner, generation, commands, late);
                 let observer = Arc::new(NoticeSender(notices));
                 let opened =
                     parts.devices.open(entry.id, &spec, parts.plane.queue_host(), observer);

@@ -128,13 +128,15 @@ impl Shared {
         let mut in_vain = BTreeSet::new();
         let mut failed = None;
         loop {
-            operation.check_cancelled()?;
+            self.check_going_on(operation)?;
             let mut vm = self.plan_vm(entry, request, sent, &in_vain);
             let Some(to) = &vm.to else {
                 // The failure of a migration is more specific than the lack of further nodes.
                 vm.reason = failed.or(vm.reason);
                 return Ok(vm);
             };
+            // The checks by other nodes may have taken long.
+            self.check_going_on(operation)?;
             match self.send_to(entry, to, request, operation)? {
                 Ok(()) => {
                     *sent.entry(to.clone()).or_default() += 1;

@@ -211,3 +211,38 @@ fn it_goes_on_after_a_restart() {
     let refused = site.nodes[0].node.shared().check_not_drained();
     assert!(refused.is_err(), "it is drained still");
 }
+
+#[test]
+fn a_drained_host_is_empty_only_while_no_vm_runs() {
+    let site = Site::new();
+    let ended = site.drain(0, "one", DrainRequest::default());
+    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    let is_empty = || site.nodes[0].node.host_status().drain.unwrap().is_empty;
+    assert!(is_empty());
+    site.do_with(0, "idle", VmWork::Start);
+    assert!(!is_empty(), "a VM was started");
+    site.do_with(0, "idle", VmWork::Kill);
+    assert!(is_empty());
+}
+
+/// The daemon ends after a destination was chosen.
+#[test]
+fn no_migration_begins_when_the_daemon_ends() {
+    let site = Site::new();
+    let first = std::sync::Arc::clone(&site.nodes[0].node);
+    site.nodes[0].far_nodes.obstruct(move |_, call| {
+        if call == "check_arrival" && !first.shared().drain.stops() {
+            let node = std::sync::Arc::clone(&first);
+            std::thread::spawn(move || node.shared().stop_draining());
+            wait_until("the drain is to stop", || first.shared().drain.stops());
+        }
+        None
+    });
+    let ended = site.drain(0, "one", DrainRequest::default());
+    assert_eq!(ended.state, OperationState::Failed, "{ended:?}");
+    assert!(ended.error.unwrap().message.contains("the next one goes on"));
+    assert!(site.nodes[0].events(EventKind::VmLeaves.id()).is_empty());
+    assert_eq!(site.running()[0], ["a", "b"]);
+    // Releases the node.
+    site.nodes[0].far_nodes.obstruct(|_, _| None);
+}

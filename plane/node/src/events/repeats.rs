@@ -54,6 +54,9 @@ impl Repeat {
             | EventKind::DiskConnected
             | EventKind::DiskDisconnected
             | EventKind::DiskDriverReady => (Group::State("link"), None),
+            EventKind::VmDevicePlugged | EventKind::VmDeviceUnplugged => {
+                (Group::State("plug"), Some("device"))
+            }
             EventKind::TeamUp | EventKind::TeamDown => (Group::State("team"), None),
             EventKind::TeamMemberFailed | EventKind::TeamMemberUsable => {
                 (Group::State("member"), Some("member"))

@@ -14,6 +14,8 @@ use crate::testing::{
 use crate::vms::Message;
 use crate::{Edit, FarError, ResourceEdit, VmWork};
 
+mod unresponsive;
+
 const NODES: &str = r#"
 [[switch]]
 name = "lan"

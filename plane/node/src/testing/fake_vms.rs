@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use suimon_frame::MacAddr;
 use suimon_ports::{
@@ -18,6 +18,7 @@ use suimon_ports::{
 use suimon_quantity::PciAddress;
 
 use crate::VmParts;
+use crate::testing::PATIENCE;
 
 /// VM host. Clones share the state, which survives daemons.
 #[derive(Clone, Default)]
@@ -33,6 +34,12 @@ struct World {
     /// Method whose next call fails, or all of whose calls fail with `refuses_all`, and the error.
     refusal: Option<(&'static str, VmError)>,
     refuses_all: bool,
+    /// Number of calls that failed because of `refusal`.
+    refused: u32,
+    /// True while calls of `prepare` block.
+    holds_prepare: bool,
+    /// Number of calls of `prepare` that block.
+    held: u32,
     has_agent: bool,
     /// True if guests' drivers do not support VFs.
     takes_no_vfs: bool,
@@ -94,6 +101,29 @@ impl FakeVms {
     pub(crate) fn refuse_all(&self, call: &'static str, kind: VmErrorKind, text: &str) {
         self.refuse(call, kind, text);
         self.world().refuses_all = true;
+    }
+
+    /// Returns the number of calls that failed because of `refuse` or `refuse_all`.
+    pub(crate) fn refused(&self) -> u32 {
+        self.world().refused
+    }
+
+    /// Sets whether calls of `prepare` block, and with them the control thread.
+    pub(crate) fn hold_prepare(&self, holds: bool) {
+        self.world().holds_prepare = holds;
+    }
+
+    /// Returns true if a call of `prepare` blocks.
+    pub(crate) fn is_held(&self) -> bool {
+        self.world().held > 0
+    }
+
+    /// Simulates a QEMU that has sent all memory and has stopped the CPUs for the switchover, without
+    /// a notice.
+    pub(crate) fn stop_for_switchover(&self, name: &str) {
+        if let Some(guest) = self.world().running.get_mut(name) {
+            (guest.sent, guest.state) = (SendPhase::Waiting, VmRunState::Paused);
+        }
     }
 
     /// Has guest agents run in all guests.
@@ -225,6 +255,7 @@ impl FakeVms {
         if !world.refuses_all && refusal.is_some() {
             world.refusal = None;
         }
+        world.refused += u32::from(refusal.is_some());
         refusal.map_or(Ok(()), |(_, error)| Err(error))
     }
 
@@ -261,6 +292,13 @@ impl VmHost for FakeVms {
     }
 
     fn prepare(&self, folder: &Path, _user: u32) -> Result<(), VmError> {
+        self.world().held += 1;
+        // Limited, so that a failed test ends.
+        let limit = Instant::now() + PATIENCE;
+        while self.world().holds_prepare && Instant::now() < limit {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.world().held -= 1;
         self.check("prepare")?;
         let mut world = self.world();
         if world.running.values().any(|guest| guest.spec.folder == folder) {
@@ -314,7 +352,15 @@ impl VmHost for FakeVms {
 
     fn kill(&self, identity: &VmIdentity) -> Result<(), VmError> {
         self.check("kill")?;
-        self.world().running.remove(&identity.name).map(drop).ok_or_else(gone)
+        let mut world = self.world();
+        let is_it = |guest: &Guest| {
+            guest.process == identity.process && guest.spec.folder == identity.folder
+        };
+        if !world.running.get(&identity.name).is_some_and(is_it) {
+            return Err(gone());
+        }
+        world.running.remove(&identity.name);
+        Ok(())
     }
 
     fn give_vf(
@@ -339,7 +385,11 @@ impl VmHost for FakeVms {
     }
 
     fn remove(&self, folder: &Path) -> Result<(), VmError> {
-        self.world().folders.remove(folder);
+        let mut world = self.world();
+        if world.running.values().any(|guest| guest.spec.folder == folder) {
+            return Err(VmError::new(VmErrorKind::Running, "a VM runs in it"));
+        }
+        world.folders.remove(folder);
         Ok(())
     }
 }

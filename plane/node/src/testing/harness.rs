@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use suimon_contract::{
-    Event, EventFilter, HostConfig, Name, Operation, OperationState, parse_toml,
+    ByteSize, Event, EventFilter, HostConfig, Name, Operation, OperationState, VmConfig, parse_toml,
 };
-use suimon_ports::{CpuPlace, Placement, PortSpec};
+use suimon_ports::{CpuPlace, Placement, PortSpec, VmErrorKind};
 use suimon_quantity::PortId;
 
 use crate::testing::{
@@ -16,7 +16,7 @@ use crate::testing::{
     FakeSriov, FakeVms, MemoryStore,
 };
 use crate::wanted::{socket_of, wanted_ports, wanted_taps};
-use crate::{Edit, NoListener, Node, NodeParts};
+use crate::{Edit, NoListener, Node, NodeParts, ResourceEdit};
 
 /// Deadline of waits, long enough for any progress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
@@ -228,6 +228,18 @@ impl Harness {
     pub(crate) fn change(&self, edit: Edit) -> Operation {
         let operation = self.node.submit(edit).unwrap();
         self.node.wait_operation(operation.id, PATIENCE).unwrap()
+    }
+
+    /// Has the control thread execute a change that fails, which blocks until
+    /// [`FakeVms::hold_prepare`] is unset, and fills the queue of the control thread.
+    pub(crate) fn keep_busy(&self) -> Operation {
+        self.vms.hold_prepare(true);
+        self.vms.refuse("prepare", VmErrorKind::Host, "there is no launcher");
+        let vm = VmConfig::new(name("another"), ByteSize::new(1 << 30));
+        let operation = self.node.submit(Edit::Vm(ResourceEdit::Add(vm))).unwrap();
+        wait_until("the control thread is busy", || self.vms.is_held());
+        self.node.fill_commands();
+        operation
     }
 
     pub(crate) fn apply(&self, config: &HostConfig) -> Operation {

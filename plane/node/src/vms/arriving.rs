@@ -13,8 +13,10 @@ use suimon_contract::{
 use suimon_ports::{SendPhase, StoreError, Vm, VmCommand, VmError};
 
 use super::driver::Driver;
+use super::finding::Lost;
 use super::inbox::Ear;
-use super::records::{StoredMove, StoredRun, StoredVm, save_arrived, save_vm};
+use super::move_limits::SILENCE_MAX;
+use super::records::{StoredMove, StoredRun, StoredVm, save_vm};
 use super::spec::standbys;
 use super::texts;
 use crate::FarLine;
@@ -22,8 +24,6 @@ use crate::disks::ServedDisk;
 use crate::moving::{ArrivalAnswer, ArrivalCall, Asked, arrival_spec};
 use crate::operations::OperationHandle;
 
-/// An arrival is abandoned after this silence of the source, in units of `Driver::ask_far_again`.
-const SILENCE_MAX: u32 = 120;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Incoming migration of a VM.
@@ -260,11 +260,11 @@ impl Driver {
             user: self.entry.user,
             run: Some(run.stored.clone()),
             moving: None,
+            arrived: Some(arriving.id.clone()),
         };
-        let now = (self.shared.clock)();
-        let mut changes = save_arrived(self.store.as_ref(), &arriving.id, now)?;
-        changes.push(save_vm(&self.entry.name, &stored)?);
-        self.store.commit(&changes)
+        self.store.commit(&[save_vm(&self.entry.name, &stored)?])?;
+        self.entry.set_arrived(&arriving.id);
+        Ok(())
     }
 
     /// Updates the phase, and abandons the arrival if its process has ended or the source is
@@ -292,7 +292,7 @@ impl Driver {
         }
     }
 
-    /// Abandons the arrival: kills the process, closes the disks and has the VM deleted here. It
+    /// Abandons the arrival: closes the disks, kills the process and has the VM deleted here. It
     /// cannot be activated afterwards; the source is told that the VM is abandoned or does not
     /// exist.
     pub(super) fn give_up_arrival(&mut self, from: &str, reason: &str) {
@@ -301,13 +301,6 @@ impl Driver {
         }
         self.arriving = None;
         self.entry.view().moving = None;
-        if let Err(error) = self.kill_quietly() {
-            tracing::error!(
-                vm = %self.entry.name,
-                %error,
-                "a VM of a failed migration is still there"
-            );
-        }
         if let Some(StoredMove::Arriving { handed_over, .. }) = &self.moving {
             self.close_handed_over(handed_over);
         }
@@ -319,21 +312,8 @@ impl Driver {
     /// lost.
     pub(super) fn take_up_arrival(&mut self, left: Option<StoredRun>) {
         let Some(StoredMove::Arriving { from, .. }) = self.moving.clone() else { return };
-        if let Some(stored) = left {
-            let identity = self.identity_of(&stored);
-            if let Ok(Some(identity)) = identity {
-                let _ = self.shared.vms.parts.host.kill(&identity);
-            }
-        }
+        self.lost = left.map(Lost::not_asked);
         self.give_up_arrival(&from, "the daemon ended during the migration");
-    }
-
-    fn kill_quietly(&mut self) -> Result<(), VmError> {
-        let Some(run) = self.run.take() else { return Ok(()) };
-        match self.shared.vms.parts.host.kill(&run.vm.identity()) {
-            Err(error) if error.kind == suimon_ports::VmErrorKind::Gone => Ok(()),
-            result => result,
-        }
     }
 }
 

@@ -2,27 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, Name, VmState};
-use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmErrorKind, VmRunState};
+use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmRunState};
 
 use super::VmEntry;
 use super::arriving::Arriving;
+use super::control_line::ControlLine;
+use super::departing::Departing;
 use super::finding::Lost;
 use super::freezing::Frozen;
 use super::inbox::{Heard, Message, News};
 use super::leaving::Leaving;
 use super::publishing::in_words;
 use super::records::{StoredMove, StoredRun};
+use super::self_released::SelfReleased;
 use super::space::WaitsForSpace;
 use super::starting::Awaited;
 use super::stopping::Stopping;
-use super::texts;
+use super::texts::{self, FreezeEnd};
 use super::vfs::{RunVfs, VfOrder};
 use super::work::VmWork;
-use crate::control::Command;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
 
@@ -52,14 +53,15 @@ pub(super) struct Driver {
     pub(super) moving: Option<StoredMove>,
     pub(super) leaving: Option<Leaving>,
     pub(super) arriving: Option<Arriving>,
-    /// Time of the next request to delete a VM that belongs to another node.
-    pub(super) depart_again_at: Option<Instant>,
+    /// True if a migration has failed before the VM was adopted. QEMU's migration is cancelled once
+    /// the VM is adopted.
+    pub(super) cancels_when_found: bool,
+    /// Set while the remains of a VM are deleted that belongs to another node.
+    pub(super) departing: Option<Departing>,
     /// True if an arriving VM was abandoned and is about to be deleted.
     pub(super) has_given_up: bool,
-    /// Sender of commands to the control thread.
-    pub(super) control: SyncSender<Command>,
-    /// Interval between requests to an unresponsive node. An arrival is abandoned after 120
-    /// intervals of silence.
+    pub(super) control: ControlLine,
+    /// Interval between requests to an unresponsive node, and unit of other delays.
     pub(super) ask_far_again: Duration,
     /// Interval in which the stores of a VM that waits for space are queried.
     pub(super) query_space_every: Duration,
@@ -73,6 +75,8 @@ pub(super) struct Run {
     pub(super) leaving: BTreeSet<VmDevice>,
     /// Devices that are not plugged again until the change in progress is committed or rolled back.
     pub(super) withheld: BTreeSet<VmDevice>,
+    /// Devices that the guest has released without a request.
+    pub(super) self_released: SelfReleased,
     /// Devices in `leaving` that have lost their connection and are plugged again after the unplug,
     /// with the reason.
     pub(super) cut_off: BTreeMap<VmDevice, VmError>,
@@ -95,9 +99,13 @@ impl Driver {
     pub(super) fn drive(mut self, left: Option<StoredRun>) {
         self.take_up(left);
         loop {
+            // Before the next input, because a guest controls the rate of notices.
+            if self.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
+                self.handle_time();
+            }
             match self.entry.inbox.take(self.deadline()) {
                 Heard::News(news) => self.handle_news(news),
-                Heard::Time => self.handle_time(),
+                Heard::Time => {}
                 Heard::Message(Message::Work(work, operation)) => self.begin(work, operation),
                 Heard::Message(Message::Vf(order)) => self.handle_vf_order(order),
                 Heard::Message(Message::Migrate(request, operation)) => {
@@ -130,15 +138,21 @@ impl Driver {
             }
             return;
         }
-        if let Some(stored) = left {
-            self.find_again(stored);
+        let has_left = matches!(self.moving, Some(StoredMove::Left(_)));
+        match left {
+            // The process is killed and not adopted.
+            Some(stored) if has_left => self.lost = Some(Lost::not_asked(stored)),
+            Some(stored) => self.find_again(stored, false),
+            None => {}
         }
         self.take_up_leaving();
     }
 
     fn deadline(&self) -> Option<Instant> {
         let stopping = self.stopping.as_ref().map(Stopping::deadline);
-        let lost = self.lost.as_ref().map(|lost| lost.ask_at);
+        // The process of another node's VM is not adopted.
+        let lost = self.lost.as_ref().filter(|_| self.departing.is_none());
+        let lost = lost.map(|lost| lost.ask_at);
         let frozen = self.run.as_ref().and_then(|run| run.frozen).map(|frozen| frozen.until);
         let vfs = self.run.as_ref().and_then(|run| run.vfs.ask_at);
         let leaving = self.leaving.as_ref().map(|leaving| leaving.look_at);
@@ -146,9 +160,11 @@ impl Driver {
         let awaited = self.awaited.as_ref().map(|awaited| awaited.look_at);
         let space = self.run.as_ref().and_then(|run| run.space.as_ref());
         let space = space.map(|space| space.look_at);
-        let departing = self.depart_again_at;
-        let all = [stopping, lost, frozen, leaving, arriving, departing, vfs, awaited, space];
-        all.into_iter().flatten().min()
+        let departing = self.departing.as_ref().map(|departing| departing.again_at);
+        let released = self.run.as_ref().and_then(|run| run.self_released.deadline());
+        let of_vm = [stopping, lost, frozen, vfs, awaited, space, released];
+        let of_move = [leaving, arriving, departing, self.control.again_at];
+        of_vm.into_iter().chain(of_move).flatten().min()
     }
 
     fn handle_time(&mut self) {
@@ -161,9 +177,9 @@ impl Driver {
         self.look_at_leaving(now);
         self.look_at_arriving(now);
         self.look_at_departing(now);
-        if let Some(lost) = self.lost.take_if(|lost| lost.ask_at <= now) {
-            self.find_again(lost.stored);
-        }
+        self.look_at_self_released(now);
+        self.control.look(now);
+        self.look_at_lost(now);
     }
 
     fn begin(&mut self, work: VmWork, operation: Option<OperationHandle>) {
@@ -214,6 +230,7 @@ impl Driver {
         let state = vm.facts().state;
         let (leaving, withheld) = (BTreeSet::new(), BTreeSet::new());
         let (cut_off, refused) = (BTreeMap::new(), BTreeSet::new());
+        let self_released = SelfReleased::default();
         let frozen = stored.is_frozen.then(|| Frozen::for_time(Duration::ZERO));
         let (vfs, space) = (RunVfs::default(), None);
         self.run = Some(Run {
@@ -221,6 +238,7 @@ impl Driver {
             stored,
             leaving,
             withheld,
+            self_released,
             cut_off,
             refused,
             is_written,
@@ -245,22 +263,12 @@ impl Driver {
     /// Kills the VM's process, including one that does not respond. Succeeds if there is no
     /// process.
     pub(super) fn kill(&mut self) -> Result<(), ApiError> {
-        let identity = match (&self.run, &self.lost) {
-            (Some(run), _) => Some(run.vm.identity()),
-            (None, Some(lost)) => self.identity_of(&lost.stored).map_err(|e| self.told(&e))?,
-            (None, None) => return Ok(()),
-        };
-        let killed = identity.map_or(Ok(()), |vm| self.shared.vms.parts.host.kill(&vm));
-        match killed {
-            Ok(()) | Err(VmError { kind: VmErrorKind::Gone, .. }) => {
-                if let Some(lost) = self.lost.take() {
-                    self.release_all(&lost.stored.vfs);
-                }
-                self.has_ended(true, "it was killed on request");
-                Ok(())
-            }
-            Err(error) => Err(self.told(&error)),
+        if self.run.is_none() && self.lost.is_none() {
+            return Ok(());
         }
+        self.kill_process().map_err(|error| self.told(&error))?;
+        self.has_ended(true, "it was killed on request");
+        Ok(())
     }
 
     fn handle_news(&mut self, news: News) {
@@ -268,11 +276,16 @@ impl Driver {
             return;
         }
         if let Some((is_orderly, reason)) = news.ended {
+            if self.departing.is_some() {
+                return self.forget_process();
+            }
             return self.has_ended(is_orderly, &reason);
         }
+        if self.departing.is_some() {
+            return;
+        }
         if news.is_reset {
-            // The reset has ended the freeze.
-            self.end_freeze(false);
+            self.end_freeze(FreezeEnd::Reset);
             let now = Instant::now();
             let is_due = self.reset_told.is_none_or(|told| now - told >= RESETS_EVERY);
             if is_due {
@@ -317,8 +330,9 @@ impl Driver {
     /// completes a pending stop operation.
     pub(super) fn has_ended(&mut self, is_orderly: bool, reason: &str) {
         let was_asked = self.stopping.is_some();
-        if let Some(run) = self.run.take() {
-            self.release_all(&run.stored.vfs);
+        self.forget_process();
+        if std::mem::take(&mut self.cancels_when_found) {
+            self.moving = None;
         }
         self.follow_awaited_writes();
         self.vf_orders.clear();

@@ -2,7 +2,7 @@
 //! driver writes once the thread is started.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -19,6 +19,8 @@ pub(crate) struct VmEntry {
     /// User id of the VM's process.
     pub(crate) user: u32,
     pub(crate) inbox: Inbox,
+    /// Id of the migration by which the VM came to this node, set at the activation.
+    pub(super) arrived: OnceLock<String>,
     view: Mutex<VmView>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -81,6 +83,7 @@ impl VmEntry {
             uuid,
             user,
             inbox: Inbox::default(),
+            arrived: OnceLock::new(),
             view: Mutex::new(view),
             thread: Mutex::default(),
         }
@@ -93,6 +96,12 @@ impl VmEntry {
     /// Returns the VM's name in events and errors: `vm/NAME`.
     pub(crate) fn label(&self) -> String {
         format!("vm/{}", self.name)
+    }
+
+    /// Records that the VM has come by this migration.
+    pub(super) fn set_arrived(&self, id: &str) {
+        // A VM comes once: it is deleted when it leaves.
+        let _ = self.arrived.set(id.to_owned());
     }
 
     pub(crate) fn set_thread(&self, thread: JoinHandle<()>) {

@@ -18,12 +18,33 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 pub(super) struct Lost {
     pub(super) stored: StoredRun,
     pub(super) ask_at: Instant,
+    /// True if an event has reported it.
+    is_told: bool,
+}
+
+impl Lost {
+    /// Returns a VM that is not to be adopted.
+    pub(super) fn not_asked(stored: StoredRun) -> Self {
+        Self { stored, ask_at: Instant::now(), is_told: true }
+    }
 }
 
 impl Driver {
+    /// Tries again to adopt a VM that does not respond.
+    pub(super) fn look_at_lost(&mut self, now: Instant) {
+        if self.departing.is_some() {
+            return;
+        }
+        if let Some(lost) = self.lost.take_if(|lost| lost.ask_at <= now) {
+            self.find_again(lost.stored, lost.is_told);
+            self.stay_if_found();
+        }
+    }
+
     /// Adopts the VM of a recorded run. An unresponsive VM is marked as lost and tried again; a VM
-    /// whose process has ended is stopped.
-    pub(super) fn find_again(&mut self, stored: StoredRun) {
+    /// whose process has ended is stopped. `is_told` is true if an event has reported the VM as
+    /// lost.
+    pub(super) fn find_again(&mut self, stored: StoredRun, is_told: bool) {
         self.runs += 1;
         let ear: Arc<dyn VmObserver> = Arc::new(Ear { entry: self.entry.clone(), run: self.runs });
         let adopted = self.identity_of(&stored).and_then(|identity| {
@@ -53,7 +74,7 @@ impl Driver {
                 self.release_all(&vfs);
                 self.has_ended(false, &error.text);
             }
-            Err(error) => return self.lose(stored, error),
+            Err(error) => return self.lose(stored, error, is_told),
         }
         for order in std::mem::take(&mut self.vf_orders) {
             self.handle_vf_order(order);
@@ -75,15 +96,15 @@ impl Driver {
         Ok(running.into_iter().find(|vm| vm.name == name && vm.folder == stored.folder))
     }
 
-    fn lose(&mut self, stored: StoredRun, error: VmError) {
+    fn lose(&mut self, stored: StoredRun, error: VmError, is_told: bool) {
         let mut view = self.entry.view();
-        let is_told = view.state == VmState::Lost && view.reason.is_some();
         view.state = VmState::Lost;
         let reason = view.reason.insert(error.text).clone();
         drop(view);
         if !is_told {
             self.append(texts::lost(&self.entry, &reason));
         }
-        self.lost = Some(Lost { stored, ask_at: Instant::now() + ASK_AGAIN });
+        let ask_at = Instant::now() + ASK_AGAIN;
+        self.lost = Some(Lost { stored, ask_at, is_told: true });
     }
 }

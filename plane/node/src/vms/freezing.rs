@@ -7,7 +7,7 @@ use suimon_contract::{ApiError, ErrorCode, FreezeVmRequest};
 use suimon_ports::{VmCommand, VmErrorKind};
 
 use super::driver::Driver;
-use super::texts;
+use super::texts::{self, FreezeEnd};
 
 /// Interval between attempts to thaw a guest after a failure.
 const THAW_AGAIN: Duration = Duration::from_secs(5);
@@ -78,7 +78,7 @@ impl Driver {
         // Sent even if no freeze is recorded: another client of the guest agent may have frozen the
         // guest.
         run.vm.tell(&VmCommand::Thaw).map_err(|error| self.told(&error))?;
-        self.end_freeze(true);
+        self.end_freeze(FreezeEnd::Request);
         Ok(())
     }
 
@@ -87,7 +87,7 @@ impl Driver {
         let Some(run) = &mut self.run else { return };
         let Some(frozen) = run.frozen.as_mut().filter(|frozen| frozen.until <= now) else { return };
         match run.vm.tell(&VmCommand::Thaw) {
-            Ok(()) => self.end_freeze(false),
+            Ok(()) => self.end_freeze(FreezeEnd::Timeout),
             Err(error) => {
                 frozen.until = Instant::now() + THAW_AGAIN;
                 if !std::mem::replace(&mut frozen.is_told, true) {
@@ -97,15 +97,14 @@ impl Driver {
         }
     }
 
-    /// Handles the end of a freeze, by a thaw or a reset. `is_asked_for` is true for a thaw on
-    /// request.
-    pub(super) fn end_freeze(&mut self, is_asked_for: bool) {
+    /// Handles the end of a freeze.
+    pub(super) fn end_freeze(&mut self, end: FreezeEnd) {
         let Some(run) = &mut self.run else { return };
         run.stored.is_frozen = false;
         if run.frozen.take().is_some() {
             self.save_run();
             self.publish_again();
-            self.append(texts::thawed(&self.entry, is_asked_for));
+            self.append(texts::thawed(&self.entry, end));
         }
     }
 }

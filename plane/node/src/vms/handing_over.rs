@@ -1,6 +1,6 @@
 //! Final phase of an outgoing migration: only the destination node knows which node owns the VM.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use suimon_contract::{ApiError, Arrival, ArrivalState, ErrorCode, VmState};
 
@@ -8,14 +8,8 @@ use super::driver::Driver;
 use super::leaving::{Leaving, Stage};
 use super::records::StoredMove;
 use super::texts;
-use crate::control::Command;
 use crate::moving::far_error;
-use crate::operations::OperationHandle;
 use crate::{FarError, FarNode};
-
-/// Interval between requests to delete the remains of a migrated VM, in units of
-/// `Driver::ask_far_again`.
-const DEPART_AGAIN: u32 = 10;
 
 impl Driver {
     /// Requests the destination node to activate the VM. Repeated until the destination reports
@@ -75,53 +69,13 @@ impl Driver {
     }
 
     /// Handles the activation on the destination: kills the local process and has the VM deleted
-    /// here.
+    /// here. The record keeps the run, so that the next daemon kills a process that is left.
     fn leave(&mut self, leaving: &mut Leaving) {
         let leave = leaving.leave.clone();
         let to = leave.to.clone();
-        if let Some(run) = self.run.take() {
-            if let Err(error) = self.shared.vms.parts.host.kill(&run.vm.identity()) {
-                tracing::error!(vm = %self.entry.name, %error, "cannot remove the rest of a VM");
-            }
-        }
-        self.lost = None;
         self.save_moving(Some(StoredMove::Left(leave)));
         self.append(texts::left(&self.entry, to.as_str()));
         self.depart(leaving.operation.take());
-    }
-
-    /// Requests the control thread to delete the VM, its NICs and its disks on this node, and to
-    /// complete `waiting` afterwards. Repeated until the VM is deleted, because the change can be
-    /// cancelled or fail.
-    pub(super) fn depart(&mut self, waiting: Option<OperationHandle>) {
-        let (text, with_file) = match &self.moving {
-            Some(StoredMove::Left(leave)) => {
-                (format!("it has migrated to node {}", leave.to), leave.with_files)
-            }
-            _ => ("the migration failed".to_owned(), true),
-        };
-        let mut view = self.entry.view();
-        view.state = VmState::Stopped;
-        view.running = None;
-        view.reason = Some(text);
-        drop(view);
-        self.depart_again_at = Some(Instant::now() + self.ask_far_again * DEPART_AGAIN);
-        match self.shared.operations.add("vm depart", &self.entry.label(), true) {
-            Ok(operation) => {
-                let vm = self.entry.name.clone();
-                let command = Command::Depart { operation, waiting, vm, with_file };
-                let _ = self.control.try_send(command);
-            }
-            // The VM has moved. Its remains are deleted when another operation can be registered.
-            Err(_) => waiting.iter().for_each(|waiting| waiting.end(&Ok(()))),
-        }
-    }
-
-    /// Repeats the deletion request if the VM still exists.
-    pub(super) fn look_at_departing(&mut self, now: Instant) {
-        if self.depart_again_at.is_some_and(|at| at <= now) {
-            self.depart(None);
-        }
     }
 }
 

@@ -12,6 +12,9 @@ use super::work::VmWork;
 use crate::moving::Asked;
 use crate::operations::OperationHandle;
 
+/// Notices that are taken in a row while messages are queued.
+const NEWS_IN_A_ROW: u32 = 16;
+
 /// Request to a VM's driver.
 pub(crate) enum Message {
     /// Execute an operation; `None`: requested by `autostart`.
@@ -63,6 +66,8 @@ pub(crate) enum Heard {
 struct Waiting {
     messages: VecDeque<Message>,
     news: Option<News>,
+    /// Notices taken in a row while messages were queued.
+    in_a_row: u32,
 }
 
 /// Inbox of a VM's driver. The number of messages is bounded by the operations in progress.
@@ -78,15 +83,19 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
-    /// Blocks until there is input or `until` has passed. Notices precede messages, and both
-    /// precede the deadline.
+    /// Blocks until there is input or `until` has passed. Notices precede messages, except after
+    /// [`NEWS_IN_A_ROW`]: a guest controls their rate. Both precede the deadline.
     pub(crate) fn take(&self, until: Option<Instant>) -> Heard {
         let mut waiting = self.lock();
         loop {
-            if let Some(news) = waiting.news.take() {
+            let is_turn = waiting.in_a_row < NEWS_IN_A_ROW || waiting.messages.is_empty();
+            if let Some(news) = waiting.news.take_if(|_| is_turn) {
+                let is_ahead = !waiting.messages.is_empty();
+                waiting.in_a_row = if is_ahead { waiting.in_a_row + 1 } else { 0 };
                 return Heard::News(news);
             }
             if let Some(message) = waiting.messages.pop_front() {
+                waiting.in_a_row = 0;
                 return Heard::Message(message);
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));

@@ -15,6 +15,7 @@ use suimon_ports::{SendPhase, SendSpec, VmCommand};
 
 use super::arriving::copied_disks;
 use super::driver::Driver;
+use super::move_limits::{REST_LIMIT, SWITCH_LIMIT, TELL_AFTER};
 use super::records::{StoredLeave, StoredMove};
 use super::texts;
 use crate::disks::{DiskMirror, DiskToHandOver, HeldMark};
@@ -25,15 +26,8 @@ use crate::{FarError, FarLine, FarNode};
 /// Interval between steps while data is copied, and while the VM is stopped for the switchover.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(super) const LOOK_WHILE_STILL: Duration = Duration::from_millis(2);
-/// Interval between progress queries to the destination, in units of `Driver::ask_far_again`. The
-/// destination abandons an arrival after a longer silence.
-const TELL_AFTER: u32 = 10;
 /// Limit on the time in which the guest must release its VFs, in units of `Driver::ask_far_again`.
 const LET_GO_AFTER: u32 = 120;
-/// Limit on copying the last disk writes while the VM is stopped. Beyond it the VM continues here.
-const REST_LIMIT: Duration = Duration::from_secs(60);
-/// Limit on the transfer of the remaining state by QEMU, and on the cancellation of a migration.
-pub(super) const SWITCH_LIMIT: Duration = Duration::from_secs(60);
 /// Resolution of the operation's progress.
 const PARTS: usize = 1000;
 
@@ -200,8 +194,12 @@ impl Driver {
             handed_over: handed_over.iter().map(|disk| disk.name().clone()).collect(),
             stores: arrival.stores.clone(),
         };
-        self.moving = Some(StoredMove::Leaving(leave.clone()));
-        self.save_run();
+        if !self.save_moving(Some(StoredMove::Leaving(leave.clone()))) {
+            self.moving = None;
+            let text = "the state store takes nothing, and the next daemon would not know that the \
+                        migration has to be cancelled; see the log";
+            return Err(self.error(ErrorCode::HostError, text));
+        }
         let asked = far.prepare_arrival(&arrival);
         let operation = asked.map_err(|error| {
             if matches!(error, FarError::Unreachable(_)) {
@@ -479,10 +477,12 @@ impl Driver {
         self.entry.view().moving = Some(view);
     }
 
-    /// Sets and records the migration state. Returns true if the state store accepted the record.
+    /// Sets and records the migration state, with the run of a VM that is not adopted yet. Returns
+    /// true if the state store accepted the record.
     pub(super) fn save_moving(&mut self, moving: Option<StoredMove>) -> bool {
         self.moving = moving;
-        let saved = self.save(self.run.as_ref().map(|run| &run.stored));
+        let run = self.run.as_ref().map(|run| &run.stored);
+        let saved = self.save(run.or(self.lost.as_ref().map(|lost| &lost.stored)));
         if let Some(run) = &mut self.run {
             run.is_written = saved;
         }

@@ -11,7 +11,6 @@ use super::entry::RunView;
 use super::records::{StoredMove, StoredRun};
 use super::work::VmWork;
 use crate::Edit;
-use crate::control::Command;
 use crate::shared::Shared;
 
 impl VmEntry {
@@ -97,8 +96,7 @@ impl Driver {
     /// Has the control thread publish the switch's tables again, because the VM's location has
     /// changed.
     pub(super) fn tell_where(&self) {
-        // If the command queue is full, the control thread does so at its next periodic run.
-        let _ = self.control.try_send(Command::Look);
+        self.control.wake();
     }
 
     /// Handles a state notice of a migrating VM and returns true if it was consumed. QEMU stops the

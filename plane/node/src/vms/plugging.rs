@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use suimon_contract::{HostConfig, Name};
+use suimon_contract::{HostConfig, Name, VmConfig};
 use suimon_ports::{VmCommand, VmDevice, VmError};
 
 use super::driver::{Driver, Run};
@@ -50,6 +50,9 @@ impl Driver {
     /// Reconciles a running VM's NICs, disks and CPUs with desired state. Guests complete unplug
     /// requests later.
     pub(super) fn look(&mut self) {
+        if self.run.is_none() || self.departing.is_some() {
+            return;
+        }
         // A migrating VM is reconciled once the migration has ended.
         if self.moving.is_some() {
             return self.publish_again();
@@ -64,6 +67,7 @@ impl Driver {
             };
             let nics = wanted(&vm.nics, Device::Nic);
             let disks = wanted(&vm.disks, Device::Disk);
+            run.self_released.retain(|device| vm_has(vm, device));
             let mut refusals = Vec::new();
             for (device, wanted) in [(Device::Nic, &nics), (Device::Disk, &disks)] {
                 refusals.extend(self.take_away(&mut run, device, wanted));
@@ -111,8 +115,13 @@ impl Driver {
     ) -> Refusals {
         let mut refusals = Vec::new();
         let new: Vec<Name> = wanted.difference(device.plugged(run)).cloned().collect();
+        let now = Instant::now();
         for name in new {
-            let what = device.named(&name).to_string();
+            let what = device.named(&name);
+            if run.self_released.holds(&what, now) {
+                continue;
+            }
+            let what = what.to_string();
             let Some(command) = device.plug(config, &name) else { continue };
             match run.vm.tell(&command) {
                 Ok(()) => {
@@ -160,8 +169,7 @@ impl Driver {
             return self.handle_vf_unplugged(nic);
         }
         let Some(mut run) = self.run.take() else { return };
-        // A guest may also release a device on its own. Such a device is not plugged either.
-        run.leaving.remove(device);
+        let was_requested = run.leaving.remove(device);
         run.cut_off.remove(device);
         let (kind, name) = match device {
             VmDevice::Nic(name) => (Device::Nic, name),
@@ -174,11 +182,28 @@ impl Driver {
             run.vfs.takers.remove(name);
         }
         if name.is_ok_and(|name| kind.plugged(&mut run).remove(&name)) {
-            self.append(texts::unplugged(&self.entry, &device.to_string()));
+            let what = device.to_string();
+            self.append(if was_requested {
+                texts::unplugged(&self.entry, &what)
+            } else {
+                let (now, first) = (Instant::now(), self.ask_far_again);
+                let delay = run.self_released.note(device.clone(), now, first);
+                texts::released(&self.entry, &what, delay)
+            });
             run.is_written = false;
         }
         self.run = Some(run);
         // A device with the same name may have been configured again in the meantime.
         self.look();
     }
+}
+
+/// Returns true if the VM is to have the device.
+fn vm_has(vm: &VmConfig, device: &VmDevice) -> bool {
+    let (names, of) = match device {
+        VmDevice::Nic(of) => (&vm.nics, of),
+        VmDevice::Disk(of) => (&vm.disks, of),
+        VmDevice::Vf(_) => return false,
+    };
+    names.iter().any(|name| name.as_str() == of)
 }

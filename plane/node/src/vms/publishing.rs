@@ -17,6 +17,7 @@ impl Driver {
             user: self.entry.user,
             run: run.cloned(),
             moving: self.moving.clone(),
+            arrived: self.entry.arrived.get().cloned(),
         };
         let saved = save_vm(&self.entry.name, &vm).and_then(|change| self.store.commit(&[change]));
         if let Err(error) = &saved {

@@ -12,12 +12,14 @@ use crate::records::{StoreChange, decode, encode, scan_all};
 
 /// Table of [`StoredVm`] by VM name.
 pub(super) const VMS: &str = "vms";
-/// Table of arrivals that became active: activation time in Unix milliseconds by migration id. Used
-/// to answer repeated requests of the source.
+/// Table of activated arrivals whose VM does not exist here any more: time of the deletion in Unix
+/// milliseconds by migration id. Used to answer repeated requests of the source, which must not
+/// resume its VM.
 const ARRIVALS: &str = "arrivals";
-/// Arrivals that are kept, newest first. A source repeats its request within seconds, or after its
-/// restart.
-const ARRIVALS_MAX: usize = 1000;
+/// Maximum number of records in [`ARRIVALS`]; the oldest are deleted. Arrivals of existing VMs are
+/// recorded with the VM ([`StoredVm::arrived`]) and not limited, because a source that was off for
+/// any time would otherwise resume a VM that runs here.
+const ARRIVALS_MAX: usize = 10_000;
 /// Table with the key `boot`: boot id of the host when a daemon last ran.
 const HOST: &str = "host";
 const BOOT: &str = "boot";
@@ -33,6 +35,9 @@ pub(crate) struct StoredVm {
     /// Migration in progress or completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) moving: Option<StoredMove>,
+    /// Id of the migration by which the VM came to this node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) arrived: Option<String>,
 }
 
 /// Migration state of a VM.
@@ -125,8 +130,18 @@ pub(crate) fn save_vm(name: &Name, vm: &StoredVm) -> Result<StoreChange, StoreEr
     Ok((VMS, name.to_string(), Some(encode(name.as_str(), vm)?)))
 }
 
-pub(crate) fn clear_vm(name: &Name) -> StoreChange {
-    (VMS, name.to_string(), None)
+/// Returns the changes that delete the record of a VM and keep the id of the migration by which it
+/// came, if it did.
+pub(crate) fn forget_vm(
+    store: &dyn StateStore,
+    name: &Name,
+    arrived: Option<&str>,
+    unix_ms: u64,
+) -> Result<Vec<StoreChange>, StoreError> {
+    let kept = arrived.map(|id| keep_arrival(store, id, unix_ms)).transpose()?;
+    let mut changes = kept.unwrap_or_default();
+    changes.push((VMS, name.to_string(), None));
+    Ok(changes)
 }
 
 /// Returns the boot id of the host when a daemon last ran; `None` before the first run.
@@ -141,12 +156,15 @@ pub(crate) fn save_boot(boot_id: &str) -> StoreChange {
 
 /// Returns true if this migration was activated on this node.
 pub(crate) fn has_arrived(store: &dyn StateStore, id: &str) -> Result<bool, StoreError> {
-    Ok(store.read(ARRIVALS, id)?.is_some())
+    // In this order, because the deletion of a VM moves its id to the other table.
+    let vms = load_vms(store)?;
+    let is_it = |vm: &StoredVm| vm.arrived.as_deref() == Some(id);
+    Ok(vms.iter().any(|(_, vm)| is_it(vm)) || store.read(ARRIVALS, id)?.is_some())
 }
 
-/// Returns the changes that record an activated migration and delete the oldest records beyond
-/// `ARRIVALS_MAX`.
-pub(crate) fn save_arrived(
+/// Returns the changes that record an activated migration whose VM is deleted, and that delete the
+/// oldest records beyond `ARRIVALS_MAX`.
+fn keep_arrival(
     store: &dyn StateStore,
     id: &str,
     unix_ms: u64,
@@ -162,4 +180,29 @@ pub(crate) fn save_arrived(
     let mut changes: Vec<StoreChange> = gone.collect();
     changes.push((ARRIVALS, id.to_owned(), Some(encode(id, &unix_ms)?)));
     Ok(changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MemoryStore, name};
+
+    #[test]
+    fn arrivals_of_deleted_vms_are_kept_up_to_a_bound_and_the_newest_stay() {
+        let store = MemoryStore::default();
+        let record = |at: usize| {
+            let time = encode(ARRIVALS, &at).unwrap();
+            (ARRIVALS, format!("id-{at}"), Some(time))
+        };
+        let full: Vec<StoreChange> = (0..ARRIVALS_MAX).map(record).collect();
+        store.commit(&full).unwrap();
+        let now = u64::try_from(ARRIVALS_MAX).unwrap();
+        let changes = forget_vm(&store, &name("web"), Some("newest"), now).unwrap();
+        store.commit(&changes).unwrap();
+        assert_eq!(store.keys(ARRIVALS).len(), ARRIVALS_MAX);
+        let is_known = |id: &str| has_arrived(&store, id).unwrap();
+        assert!(is_known("newest") && is_known("id-1") && !is_known("id-0"));
+        let changes = forget_vm(&store, &name("web"), None, now).unwrap();
+        assert_eq!(changes.len(), 1);
+    }
 }

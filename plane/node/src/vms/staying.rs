@@ -1,21 +1,26 @@
 //! Failed or cancelled outgoing migration: the VM continues on the source node.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, MigrationPhase, Name, VmState};
-use suimon_ports::{SendPhase, VmCommand, VmRunState};
+use suimon_ports::{SendPhase, Vm, VmCommand, VmError, VmErrorKind, VmRunState};
 
 use super::driver::Driver;
-use super::leaving::{LOOK_WHILE_STILL, Leaving, SWITCH_LIMIT, Stage};
+use super::leaving::{LOOK_WHILE_STILL, Leaving, Stage};
+use super::move_limits::SWITCH_LIMIT;
 use super::publishing::in_words;
 use super::records::{StoredLeave, StoredMove};
 use super::texts;
 use crate::control::Command;
 use crate::disks::DiskToHandOver;
 
+/// Interval between attempts to resume a VM that does not respond.
+const TRY_AGAIN: Duration = Duration::from_millis(100);
+
 impl Driver {
     /// Ends an outgoing migration with `error`, and has the VM continue on this node. Blocks until
-    /// QEMU has cancelled the migration, at most for `SWITCH_LIMIT`.
+    /// QEMU has cancelled the migration, at most for `SWITCH_LIMIT`. A VM that is not adopted yet
+    /// continues when it is; until then the migration stays recorded, for the next daemon.
     pub(super) fn stay(&mut self, leaving: Leaving, error: ApiError) {
         let Leaving { leave, operation, stage, handed, marks, .. } = leaving;
         // Stops the mirrors before the guest continues.
@@ -27,9 +32,12 @@ impl Driver {
             moving.phase = MigrationPhase::Switching;
         }
         self.tell_where();
-        self.go_on_here(leave.was_paused);
-        self.save_moving(None);
-        self.set_vfs_moving(false);
+        if self.lost.is_some() {
+            self.cancels_when_found = true;
+            self.save_moving(Some(StoredMove::Leaving(leave.clone())));
+        } else {
+            self.end_move(leave.was_paused);
+        }
         if let Ok(far) = self.shared.far_node(&leave.to) {
             // Best effort: the destination also abandons an arrival after a silence.
             let _ = far.abandon_arrival(&leave.id);
@@ -37,9 +45,11 @@ impl Driver {
         self.append(texts::stays(&self.entry, leave.to.as_str(), &error.message));
         let mut view = self.entry.view();
         view.moving = None;
-        // A VM that has ended in the meantime stays stopped.
-        if self.run.is_none() && self.lost.is_none() {
-            view.state = VmState::Stopped;
+        match (&self.run, &self.lost) {
+            (Some(_), _) => {}
+            (None, Some(_)) => view.state = VmState::Lost,
+            // The VM has ended in the meantime.
+            (None, None) => view.state = VmState::Stopped,
         }
         drop(view);
         self.follow_space_again();
@@ -51,16 +61,15 @@ impl Driver {
     }
 
     /// Reopens the handed-over disks. The control thread retries failed ones.
-    fn take_back(&self, leave: &StoredLeave, handed: Vec<DiskToHandOver>) {
-        let bring_back = |disk: &Name, failure| {
-            let command = Command::BringBack { disk: disk.clone(), failure };
-            if self.control.try_send(command).is_err() {
-                tracing::error!(%disk, "a disk that stays here is not retried");
-            }
+    fn take_back(&mut self, leave: &StoredLeave, handed: Vec<DiskToHandOver>) {
+        let control = &mut self.control;
+        let mut bring_back = |disk: &Name, failure| {
+            control.send(Command::BringBack { disk: disk.clone(), failure });
         };
         if handed.is_empty() {
             // A previous daemon may have closed them.
-            let left = leave.handed_over.iter().filter(|disk| self.shared.end_being_away(disk));
+            let shared = &self.shared;
+            let left = leave.handed_over.iter().filter(|disk| shared.end_being_away(disk));
             left.for_each(|disk| bring_back(disk, None));
         }
         for disk in handed {
@@ -72,33 +81,46 @@ impl Driver {
         }
     }
 
+    /// Has a VM continue that is adopted after its migration has failed.
+    pub(super) fn stay_if_found(&mut self) {
+        if self.lost.is_some() || !std::mem::take(&mut self.cancels_when_found) {
+            return;
+        }
+        if let Some(StoredMove::Leaving(leave)) = self.moving.clone() {
+            self.end_move(leave.was_paused);
+            self.follow_space_again();
+            self.look();
+        }
+    }
+
+    /// Ends the migration in QEMU and in the records.
+    fn end_move(&mut self, was_paused: bool) {
+        self.go_on_here(was_paused);
+        self.save_moving(None);
+        self.set_vfs_moving(false);
+    }
+
     /// Cancels QEMU's migration and resumes the CPUs, unless the VM was paused before or waits for
-    /// space.
+    /// space. Failures are retried for `SWITCH_LIMIT`, except the end of the process.
     fn go_on_here(&mut self, was_paused: bool) {
         let Some(vm) = self.run.as_ref().map(|run| run.vm.clone()) else { return };
-        let is_over = |phase: &SendPhase| {
-            matches!(phase, SendPhase::None | SendPhase::Done | SendPhase::Failed(_))
-        };
         let limit = Instant::now() + SWITCH_LIMIT;
-        while Instant::now() < limit {
-            match vm.send_status() {
-                Ok(status) if is_over(&status.phase) => break,
-                Ok(_) => {}
-                Err(_) => return,
+        loop {
+            let wait = match cancel_and_resume(&*vm, was_paused) {
+                Ok(true) => break,
+                Ok(false) => LOOK_WHILE_STILL,
+                Err(error) if error.kind == VmErrorKind::Gone => return,
+                Err(error) => {
+                    tracing::warn!(vm = %self.entry.name, %error, "resuming the VM is repeated");
+                    TRY_AGAIN
+                }
+            };
+            if Instant::now() >= limit {
+                let name = &self.entry.name;
+                tracing::error!(vm = %name, "the VM is not resumed; `suimon vm resume {name}` does it");
+                break;
             }
-            let _ = vm.tell(&VmCommand::CancelSending);
-            std::thread::sleep(LOOK_WHILE_STILL);
-        }
-        // A VM that waits for space is resumed when there is some.
-        let facts = vm.facts();
-        if !was_paused && facts.state == VmRunState::Paused && !facts.waits_for_space {
-            if let Err(error) = vm.tell(&VmCommand::Resume) {
-                tracing::error!(
-                    vm = %self.entry.name,
-                    %error,
-                    "cannot resume a VM after a failed migration"
-                );
-            }
+            std::thread::sleep(wait);
         }
         let state = vm.facts().state;
         self.publish(in_words(state));
@@ -126,4 +148,20 @@ impl Driver {
             Some(StoredMove::Arriving { .. }) | None => {}
         }
     }
+}
+
+/// Cancels QEMU's migration, or resumes the CPUs if none is in progress. Returns true if the VM
+/// needs nothing more.
+fn cancel_and_resume(vm: &dyn Vm, was_paused: bool) -> Result<bool, VmError> {
+    let phase = vm.send_status()?.phase;
+    if !matches!(phase, SendPhase::None | SendPhase::Done | SendPhase::Failed(_)) {
+        vm.tell(&VmCommand::CancelSending)?;
+        return Ok(false);
+    }
+    // A VM that waits for space is resumed when there is some.
+    let facts = vm.facts();
+    if !was_paused && facts.state == VmRunState::Paused && !facts.waits_for_space {
+        vm.tell(&VmCommand::Resume)?;
+    }
+    Ok(true)
 }

@@ -8,11 +8,12 @@ use suimon_ports::{StoreError, VmError, VmErrorKind};
 
 use super::VmEntry;
 use super::arriving::arriving_view;
+use super::control_line::ControlLine;
 use super::driver::Driver;
 use super::inbox::Message;
 use super::leaving::handed_over_view;
 use super::records::{
-    StoredMove, StoredRun, StoredVm, clear_vm, load_boot, load_vms, save_boot, save_vm,
+    StoredMove, StoredRun, StoredVm, forget_vm, load_boot, load_vms, save_boot, save_vm,
 };
 use super::work::VmWork;
 use crate::control::Controller;
@@ -86,7 +87,7 @@ impl Controller {
         let folder = config.host.folder_of(name);
         let prepared = self.shared.vms.parts.host.prepare(&folder, user);
         prepared.map_err(|error| about(ApiError::new(ErrorCode::HostError, error.text)))?;
-        let stored = StoredVm { uuid, user, run: None, moving };
+        let stored = StoredVm { uuid, user, run: None, moving, arrived: None };
         let kept = save_vm(name, &stored).and_then(|change| self.store.commit(&[change]));
         kept.map_err(|error| about(crate::apply::store_error(&error)))?;
         let entry = Arc::new(VmEntry::new(name.clone(), uuid, user));
@@ -130,9 +131,10 @@ impl Controller {
             moving,
             leaving: None,
             arriving: None,
-            depart_again_at: None,
+            cancels_when_found: false,
+            departing: None,
             has_given_up: false,
-            control: self.devices.notices.clone(),
+            control: ControlLine::new(self.devices.notices.clone()),
             ask_far_again: self.devices.retry_first,
             awaited_writes: BTreeSet::new(),
             query_space_every: self.devices.retry_first,
@@ -151,13 +153,22 @@ impl Controller {
             let Some(entry) = self.shared.vms.remove(name) else { continue };
             entry.inbox.put(Message::Delete);
             entry.join();
-            if let Err(error) = self.store.commit(&[clear_vm(name)]) {
+            if let Err(error) = self.forget_vm(name, entry.arrived.get().map(String::as_str)) {
                 tracing::error!(vm = %name, %error, "cannot delete the record of a VM");
             }
-            let folder = config.host.folder_of(name);
-            if let Err(error) = self.shared.vms.parts.host.remove(&folder) {
-                tracing::warn!(vm = %name, %error, "cannot delete the folder of a VM");
-            }
+            self.remove_folder(config, name);
+        }
+    }
+
+    fn forget_vm(&self, name: &Name, arrived: Option<&str>) -> Result<(), StoreError> {
+        let changes = forget_vm(self.store.as_ref(), name, arrived, (self.shared.clock)())?;
+        self.store.commit(&changes)
+    }
+
+    fn remove_folder(&self, config: &HostConfig, name: &Name) {
+        let folder = config.host.folder_of(name);
+        if let Err(error) = self.shared.vms.parts.host.remove(&folder) {
+            tracing::warn!(vm = %name, %error, "cannot delete the folder of a VM");
         }
     }
 
@@ -192,8 +203,10 @@ impl Controller {
         let mut left = Vec::new();
         for (name, stored) in load_vms(self.store.as_ref())? {
             if config.vm(name.as_str()).is_none() {
-                // The record stems from a change that was not committed.
-                self.store.commit(&[clear_vm(&name)])?;
+                // The record and the folder stem from a change that was not committed, or from a
+                // VM whose deletion was interrupted.
+                self.remove_folder(config, &name);
+                self.forget_vm(&name, stored.arrived.as_deref())?;
                 continue;
             }
             let folder = config.host.folder_of(&name);
@@ -203,6 +216,7 @@ impl Controller {
                 tracing::error!(vm = %name, %error, "the VM has no folder and cannot be started");
             }
             let entry = Arc::new(VmEntry::new(name, stored.uuid, stored.user));
+            stored.arrived.iter().for_each(|id| entry.set_arrived(id));
             let vfs = stored.run.iter().flat_map(|run| run.vfs.keys());
             let mut view = entry.view();
             view.vfs_left = vfs.cloned().collect();

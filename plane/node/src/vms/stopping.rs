@@ -16,6 +16,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Pending graceful stop of a VM.
 pub(super) struct Stopping {
     operation: Option<OperationHandle>,
+    /// Time of the next check for a cancellation.
+    look_at: Instant,
     until: Instant,
     request: StopVmRequest,
 }
@@ -24,7 +26,7 @@ impl Stopping {
     /// Returns the time of the next check.
     pub(super) fn deadline(&self) -> Instant {
         match &self.operation {
-            Some(_) => self.until.min(Instant::now() + LOOK_EVERY),
+            Some(_) => self.until.min(self.look_at),
             None => self.until,
         }
     }
@@ -57,8 +59,9 @@ impl Driver {
         if let Some(operation) = &operation {
             operation.progress(0, 1, "wait until the guest has shut down");
         }
-        let until = Instant::now() + Duration::from_secs(request.seconds);
-        self.stopping = Some(Stopping { operation, until, request });
+        let now = Instant::now();
+        let (look_at, until) = (now + LOOK_EVERY, now + Duration::from_secs(request.seconds));
+        self.stopping = Some(Stopping { operation, look_at, until, request });
         self.follow_awaited_writes();
         self.publish(VmState::Stopping);
     }
@@ -66,7 +69,10 @@ impl Driver {
     /// Ends the stop if it was cancelled or its timeout has expired. A stop with `force` then kills
     /// the VM.
     pub(super) fn look_at_stopping(&mut self, now: Instant) {
-        let Some(stopping) = &self.stopping else { return };
+        let Some(stopping) = &mut self.stopping else { return };
+        if stopping.look_at <= now {
+            stopping.look_at = now + LOOK_EVERY;
+        }
         let request = stopping.request;
         if stopping.operation.as_ref().is_some_and(OperationHandle::is_cancelled) {
             let text = "the command stopped waiting; the guest was requested to shut down and may \

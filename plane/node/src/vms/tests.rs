@@ -15,6 +15,7 @@ use crate::{Edit, ResourceEdit};
 mod finding;
 mod freezing;
 mod legacy;
+mod plugging;
 mod releasing;
 mod space;
 mod starting;

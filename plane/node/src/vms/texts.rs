@@ -89,7 +89,7 @@ pub(super) fn lost(entry: &VmEntry, reason: &str) -> Draft {
 
 pub(super) fn plugged(entry: &VmEntry, what: &str) -> Draft {
     let text = format!("{what} was hot-plugged.");
-    Draft::new(EventKind::VmDevicePlugged, entry.label(), text).with("device", what)
+    Draft::new(EventKind::VmDevicePlugged, entry.label(), text).with("device", what).repeated()
 }
 
 pub(super) fn cpus(entry: &VmEntry, cpus: u16) -> Draft {
@@ -99,7 +99,17 @@ pub(super) fn cpus(entry: &VmEntry, cpus: u16) -> Draft {
 
 pub(super) fn unplugged(entry: &VmEntry, what: &str) -> Draft {
     let text = format!("{what} was hot-unplugged: the guest released it.");
-    Draft::new(EventKind::VmDeviceUnplugged, entry.label(), text).with("device", what)
+    Draft::new(EventKind::VmDeviceUnplugged, entry.label(), text).with("device", what).repeated()
+}
+
+/// The guest controls the rate.
+pub(super) fn released(entry: &VmEntry, what: &str, delay: Duration) -> Draft {
+    let text = format!(
+        "The guest has released {what} without a request. It is plugged in again in {:.1} s. To \
+         remove it, remove it from the VM's configuration.",
+        delay.as_secs_f32()
+    );
+    Draft::new(EventKind::VmDeviceUnplugged, entry.label(), text).with("device", what).repeated()
 }
 
 pub(super) fn refused(entry: &VmEntry, what: &str, reason: &str) -> Draft {
@@ -117,13 +127,31 @@ pub(super) fn frozen(entry: &VmEntry, seconds: u64) -> Draft {
     Draft::new(EventKind::VmFrozen, entry.label(), text).with("seconds", seconds)
 }
 
-pub(super) fn thawed(entry: &VmEntry, is_asked_for: bool) -> Draft {
-    let text = if is_asked_for {
-        "The guest's file systems were thawed."
-    } else {
-        "The guest's file systems were thawed, because the time limit of the freeze expired."
+/// Cause of the end of a freeze.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FreezeEnd {
+    /// Thaw on request.
+    Request,
+    /// Thaw after the duration of the freeze.
+    Timeout,
+    /// Reset of the VM, after which the guest boots again.
+    Reset,
+}
+
+pub(super) fn thawed(entry: &VmEntry, end: FreezeEnd) -> Draft {
+    let (text, reason) = match end {
+        FreezeEnd::Request => ("The guest's file systems were thawed.", "request"),
+        FreezeEnd::Timeout => (
+            "The guest's file systems were thawed, because the time limit of the freeze expired.",
+            "timeout",
+        ),
+        FreezeEnd::Reset => {
+            ("The guest's file systems are no longer frozen, because the VM was reset.", "reset")
+        }
     };
-    Draft::new(EventKind::VmThawed, entry.label(), text).with("asked_for", is_asked_for)
+    Draft::new(EventKind::VmThawed, entry.label(), text)
+        .with("asked_for", end == FreezeEnd::Request)
+        .with("reason", reason)
 }
 
 pub(super) fn leaves(entry: &VmEntry, node: &str) -> Draft {

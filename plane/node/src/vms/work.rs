@@ -6,7 +6,7 @@ use suimon_contract::{
     ApiError, DiskController, ErrorCode, FREEZE_SECONDS_MAX, FreezeVmRequest, HostConfig, Kind,
     Name, STOP_SECONDS_MAX, StopVmRequest, VmConfig, VmGuest, VmGuestInterface, VmState,
 };
-use suimon_ports::{GuestInterface, Vm, VmError};
+use suimon_ports::{GuestInterface, Vm, VmError, VmErrorKind};
 
 use super::inbox::Message;
 use crate::Edit;
@@ -236,7 +236,7 @@ impl Shared {
     ///
     /// # Errors
     /// [`ErrorCode::NotFound`] if the VM does not exist, [`ErrorCode::Conflict`] if it is not
-    /// running or its console is in use.
+    /// running or its console is in use, [`ErrorCode::HostError`] if QEMU does not respond.
     pub(crate) fn vm_console(&self, name: &Name) -> Result<OwnedFd, ApiError> {
         self.ask_vm(name, |vm| vm.console())
     }
@@ -245,7 +245,8 @@ impl Shared {
     ///
     /// # Errors
     /// [`ErrorCode::NotFound`] if the VM does not exist, [`ErrorCode::Conflict`] if it is not
-    /// running or its guest agent does not respond.
+    /// running or no guest agent runs, [`ErrorCode::HostError`] if the agent or QEMU does not
+    /// respond.
     pub(crate) fn vm_guest(&self, name: &Name) -> Result<VmGuest, ApiError> {
         let facts = self.ask_vm(name, |vm| vm.guest())?;
         let interfaces = facts.interfaces.into_iter();
@@ -274,6 +275,14 @@ impl Shared {
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         };
         let told = ask(vm.as_ref());
-        told.map_err(|error| ApiError::new(ErrorCode::Conflict, error.text).about(entry.label()))
+        told.map_err(|error| {
+            let code = match error.kind {
+                VmErrorKind::Host | VmErrorKind::Silent => ErrorCode::HostError,
+                VmErrorKind::Running | VmErrorKind::Gone | VmErrorKind::Refused => {
+                    ErrorCode::Conflict
+                }
+            };
+            ApiError::new(code, error.text).about(entry.label())
+        })
     }
 }

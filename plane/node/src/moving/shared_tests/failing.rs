@@ -165,6 +165,23 @@ fn a_disk_that_was_handed_over_by_a_daemon_that_died_is_opened_again() {
     pair.assert_here();
 }
 
+/// The control thread is busy, and its queue is full when the disk is to be opened.
+#[test]
+fn a_disk_that_stays_is_opened_when_the_control_thread_has_time() {
+    let pair = Pair::new();
+    pair.watch(|asked| (asked == "activate_arrival").then(|| failure(false)));
+    pair.begin();
+    pair.wait_for_handed_over();
+    let pair = pair.restart_here().restart_there();
+    pair.wait_for_handed_over();
+    let busy = pair.here.keep_busy();
+    pair.here.far_nodes.obstruct(|_, _| None);
+    pair.here.wait_event(EventKind::VmStays.id());
+    pair.here.vms.hold_prepare(false);
+    assert_eq!(pair.end(&busy).state, OperationState::Failed);
+    pair.assert_here();
+}
+
 #[test]
 fn the_daemon_there_dies_while_it_waits() {
     let pair = Pair::new();

@@ -4,6 +4,7 @@ use suimon_ports::{StateStore, VmErrorKind};
 use super::super::records::{VMS, load_vms, save_vm};
 use super::{VmWork, harness, patch, refusal, state, well};
 use crate::testing::{FakeVms, Harness, MemoryStore, wait_until};
+use std::path::Path;
 
 /// Deletes the recorded process id, as if the daemon was killed after its start request to the
 /// launcher.
@@ -76,4 +77,21 @@ fn a_vm_that_is_to_start_with_the_host_and_does_not_answer_is_told() {
     wait_until("it is told", || failed().len() == 1);
     assert!(failed()[0].text.contains("suimon vm kill web"), "{:?}", failed());
     assert_eq!(harness.node.vm("web").unwrap().state, VmState::Lost);
+}
+
+/// The daemon was killed during the change that added the VM.
+#[test]
+fn the_folder_of_a_vm_that_was_not_committed_is_removed() {
+    let harness = harness();
+    let vms = harness.vms.clone();
+    let folder = Path::new("/run/suimon/vms/ghost");
+    vms.parts().host.prepare(folder, 70_500).unwrap();
+    let (_, vm) = load_vms(&*harness.store).unwrap().remove(0);
+    let change = save_vm(&"ghost".parse().unwrap(), &vm).unwrap();
+    harness.store.commit(&[change]).unwrap();
+    let (store, devices) = harness.kill();
+    let harness = Harness::with_vms(store, devices, vms.clone());
+    assert_eq!(harness.store.keys(VMS), ["web"]);
+    assert!(!vms.folders().contains(folder), "{:?}", vms.folders());
+    assert_eq!(vms.folders().len(), 1);
 }

@@ -41,6 +41,9 @@ fn nobody_has_to_thaw_a_guest() {
     harness.vms.guest("web", VmNotice::Reset);
     wait_until("it is not frozen", || !frozen(&harness));
     assert_eq!(harness.vms.told().last().unwrap(), "web Freeze");
+    let ended = harness.wait_events(EventKind::VmThawed.id(), 2).remove(1);
+    assert!(ended.text.contains("reset"), "{ended:?}");
+    assert_eq!(ended.fields["reason"], "reset");
 }
 
 #[test]
@@ -126,4 +129,9 @@ fn a_guest_tells_of_itself() {
         (error.code, error.message.as_str()),
         (ErrorCode::Conflict, "no agent runs in the guest")
     );
+    for kind in [VmErrorKind::Silent, VmErrorKind::Host] {
+        harness.vms.refuse("guest", kind, "it has not answered in 10 s");
+        let error = harness.node.vm_guest(&name("web")).unwrap_err();
+        assert_eq!(error.code, ErrorCode::HostError, "{error}");
+    }
 }

@@ -1,5 +1,7 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use suimon_contract::{EventKind, OperationState, StopVmRequest, VmState};
-use suimon_ports::VmErrorKind;
+use suimon_ports::{VmErrorKind, VmNotice, VmRunState};
 
 use super::{VmWork, harness, state, well};
 use crate::testing::{Harness, PATIENCE, name, wait_until};
@@ -63,4 +65,31 @@ fn a_vm_that_cannot_be_ended_either_goes_on() {
     let operation = harness.node.wait_operation(id, PATIENCE).unwrap();
     assert_eq!(operation.error.unwrap().message, "the kernel holds it");
     assert_eq!(state(&harness), VmState::Running);
+}
+
+/// Notices of the guest arrive faster than they are handled.
+#[test]
+fn a_guest_with_many_notices_delays_neither_a_timeout_nor_an_operation() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let flood = || {
+            while !ends.load(Ordering::Relaxed) {
+                harness.vms.guest("web", VmNotice::State(VmRunState::Running));
+            }
+        };
+        scope.spawn(flood);
+        let id = stop(&harness, 1, false);
+        let stopped = harness.node.wait_operation(id, PATIENCE).unwrap();
+        let reset = harness.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
+        let reset = harness.node.wait_operation(reset.id, PATIENCE).unwrap();
+        let cancelled = stop(&harness, 600, false);
+        harness.node.cancel_operation(cancelled).unwrap();
+        let cancelled = harness.node.wait_operation(cancelled, PATIENCE).unwrap();
+        ends.store(true, Ordering::Relaxed);
+        assert_eq!(stopped.state, OperationState::Failed, "{stopped:?}");
+        assert_eq!(reset.state, OperationState::Succeeded, "{reset:?}");
+        assert_eq!(cancelled.state, OperationState::Cancelled, "{cancelled:?}");
+    });
 }

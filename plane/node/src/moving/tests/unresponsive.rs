@@ -1,0 +1,291 @@
+//! A QEMU process or a control thread that does not respond at the end of a migration.
+
+use suimon_contract::{EventKind, OperationState, VmState};
+use suimon_ports::{StateStore, VmErrorKind, VmRunState};
+
+use super::{NODES, Pair, failure, wait_one_event};
+use crate::testing::{Harness, PATIENCE, StoreFailure, host, name, wait_until};
+use crate::{Edit, ResourceEdit, VmWork};
+
+const SILENT: &str = "it has not answered in 10 s";
+
+impl Pair {
+    /// Starts a migration that stays in the copying phase.
+    fn copying() -> Self {
+        let pair = Self::new();
+        pair.here.vms.hold_memory(true);
+        pair.begin();
+        wait_until("memory is copied", || pair.here.vms.sends() == 1);
+        pair
+    }
+
+    /// Kills the source's daemon and starts another, which cannot adopt the VM.
+    fn restart_here_without_adoption(self) -> Self {
+        self.here.vms.refuse_all("adopt", VmErrorKind::Silent, SILENT);
+        self.restart_here()
+    }
+
+    fn permit_all(harness: &Harness) {
+        harness.vms.refuse("none", VmErrorKind::Host, "");
+    }
+
+    fn wait_for_state_here(&self, state: VmState) {
+        wait_until("the state is shown", || {
+            self.here.node.vm("web").is_ok_and(|vm| vm.state == state)
+        });
+    }
+}
+
+#[test]
+fn a_vm_that_is_adopted_late_is_found_by_the_daemon_after_that() {
+    let pair = Pair::copying().restart_here_without_adoption();
+    wait_one_event(&pair.here, EventKind::VmStays);
+    pair.wait_for_state_here(VmState::Lost);
+    Pair::permit_all(&pair.here);
+    pair.assert_here();
+    let pair = pair.restart_here();
+    pair.assert_here();
+    assert!(pair.here.events(EventKind::VmFailed.id()).is_empty());
+}
+
+#[test]
+fn a_vm_that_stands_still_goes_on_when_it_is_adopted_late() {
+    let pair = Pair::copying().restart_here_without_adoption();
+    wait_one_event(&pair.here, EventKind::VmStays);
+    pair.here.vms.stop_for_switchover("web");
+    // A daemon that ends before the adoption leaves the cancellation to the next one.
+    let pair = pair.restart_here_without_adoption();
+    pair.wait_for_state_here(VmState::Lost);
+    Pair::permit_all(&pair.here);
+    pair.assert_here();
+    // The migration has ended, so that operations are permitted.
+    let reset = pair.here.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
+    let reset = pair.end(&reset);
+    assert_eq!(reset.state, OperationState::Succeeded, "{reset:?}");
+}
+
+#[test]
+fn a_vm_that_was_handed_over_and_stays_goes_on_when_it_is_adopted_late() {
+    let pair = Pair::new();
+    pair.here
+        .far_nodes
+        .obstruct(|_, asked| asked.starts_with("activate_arrival").then(|| failure(false)));
+    pair.begin();
+    pair.wait_for_state_here(VmState::HandedOver);
+    let pair = pair.restart_here_without_adoption();
+    pair.wait_for_state_here(VmState::HandedOver);
+    let delete = Edit::Node(ResourceEdit::Delete(name("there")));
+    assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
+    pair.here.wait_event(EventKind::VmStays.id());
+    assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Paused));
+    // The adoption succeeds, and the first command after it gets no response.
+    pair.here.vms.refuse("tell", VmErrorKind::Silent, SILENT);
+    wait_until("it runs here", || pair.here.vms.state("web") == Some(VmRunState::Running));
+    pair.wait_for_state_here(VmState::Running);
+}
+
+#[test]
+fn a_vm_that_is_killed_before_it_is_adopted_can_be_started() {
+    let pair = Pair::copying().restart_here_without_adoption();
+    pair.wait_for_state_here(VmState::Lost);
+    for work in [VmWork::Kill, VmWork::Start] {
+        let operation = pair.here.node.work_on_vm(&name("web"), work).unwrap();
+        let operation = pair.end(&operation);
+        assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    }
+    Pair::permit_all(&pair.here);
+    pair.assert_here();
+    let pair = pair.restart_here();
+    pair.assert_here();
+}
+
+/// QMP does not respond once when the migration is cancelled.
+#[test]
+fn a_vm_whose_cancellation_gets_no_response_goes_on() {
+    let pair = Pair::copying();
+    let refused = pair.here.vms.refused();
+    pair.here.vms.refuse_all("send_status", VmErrorKind::Silent, SILENT);
+    pair.here.vms.stop_for_switchover("web");
+    // The first failure ends the migration, the second one is that of the cancellation.
+    wait_until("it is cancelled", || pair.here.vms.refused() >= refused + 2);
+    Pair::permit_all(&pair.here);
+    pair.assert_here();
+    wait_one_event(&pair.here, EventKind::VmStays);
+}
+
+#[test]
+fn a_vm_that_does_not_resume_at_once_goes_on() {
+    let pair = Pair::copying();
+    let refused = pair.here.vms.refused();
+    pair.here.vms.refuse_all("tell", VmErrorKind::Silent, SILENT);
+    pair.here.vms.stop_for_switchover("web");
+    wait_until("it is told", || pair.here.vms.refused() >= refused + 2);
+    Pair::permit_all(&pair.here);
+    pair.assert_here();
+}
+
+#[test]
+fn a_migration_that_cannot_be_recorded_does_not_begin() {
+    let pair = Pair::new();
+    pair.here.store.arm(StoreFailure::Refuse(0));
+    let operation = pair.migrate();
+    assert_eq!(operation.state, OperationState::Failed);
+    assert!(operation.error.unwrap().message.contains("state store"));
+    assert!(pair.there.events(EventKind::VmArrives.id()).is_empty());
+    assert_eq!(pair.migrate().state, OperationState::Succeeded);
+    pair.assert_there();
+}
+
+/// The destination owns the VM, and the source has not adopted its process.
+#[test]
+fn a_process_that_was_not_adopted_ends_when_the_vm_is_the_other_nodes() {
+    let pair = Pair::new();
+    pair.here
+        .far_nodes
+        .obstruct(|_, asked| (asked == "activate_arrival answer").then(|| failure(false)));
+    pair.begin();
+    pair.wait_for_state_here(VmState::HandedOver);
+    let pair = pair.restart_here_without_adoption();
+    pair.wait_for_state_here(VmState::HandedOver);
+    pair.here.far_nodes.obstruct(|_, _| None);
+    pair.assert_there();
+}
+
+#[test]
+fn a_process_that_cannot_be_killed_is_killed_later_when_the_vm_has_left() {
+    let pair = Pair::new();
+    let refused = pair.here.vms.refused();
+    pair.here.vms.refuse_all("kill", VmErrorKind::Silent, "the kernel holds it");
+    let operation = pair.begin();
+    wait_until("it was tried twice", || pair.here.vms.refused() >= refused + 2);
+    let view = pair.here.node.vm("web").unwrap();
+    assert_eq!(view.state, VmState::Lost);
+    assert!(view.reason.unwrap().contains("the kernel holds it"));
+    Pair::permit_all(&pair.here);
+    let operation = pair.end(&operation);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    pair.assert_there();
+}
+
+/// The next daemon kills the process and does not adopt it.
+#[test]
+fn a_process_that_cannot_be_killed_is_killed_by_the_next_daemon() {
+    let pair = Pair::new();
+    let refused = pair.here.vms.refused();
+    pair.here.vms.refuse_all("kill", VmErrorKind::Silent, "the kernel holds it");
+    pair.begin();
+    wait_until("it was tried", || pair.here.vms.refused() > refused);
+    let pair = pair.restart_here();
+    Pair::permit_all(&pair.here);
+    pair.assert_there();
+    assert!(pair.here.events(EventKind::VmFound.id()).is_empty());
+    assert!(pair.here.events(EventKind::VmFailed.id()).is_empty());
+}
+
+#[test]
+fn a_process_of_an_abandoned_arrival_that_cannot_be_killed_is_killed_later() {
+    for restarts in [false, true] {
+        let pair = Pair::copying();
+        let refused = pair.there.vms.refused();
+        pair.there.vms.refuse_all("kill", VmErrorKind::Silent, "the kernel holds it");
+        let pair = if restarts {
+            pair.restart_there()
+        } else {
+            let all = pair.here.node.operations();
+            let migrate = all.iter().find(|of| of.kind == "vm migrate").unwrap();
+            pair.here.node.cancel_operation(migrate.id).unwrap();
+            pair
+        };
+        wait_until("it was tried twice", || pair.there.vms.refused() >= refused + 2);
+        Pair::permit_all(&pair.there);
+        pair.here.vms.hold_memory(false);
+        pair.assert_here();
+    }
+}
+
+/// The destination's daemon ended before it received the process id, and the next one cannot
+/// determine which VMs run.
+#[test]
+fn a_process_of_an_arrival_that_cannot_be_determined_is_killed_later() {
+    let pair = Pair::copying();
+    let there = pair.there.store.clone();
+    let stored = String::from_utf8(there.read("vms", "web").unwrap().unwrap()).unwrap();
+    let mut stored: serde_json::Value = serde_json::from_str(&stored).unwrap();
+    stored["run"].as_object_mut().unwrap().remove("process").unwrap();
+    let stored = serde_json::to_vec(&stored).unwrap();
+    there.commit(&[("vms", "web".to_owned(), Some(stored))]).unwrap();
+    let refused = pair.there.vms.refused();
+    pair.there.vms.refuse_all("running", VmErrorKind::Host, "the launcher is not there");
+    let pair = pair.restart_there();
+    wait_until("it was tried twice", || pair.there.vms.refused() >= refused + 2);
+    Pair::permit_all(&pair.there);
+    pair.here.vms.hold_memory(false);
+    pair.assert_here();
+}
+
+/// The record of the activation is kept as long as the VM exists.
+#[test]
+fn an_activation_is_known_as_long_as_the_vm_is_there() {
+    let pair = Pair::new();
+    pair.here
+        .far_nodes
+        .obstruct(|_, asked| (asked == "activate_arrival answer").then(|| failure(false)));
+    let operation = pair.begin();
+    pair.wait_for_state_here(VmState::HandedOver);
+    let id = pair.here.node.vm("web").unwrap().migration.unwrap().id;
+    // Records of other arrivals have displaced this one.
+    pair.there.store.commit(&[("arrivals", id, None)]).unwrap();
+    let pair = pair.restart_there();
+    wait_until("it runs there", || {
+        pair.there.node.vm("web").is_ok_and(|vm| vm.state == VmState::Running)
+    });
+    // A later record of the VM keeps the migration id.
+    let patch =
+        Edit::Vm(ResourceEdit::Patch(name("web"), br#"{"cpus_max": 2, "cpus": 2}"#.to_vec()));
+    assert_eq!(pair.there.change(patch).state, OperationState::Succeeded);
+    let reset = pair.there.node.work_on_vm(&name("web"), VmWork::Reset).unwrap();
+    pair.there.node.wait_operation(reset.id, PATIENCE).unwrap();
+    pair.here.far_nodes.obstruct(|_, _| None);
+    assert_eq!(pair.end(&operation).state, OperationState::Succeeded);
+    pair.assert_there();
+}
+
+/// The VM has moved on before the source asks.
+#[test]
+fn an_activation_is_known_after_the_vm_was_deleted() {
+    let pair = Pair::new();
+    pair.here
+        .far_nodes
+        .obstruct(|_, asked| (asked == "activate_arrival answer").then(|| failure(false)));
+    let operation = pair.begin();
+    pair.wait_for_state_here(VmState::HandedOver);
+    let kill = pair.there.node.work_on_vm(&name("web"), VmWork::Kill).unwrap();
+    pair.there.node.wait_operation(kill.id, PATIENCE).unwrap();
+    let delete = Edit::Apply(Box::new(host(NODES)));
+    assert_eq!(pair.there.change(delete).state, OperationState::Succeeded);
+    let pair = pair.restart_there();
+    pair.here.far_nodes.obstruct(|_, _| None);
+    assert_eq!(pair.end(&operation).state, OperationState::Succeeded);
+    assert_eq!(pair.here.vms.state("web"), None);
+}
+
+/// The control thread of the source is busy, and its queue is full when the migration ends.
+#[test]
+fn a_migration_that_ends_while_the_control_thread_is_busy_has_succeeded() {
+    let pair = Pair::new();
+    pair.here.far_nodes.obstruct(|_, asked| (asked == "activate_arrival").then(|| failure(false)));
+    let operation = pair.begin();
+    pair.wait_for_state_here(VmState::HandedOver);
+    let busy = pair.here.keep_busy();
+    pair.here.far_nodes.obstruct(|_, _| None);
+    wait_one_event(&pair.here, EventKind::VmLeft);
+    assert_eq!(pair.here.node.operation(operation.id).unwrap().state, OperationState::Running);
+    pair.here.vms.hold_prepare(false);
+    assert_eq!(pair.end(&busy).state, OperationState::Failed);
+    let operation = pair.end(&operation);
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    pair.assert_there();
+    let ended = pair.here.node.operations();
+    let departs = ended.iter().filter(|of| of.kind == "vm depart");
+    assert!(departs.clone().all(|of| of.state == OperationState::Succeeded), "{ended:?}");
+}

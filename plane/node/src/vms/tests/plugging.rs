@@ -1,0 +1,48 @@
+//! Devices that a guest releases without a request, such as by powering off their slot.
+
+use std::time::{Duration, Instant};
+
+use suimon_ports::{VmDevice, VmNotice};
+
+use super::{VmWork, harness, patch, well};
+use crate::testing::{Harness, name, wait_until};
+
+fn release(harness: &Harness) {
+    harness.vms.guest("web", VmNotice::Unplugged(VmDevice::Nic("web".to_owned())));
+}
+
+fn plugs(harness: &Harness) -> usize {
+    harness.vms.told().iter().filter(|told| told.starts_with("web plug nic web ")).count()
+}
+
+#[test]
+fn a_guest_that_releases_a_device_again_and_again_gets_it_back_ever_later() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    let began = Instant::now();
+    for turn in 1..=6 {
+        release(&harness);
+        wait_until("it is plugged again", || plugs(&harness) == turn);
+    }
+    // 20, 40, …, 640 ms.
+    assert!(began.elapsed() >= Duration::from_millis(20 * 63), "{:?}", began.elapsed());
+    let has_it = || harness.node.vm("web").unwrap().nics == [name("web")];
+    wait_until("it has it", has_it);
+}
+
+/// Changes of the configuration do not shorten the delay.
+#[test]
+fn a_change_does_not_plug_a_released_device_earlier() {
+    let harness = harness();
+    well(&harness, VmWork::Start);
+    let began = Instant::now();
+    for turn in 1..=5 {
+        release(&harness);
+        let released =
+            || harness.node.vm("web").unwrap().nics.is_empty() || plugs(&harness) >= turn;
+        wait_until("it is released", released);
+        patch(&harness, &format!(r#"{{"autostart": {}}}"#, turn % 2 == 0));
+        wait_until("it is plugged again", || plugs(&harness) == turn);
+    }
+    assert!(began.elapsed() >= Duration::from_millis(20 * 31), "{:?}", began.elapsed());
+}
