@@ -10,8 +10,9 @@
 //! - [`keys`]: what is kept in the cluster's store, and where. [`records`]: what is kept on this host.
 //! - [`shared_store`]: one store. [`loads`]: what its disks do. [`identity`]: whether it is the cluster's.
 //!   [`beats`]: what nodes write on it.
-//! - [`status`]: how it stands. [`told`]: the events. [`leaving`]: giving back what is reserved.
-//! - [`policies`]: QoS policies that are the cluster's. [`asking`]: minimums that are asked for before
+//! - [`status`]: how it stands. [`told`]: the events. [`leaving`]: giving back what is reserved;
+//!   [`releasing`]: of stores that are not shared any more.
+//! - [`policies`]: QoS policies that are the cluster's. [`policy_changes`]: their changes. [`asking`]: minimums that are asked for before
 //!   disks have them. [`covered`]: those that are in effect.
 //!
 //! A cap is in effect on all processors before it is said that it is, and what is to be kept is durable
@@ -27,7 +28,9 @@ mod keys;
 mod leaving;
 mod loads;
 mod policies;
+mod policy_changes;
 mod records;
+mod releasing;
 mod session;
 mod shared_store;
 mod status;
@@ -35,9 +38,8 @@ mod told;
 mod worker;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -76,33 +78,45 @@ pub(crate) struct Cluster {
     inbox: Arc<Inbox>,
     view: Mutex<View>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Changes that are being made in the cluster's store, and then here.
-    changing: AtomicUsize,
+    /// True while a change is checked with the cluster's etcd and made there, before it is queued
+    /// on this host. One at a time, because each is derived from the state before.
+    changing: Mutex<bool>,
+    changed: Condvar,
 }
 
-/// A change that is made in the cluster's store and not here yet.
-pub(crate) struct Changing<'a>(&'a AtomicUsize);
+/// Change that is made in the cluster's etcd and not queued on this host yet.
+pub(crate) struct Changing<'a>(&'a Cluster);
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        *self.0.changing() = false;
+        self.0.changed.notify_one();
     }
 }
 
 impl Cluster {
     pub(crate) fn new(stores: Arc<dyn ClusterStores>) -> Self {
         let (inbox, view) = (Arc::default(), Mutex::default());
-        Self { stores, inbox, view, threads: Mutex::default(), changing: AtomicUsize::new(0) }
+        let (threads, changing, changed) = Default::default();
+        Self { stores, inbox, view, threads, changing, changed }
     }
 
-    /// Desired state is not brought into line with the cluster's while this is there.
-    pub(crate) fn begin_change(&self) -> Changing<'_> {
-        self.changing.fetch_add(1, Ordering::AcqRel);
-        Changing(&self.changing)
+    /// Begins a change of a node of a cluster. Waits at most `patience` for another one; `None` if
+    /// that is not queued by then. Policies of the cluster are not adopted until the result is
+    /// dropped.
+    pub(crate) fn begin_change(&self, patience: Duration) -> Option<Changing<'_>> {
+        let waited = self.changed.wait_timeout_while(self.changing(), patience, |other| *other);
+        let (mut is_changing, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let is_free = !std::mem::replace(&mut *is_changing, true);
+        is_free.then(|| Changing(self))
     }
 
     fn is_changing(&self) -> bool {
-        self.changing.load(Ordering::Acquire) > 0
+        *self.changing()
+    }
+
+    fn changing(&self) -> MutexGuard<'_, bool> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn view(&self) -> MutexGuard<'_, View> {
@@ -147,5 +161,7 @@ pub(crate) fn shared_stores(config: &HostConfig) -> BTreeMap<&Name, &StoreConfig
     config.stores.iter().filter(is_shared).map(|store| (&store.name, store)).collect()
 }
 
+#[cfg(test)]
+mod changes_tests;
 #[cfg(test)]
 mod tests;
