@@ -12,8 +12,9 @@
 //! - [`keys`]: keys and values in the cluster's store. [`records`]: records on this host.
 //! - [`shared_store`]: state of one shared store. [`loads`]: load of its disks. [`identity`]: check
 //!   that the store belongs to the cluster. [`beats`]: heartbeats that nodes write to the store.
-//! - [`status`]: status in the API's types. [`told`]: events. [`leaving`]: return of reservations.
-//! - [`policies`]: QoS policies of the cluster. [`asking`]: reservation of minimums before disks
+//! - [`status`]: status in the API's types. [`told`]: events. [`leaving`]: return of reservations;
+//!   [`releasing`]: of stores that are no longer shared.
+//! - [`policies`]: QoS policies of the cluster; [`policy_changes`]: their changes. [`asking`]: reservation of minimums before disks
 //!   get them. [`covered`]: minimums in effect.
 //!
 //! Invariants
@@ -32,7 +33,9 @@ mod keys;
 mod leaving;
 mod loads;
 mod policies;
+mod policy_changes;
 mod records;
+mod releasing;
 mod session;
 mod shared_store;
 mod status;
@@ -40,9 +43,8 @@ mod told;
 mod worker;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -82,34 +84,45 @@ pub(crate) struct Cluster {
     inbox: Arc<Inbox>,
     view: Mutex<View>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Number of changes registered in the cluster's store that are not queued on this host yet.
-    changing: AtomicUsize,
+    /// True while a change is checked with the cluster's etcd and made there, before it is queued
+    /// on this host. One at a time, because each is derived from the state before.
+    changing: Mutex<bool>,
+    changed: Condvar,
 }
 
-/// Guard of a change that is registered in the cluster's store and not queued on this host yet.
-pub(crate) struct Changing<'a>(&'a AtomicUsize);
+/// Change that is made in the cluster's etcd and not queued on this host yet.
+pub(crate) struct Changing<'a>(&'a Cluster);
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        *self.0.changing() = false;
+        self.0.changed.notify_one();
     }
 }
 
 impl Cluster {
     pub(crate) fn new(stores: Arc<dyn ClusterStores>) -> Self {
         let (inbox, view) = (Arc::default(), Mutex::default());
-        Self { stores, inbox, view, threads: Mutex::default(), changing: AtomicUsize::new(0) }
+        let (threads, changing, changed) = Default::default();
+        Self { stores, inbox, view, threads, changing, changed }
     }
 
-    /// Suspends the adoption of the cluster's policies into the desired state while the returned
-    /// guard exists.
-    pub(crate) fn begin_change(&self) -> Changing<'_> {
-        self.changing.fetch_add(1, Ordering::AcqRel);
-        Changing(&self.changing)
+    /// Begins a change of a cluster node, and suspends the adoption of the cluster's policies into
+    /// the desired state while the returned guard exists. Waits at most `limit` until another change
+    /// is queued; returns `None` if it is not by then.
+    pub(crate) fn begin_change(&self, limit: Duration) -> Option<Changing<'_>> {
+        let waited = self.changed.wait_timeout_while(self.changing(), limit, |other| *other);
+        let (mut is_changing, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let is_free = !std::mem::replace(&mut *is_changing, true);
+        is_free.then(|| Changing(self))
     }
 
     fn is_changing(&self) -> bool {
-        self.changing.load(Ordering::Acquire) > 0
+        *self.changing()
+    }
+
+    fn changing(&self) -> MutexGuard<'_, bool> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn view(&self) -> MutexGuard<'_, View> {
@@ -154,5 +167,7 @@ pub(crate) fn shared_stores(config: &HostConfig) -> BTreeMap<&Name, &StoreConfig
     config.stores.iter().filter(is_shared).map(|store| (&store.name, store)).collect()
 }
 
+#[cfg(test)]
+mod changes_tests;
 #[cfg(test)]
 mod tests;

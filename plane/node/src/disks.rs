@@ -29,6 +29,7 @@ mod shared_stores;
 mod snapshots;
 mod status;
 mod steps;
+mod store_states;
 mod store_threads;
 mod unfinished;
 mod wanted;

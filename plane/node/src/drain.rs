@@ -141,10 +141,12 @@ impl Shared {
     pub(crate) fn go_on_draining(self: &Arc<Self>) -> Result<(), StoreError> {
         let Some(stored) = load(self.store.as_ref())? else { return Ok(()) };
         let is_empty = stored.is_empty;
-        self.drain.state().stored = Some(stored);
+        let mut state = self.drain.state();
+        state.stored = Some(stored);
         if !is_empty {
-            if let Err(error) = self.begin_emptying() {
-                tracing::error!(%error, "VMs stay on the host although it is drained");
+            let operation = self.add_drain();
+            if let Err(error) = operation.and_then(|of| self.begin_emptying(&mut state, of)) {
+                tracing::error!(%error, "VMs stay on the host although the host is drained");
             }
         }
         Ok(())
@@ -160,18 +162,28 @@ impl Shared {
             );
             return Err(ApiError::new(ErrorCode::Conflict, text).about("host"));
         }
-        let before = state.stored.as_ref().map(|stored| stored.since_unix_ms);
-        let since_unix_ms = before.unwrap_or_else(|| (self.clock)());
+        let operation = self.add_drain()?;
+        let before = state.stored.clone();
+        let since = before.as_ref().map(|stored| stored.since_unix_ms);
+        let since_unix_ms = since.unwrap_or_else(|| (self.clock)());
         let stored = StoredDrain { request, since_unix_ms, is_empty: false };
         self.keep_drain(Some(&stored))?;
         state.stored = Some(stored);
-        drop(state);
+        // The lock is held: two requests do not start two threads, and the thread waits for it.
+        let id = match self.begin_emptying(&mut state, operation) {
+            Ok(id) => id,
+            Err(error) => {
+                self.keep_drain(before.as_ref())?;
+                state.stored = before;
+                return Err(error);
+            }
+        };
         if before.is_none() {
             let text = "Draining of the host began: it accepts no VM, and running VMs migrate to \
                         other nodes.";
             self.events.append(vec![Draft::new(EventKind::NodeDrained, "host", text)]);
         }
-        let id = self.begin_emptying()?;
+        drop(state);
         let lost = || ApiError::new(ErrorCode::Internal, "the operation has expired");
         self.operations.find(id).ok_or_else(lost)
     }
@@ -199,11 +211,17 @@ impl Shared {
         kept.map_err(|error| crate::apply::store_error(&error))
     }
 
+    fn add_drain(&self) -> Result<OperationHandle, ApiError> {
+        self.operations.add("node drain", "host", false)
+    }
+
     /// Starts the thread that migrates VMs and returns the id of its operation.
-    fn begin_emptying(self: &Arc<Self>) -> Result<u64, ApiError> {
-        let operation = self.operations.add("node drain", "host", false)?;
+    fn begin_emptying(
+        self: &Arc<Self>,
+        state: &mut State,
+        operation: OperationHandle,
+    ) -> Result<u64, ApiError> {
         let id = operation.id();
-        let mut state = self.drain.state();
         state.operation = Some(id);
         let shared = Arc::clone(self);
         let thread = Builder::new().name("suimon-drain".to_owned()).spawn(move || {

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use suimon_contract::{
     ApiError, ErrorCode, HostSection, ImageChanges, ImageCheck, ImageInfo, ImageRequest,
@@ -19,6 +19,7 @@ use suimon_recording::Sink;
 use suimon_switch::CaptureOptions;
 
 use crate::capture::Capture;
+use crate::cluster::Changing;
 use crate::confinement::{self, ConfinementReader, RefusedCall};
 use crate::control::Command;
 use crate::deferring_store::DeferringStore;
@@ -212,38 +213,44 @@ impl Node {
         // The cluster is consulted before the change, based on the desired state. Earlier changes
         // must have ended, otherwise this state would be outdated.
         let is_node = self.shared.desired().config.cluster.is_some();
-        let is_busy = match is_node {
-            true => !self.shared.operations.wait_idle(CHANGES_END),
-            false => self.shared.operations.is_busy(),
+        let changing = is_node.then(|| self.begin_change_of_node()).transpose();
+        let _changing = changing.map_err(|error| vec![error])?;
+        let is_busy = !is_node && self.shared.operations.is_busy();
+        let candidate = match is_busy {
+            true => None,
+            false => Some(self.shared.check(&edit, options)?),
         };
-        if is_node && is_busy {
-            let text = "another change is in progress; wait until it has ended";
-            return Err(vec![ApiError::new(ErrorCode::Conflict, text)]);
-        }
-        // Suspends the adoption of policies from the cluster until the change is queued.
-        let _changing = self.shared.cluster.begin_change();
-        let mut pending = Vec::new();
-        let plan = if is_busy {
-            None
-        } else {
-            let candidate = self.shared.check(&edit, options)?;
-            let (from, to) = (self.shared.desired(), &candidate.state.config);
-            let prepared = self.shared.prepare_cluster(&edit, &from.config, to, options.force);
-            prepared.map_err(|error| vec![error])?;
-            pending = self.shared.ask_leaders(&from.config, to).map_err(|error| vec![error])?;
-            Some(candidate.plan)
-        };
+        // Before the cluster is changed: no more than so many are under way.
         let operation = self.shared.operations.add(&edit.kind(), &edit.subject(), true);
         let operation = operation.map_err(|error| vec![error])?;
-        if let Some(plan) = plan {
-            operation.set_plan(&plan, plan.steps.len());
-        }
-        if !pending.is_empty() {
-            operation.report(pending);
+        if let Some(candidate) = candidate {
+            operation.set_plan(&candidate.plan, candidate.plan.steps.len());
+            let (from, to) = (self.shared.desired(), &candidate.state.config);
+            let configs = (&from.config, to);
+            match self.shared.ask_cluster(&edit, configs, options.force, &operation) {
+                Ok(pending) if pending.is_empty() => {}
+                Ok(pending) => operation.report(pending),
+                Err(error) => {
+                    operation.withdraw();
+                    return Err(vec![error]);
+                }
+            }
         }
         let id = operation.id();
         self.send(Command::Change { operation, edit: Box::new(edit), options })?;
         self.operation(id).ok_or_else(|| vec![lost()])
+    }
+
+    /// Waits until no other change of this node is in progress, [`CHANGES_END`] at most.
+    fn begin_change_of_node(&self) -> Result<Changing<'_>, ApiError> {
+        let until = Instant::now() + CHANGES_END;
+        let changing = self.shared.cluster.begin_change(CHANGES_END);
+        let left = until.saturating_duration_since(Instant::now());
+        let is_idle = |_: &Changing<'_>| self.shared.operations.wait_idle(left);
+        changing.filter(is_idle).ok_or_else(|| {
+            let text = "another change is in progress; wait until it has ended";
+            ApiError::new(ErrorCode::Conflict, text)
+        })
     }
 
     /// Applies the daemon's host file if its text differs from the text applied last. Returns

@@ -242,6 +242,12 @@ impl OperationHandle {
         self.cancelled.load(Ordering::Acquire)
     }
 
+    /// Removes the operation from the table: its change was refused before it was queued.
+    pub(crate) fn withdraw(self) {
+        self.table.lock().entries.remove(&self.id);
+        self.table.tell(self.id);
+    }
+
     /// Ends the operation. Later calls have no effect.
     pub(crate) fn end(&self, result: &Result<(), ApiError>) {
         let now = (self.table.clock)();

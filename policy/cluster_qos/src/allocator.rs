@@ -71,8 +71,9 @@ pub enum AllocatorEvent {
         /// Policy that is to be removed.
         policy: PolicyKey,
     },
-    /// A node has stopped using the store and never returns under this identity: it left the
-    /// cluster or was fenced. Reporting this for a node that continues breaks the guarantee.
+    /// A node has stopped using the store: it left the cluster, was fenced, or has withdrawn from
+    /// the store. If the node shares the store again, it begins without a reservation. Reporting
+    /// this for a node that continues breaks the guarantee.
     NodeGone {
         /// Node that has stopped using the store.
         node: NodeId,
@@ -384,6 +385,8 @@ impl Office {
             tell(Notice::OtherVersion { node, version: report.version });
             return;
         }
+        // A node that had withdrawn uses the store again: its grant replaces the record.
+        self.forgotten.remove(&node);
         let state = self.nodes.entry(node).or_default();
         let before = state.report.as_ref().map(|(report, _)| report.id);
         if before.is_some_and(|before| report.id <= before) {

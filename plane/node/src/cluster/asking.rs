@@ -110,7 +110,7 @@ impl Shared {
     ///
     /// # Errors
     /// Fails if a leader rejects the minimums. Nothing was changed.
-    pub(crate) fn ask_leaders(
+    pub(super) fn ask_leaders(
         &self,
         from: &HostConfig,
         to: &HostConfig,
@@ -141,6 +141,13 @@ impl Shared {
             }
         }
         Ok(pending)
+    }
+
+    /// Withdraws the requests for a change that is not made.
+    pub(super) fn withdraw_asks(&self, to: &HostConfig) {
+        for name in shared_stores(to).into_keys() {
+            self.cluster.inbox.ask(name.clone(), None);
+        }
     }
 
     fn ask_leader(&self, store: &Name, iops: u64) -> Result<Verdict, String> {

@@ -1,7 +1,7 @@
 //! Cluster thread: drives members and allocators. It never blocks on etcd or stores.
 //!
 //! - [`desired`]: cluster and shared stores of the configuration. [`membership`]: joining and
-//!   leaving.
+//!   leaving. [`releasing`]: stores that are not shared any more.
 //! - [`hearing`]: keys of the cluster, and results of the worker. [`looking`]: loads of disks and
 //!   identities of stores; [`beating`]: heartbeats on stores.
 //! - [`leading`]: elections of leaders. [`policies`]: shared QoS policies.
@@ -15,6 +15,7 @@ mod leading;
 mod looking;
 mod membership;
 mod policies;
+mod releasing;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,7 @@ use self::policies::KnownPolicies;
 use super::inbox::Heard;
 use super::keys::MemberRecord;
 use super::loads::LOOK;
+use super::releasing::Releasing;
 use super::session::Ground;
 use super::shared_store::SharedStore;
 use super::status::Reach;
@@ -117,6 +119,12 @@ struct Driver {
     is_reachable: bool,
     /// True while reservations are given back in order to leave.
     leaves: bool,
+    /// True if the node has left and the change that removes `[cluster]` is not made yet.
+    has_left: bool,
+    /// Stores that the current change stops sharing.
+    releasing: Option<Releasing>,
+    /// Stores that this host does not share and that may have records of this node.
+    withdrawals: BTreeSet<Name>,
     /// Events of the current turn.
     drafts: RefCell<Vec<Draft>>,
 }
@@ -144,6 +152,9 @@ impl Driver {
             refused: None,
             is_reachable: true,
             leaves: false,
+            has_left: false,
+            releasing: None,
+            withdrawals: BTreeSet::new(),
             drafts: RefCell::default(),
         }
     }
@@ -182,8 +193,9 @@ impl Driver {
     fn turn(&mut self) {
         let now = self.now();
         if let (Link::Trying { at: Some(at) }, Some(config)) = (&self.link, &self.config) {
-            if *at <= now {
+            if *at <= now && self.may_join() {
                 let begin = Task::Begin(Box::new(config.clone()));
+                self.has_left = false;
                 self.link = Link::Trying { at: None };
                 self.begin_session();
                 self.tasks.push(self.session, begin);
@@ -196,6 +208,7 @@ impl Driver {
         if matches!(self.link, Link::Up { .. }) && now >= self.tended + TEND {
             self.tended = now;
             self.tasks.push(self.session, Task::Tend);
+            self.withdraw_left();
         }
         for store in self.stores.values_mut() {
             store.handle_deadlines(now);
@@ -204,6 +217,7 @@ impl Driver {
         self.beat(now);
         self.elect(now);
         self.carry_out();
+        self.go_on_releasing();
         self.adopt_policies(now);
         if self.limits_are_due {
             self.limits_are_due = self.commands.try_send(Command::FollowLimits).is_err();

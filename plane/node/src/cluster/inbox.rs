@@ -9,6 +9,7 @@ use suimon_contract::Name;
 use suimon_ports::{ClusterEntry, ClusterObserver, ClusterStoreError, ClusterView};
 
 use super::asking::{Ask, Asks};
+use super::releasing::Releasing;
 use super::worker::Answer;
 
 /// Queue of messages. Only the last state of each key is kept, so that the size is bounded by the
@@ -24,9 +25,11 @@ struct Held {
     /// Number of the session to which keys and results belong.
     session: u64,
     heard: BTreeMap<String, Heard>,
-    answers: VecDeque<(u64, Answer)>,
+    /// Results with the session to which they belong; `None`: to any.
+    answers: VecDeque<(Option<u64>, Answer)>,
     is_changed: bool,
     leaves: Option<bool>,
+    releasing: Option<Releasing>,
     asks: Asks,
     stops: bool,
 }
@@ -46,6 +49,8 @@ pub(super) struct Mail {
     pub(super) is_changed: bool,
     /// `true`: give back all reservations and leave; `false`: stay a node.
     pub(super) leaves: Option<bool>,
+    /// Stores that a change stops sharing.
+    pub(super) releasing: Option<Releasing>,
     /// Requests to reserve minimums.
     pub(super) asks: Asks,
     pub(super) stops: bool,
@@ -60,33 +65,53 @@ impl Inbox {
                 && held.answers.is_empty()
                 && !held.is_changed
                 && held.leaves.is_none()
+                && held.releasing.is_none()
                 && held.asks.is_empty()
                 && !held.stops
         };
         let waited = self.grown.wait_timeout_while(held, patience, is_empty);
         let (mut held, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let session = held.session;
+        let is_current = |of: Option<u64>| of.is_none_or(|of| of == session);
         let answers = std::mem::take(&mut held.answers).into_iter();
         Mail {
             heard: std::mem::take(&mut held.heard),
-            answers: answers.filter(|(of, _)| *of == session).map(|(_, answer)| answer).collect(),
+            answers: answers.filter(|(of, _)| is_current(*of)).map(|(_, answer)| answer).collect(),
             is_changed: std::mem::take(&mut held.is_changed),
             leaves: held.leaves.take(),
+            releasing: held.releasing.take(),
             asks: std::mem::take(&mut held.asks),
             stops: held.stops,
         }
     }
 
-    /// Begins a session: discards keys and results of earlier ones.
+    /// Begins a session: discards keys and results that belong to earlier ones.
     pub(super) fn begin_session(&self, session: u64) {
         let mut held = self.held();
         held.session = session;
         held.heard.clear();
-        held.answers.clear();
+        held.answers.retain(|(of, _)| of.is_none());
     }
 
     pub(super) fn answer(&self, session: u64, answer: Answer) {
-        self.change(|held| held.answers.push_back((session, answer)));
+        self.change(|held| held.answers.push_back((Some(session), answer)));
+    }
+
+    /// Adds keys that this node has written, as if the watch had reported them.
+    pub(super) fn hear_written(&self, keys: Vec<(String, Heard)>) {
+        self.change(|held| {
+            for (key, heard) in keys {
+                let known = held.heard.get(&key);
+                if known.is_none_or(|known| known.revision < heard.revision) {
+                    held.heard.insert(key, heard);
+                }
+            }
+        });
+    }
+
+    /// Reports the end of a thread that the driver counts, whatever session it was started in.
+    pub(super) fn answer_always(&self, answer: Answer) {
+        self.change(|held| held.answers.push_back((None, answer)));
     }
 
     pub(super) fn look(&self) {
@@ -99,6 +124,12 @@ impl Inbox {
 
     pub(super) fn stay(&self) {
         self.change(|held| held.leaves = Some(false));
+    }
+
+    /// Requests that reservations on stores are given back. Replaces the former request, whose
+    /// stores stay shared.
+    pub(super) fn release(&self, releasing: Releasing) {
+        self.change(|held| held.releasing = Some(releasing));
     }
 
     /// Requests a reservation on a store; `None` withdraws the request.
@@ -176,5 +207,26 @@ impl ClusterObserver for Ear {
 
     fn interrupted(&self, error: &ClusterStoreError) {
         tracing::debug!(%error, "messages of the cluster are dropped for now");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise the driver would wait for the end of a thread for ever.
+    #[test]
+    fn the_end_of_a_thread_is_received_after_a_change_of_the_session() {
+        let inbox = Inbox::default();
+        let store: Name = "san".parse().unwrap();
+        inbox.begin_session(1);
+        inbox.answer(1, Answer::Expelled);
+        inbox.answer_always(Answer::Beaten { store: store.clone(), beats: Ok(Vec::new()) });
+        inbox.begin_session(2);
+        inbox.answer(1, Answer::Expelled);
+        inbox.answer_always(Answer::Looked { store, session: 1, wrong: Ok(None) });
+        let answers = inbox.wait(Duration::ZERO).answers;
+        assert_eq!(answers.len(), 2);
+        assert!(answers.iter().all(|of| !matches!(of, Answer::Expelled)));
     }
 }

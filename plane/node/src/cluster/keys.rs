@@ -12,7 +12,7 @@
 //! | `reports/STORE/NUMBER` | [`Said`] | the node of that number |
 //! | `grants/NUMBER/STORE` | grant to that node | the store's leader, fenced by its term |
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use suimon_cluster_qos::{DiskKey, NodeId, Report};
 use suimon_contract::Name;
 
@@ -45,10 +45,17 @@ pub(super) struct Said {
     pub(super) report: Report,
     /// Names of the disks in the report.
     pub(super) names: Vec<(DiskKey, String)>,
-    /// Capacity of the store according to the node's configuration or measurement; 0 if unknown.
-    pub(super) capability_iops: u64,
+    /// Capacity of the store according to the node's configuration or measurement; absent if
+    /// unknown. Nodes of earlier versions write 0 instead.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "unless_zero")]
+    pub(super) capability_iops: Option<u64>,
     /// Bytes that the node counts as one operation.
     pub(super) normalization_bytes: u64,
+}
+
+fn unless_zero<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u64>, D::Error> {
+    let iops = Option::<u64>::deserialize(value)?;
+    Ok(iops.filter(|iops| *iops > 0))
 }
 
 /// Returns the key of a node's report on a store.
@@ -83,4 +90,46 @@ pub(super) fn disk_key(store: &Name, disk: &str) -> DiskKey {
     let bytes = store.as_str().bytes().chain([b'/']).chain(disk.bytes());
     let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     DiskKey(bytes.fold(0xcbf2_9ce4_8422_2325, fold))
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_cluster_qos::{NodeLoad, ReportId, VERSION, Wants};
+
+    use super::*;
+
+    /// Nodes of earlier versions write 0 for an unknown capacity.
+    #[test]
+    fn an_unknown_capacity_is_absent_and_0_is_read_as_unknown() {
+        let load = NodeLoad::default();
+        let id = ReportId { incarnation: 1, number: 2 };
+        let report = Report {
+            version: VERSION,
+            node: NodeId(1),
+            id,
+            heard: None,
+            reserved_iops: 0,
+            takes_leases: true,
+            load,
+            wants: Wants::default(),
+            policies: Vec::new(),
+            largest: Vec::new(),
+            unmet: Vec::new(),
+        };
+        let said = |capability_iops| Said {
+            report: report.clone(),
+            names: Vec::new(),
+            capability_iops,
+            normalization_bytes: 8192,
+        };
+        let unknown = serde_json::to_value(said(None)).unwrap();
+        assert!(unknown.get("capability_iops").is_none(), "{unknown}");
+        let mut of_old = unknown.clone();
+        of_old["capability_iops"] = 0.into();
+        for written in [unknown, of_old] {
+            assert_eq!(serde_json::from_value::<Said>(written).unwrap(), said(None));
+        }
+        let known = serde_json::to_value(said(Some(500))).unwrap();
+        assert_eq!(serde_json::from_value::<Said>(known).unwrap(), said(Some(500)));
+    }
 }

@@ -1,24 +1,36 @@
 //! Checks and preparations of changes of the cluster: joining, and leaving after reservations were
 //! given back.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode, HostConfig, Name};
 use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterStoreError};
 
 use super::keys::{ALIVE, MEMBERS, MemberRecord, REPORTS, report_of};
+use super::policy_changes::PolicyChanges;
+use super::releasing::{GIVING_BACK, LOOK, released};
 use super::session::read;
 use super::{cluster_prefix, shared_stores};
 use crate::edit::no_cluster;
+use crate::operations::OperationHandle;
 use crate::shared::Shared;
 use crate::{ClusterEdit, Edit};
 
-/// Maximum time for giving back reservations.
-const GIVING_BACK: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(50);
-
 fn about(code: ErrorCode, text: impl Into<String>) -> ApiError {
     ApiError::new(code, text).about("cluster")
+}
+
+/// Returns the error for a store that a change stops sharing while it has disks.
+fn unlimited(to: &HostConfig, store: &Name) -> Option<ApiError> {
+    let disks = to.disks.iter().filter(|disk| disk.store == *store);
+    let disks: Vec<String> = disks.map(|disk| format!("disk/{}", disk.name)).collect();
+    let text = format!(
+        "{} would load a store that the cluster's nodes share, without limit; move or delete them \
+         first, or use `suimon store set {store} --shared=false --force`",
+        disks.join(", ")
+    );
+    let error = ApiError::new(ErrorCode::InUse, text).about(format!("store/{store}"));
+    (!disks.is_empty()).then(|| error.field("shared"))
 }
 
 impl Shared {
@@ -56,32 +68,78 @@ impl Shared {
         };
         refuse("name", &before.name, &after.name);
         refuse("node", &before.node, &after.node);
+        if !force {
+            errors.extend(released(from, to).iter().filter_map(|store| unlimited(to, store)));
+        }
         errors
     }
 
-    /// Prepares a change of the cluster, and blocks meanwhile: etcd must respond if the host joins;
-    /// reservations must be given back if it leaves; shared policies are written to the cluster.
+    /// Checks a change with the cluster, and makes its part in etcd. Blocks meanwhile. The order
+    /// ensures that a rejected change has not changed the cluster:
+    ///
+    /// 1. Checks: etcd must respond if the host joins; shared policies can be changed.
+    /// 2. Leaders reserve additional minimums. Reservations for a change that is not made expire.
+    /// 3. Reservations are given back if the host leaves, or does not share a store any more. They
+    ///    are taken again if the change is not made.
+    /// 4. Shared policies are written in one transaction.
+    ///
+    /// Returns a text per store whose minimums are pending although the change is made.
     ///
     /// # Errors
-    /// Fails if the preparation fails. With `force`, failures of joining and leaving are ignored.
-    pub(crate) fn prepare_cluster(
+    /// Fails if a step fails or `operation` is cancelled. With `force`, failures of joining,
+    /// leaving and giving back are ignored.
+    pub(crate) fn ask_cluster(
         &self,
         edit: &Edit,
-        from: &HostConfig,
-        to: &HostConfig,
+        (from, to): (&HostConfig, &HostConfig),
         force: bool,
-    ) -> Result<(), ApiError> {
-        if let Edit::Cluster(ClusterEdit::Init(config)) = edit {
-            return self.check_is_new(config);
-        }
-        match (&from.cluster, &to.cluster) {
-            (Some(_), None) => {
-                self.give_back().or_else(|error| if force { Ok(()) } else { Err(error) })
+        operation: &OperationHandle,
+    ) -> Result<Vec<String>, ApiError> {
+        let policies = self.check_with_cluster(edit, (from, to), force)?;
+        let asked = self.ask_leaders(from, to);
+        let made = asked.and_then(|pending| {
+            operation.check_cancelled()?;
+            let forced = |error| if force { Ok(()) } else { Err(error) };
+            if from.cluster.is_some() && to.cluster.is_none() {
+                self.give_back().or_else(forced)?;
+            } else {
+                self.release_stores(released(from, to)).or_else(forced)?;
             }
-            (Some(before), Some(after)) if before == after => self.prepare_policies(from, to),
-            (_, Some(after)) if !force => self.cluster.stores.connect(after).map(drop),
-            _ => Ok(()),
+            policies.as_ref().map_or(Ok(()), |changes| self.commit_policies(changes))?;
+            Ok(pending)
+        });
+        if made.is_err() {
+            self.withdraw_asks(to);
         }
+        made
+    }
+
+    /// Checks a change with the cluster's etcd. Returns the changes of shared policies.
+    fn check_with_cluster(
+        &self,
+        edit: &Edit,
+        (from, to): (&HostConfig, &HostConfig),
+        force: bool,
+    ) -> Result<Option<PolicyChanges>, ApiError> {
+        if let Edit::Cluster(ClusterEdit::Init(config)) = edit {
+            return self.check_is_new(config).map(|()| None);
+        }
+        let Some(after) = &to.cluster else { return Ok(None) };
+        let known = self.cluster.view().store.clone();
+        let store = if from.cluster.as_ref() == Some(after) {
+            known
+        } else {
+            match self.cluster.stores.connect(after) {
+                Ok(store) => Some(store),
+                Err(_) if force => known,
+                Err(error) => return Err(error),
+            }
+        };
+        if from.cluster.is_none() {
+            // The cluster thread adds the policies that the cluster does not have.
+            return Ok(None);
+        }
+        self.check_policies(store, from, to)
     }
 
     /// Checks that a cluster does not exist.
@@ -104,7 +162,7 @@ impl Shared {
         Err(about(ErrorCode::AlreadyExists, text))
     }
 
-    fn give_back(&self) -> Result<(), ApiError> {
+    pub(super) fn give_back(&self) -> Result<(), ApiError> {
         self.cluster.view().has_left = false;
         self.cluster.inbox.leave();
         let deadline = Instant::now() + GIVING_BACK;
@@ -148,18 +206,23 @@ impl Shared {
             ClusterCondition::Unmodified(key.clone(), found.modified),
             ClusterCondition::Absent(alive),
         ];
-        let mut changes = vec![ClusterChange::Remove(key)];
+        let mut left = Vec::new();
         if let Some(member) = read::<MemberRecord>(&found) {
             let reports = store.read(&format!("{root}{REPORTS}")).map_err(failed)?.entries;
             let of_it = reports.into_iter().filter(|entry| {
                 let short = entry.key.strip_prefix(&root).and_then(report_of);
                 short.is_some_and(|(_, of)| of == member.id)
             });
-            changes.extend(of_it.map(|entry| ClusterChange::Remove(entry.key)));
-            changes.truncate(store.changes_max() - conditions.len());
+            left.extend(of_it.map(|entry| ClusterChange::Remove(entry.key)));
         }
-        match store.commit(&conditions, &changes).map_err(failed)? {
-            ClusterCommit::Made(_) => Ok(()),
+        match store.commit(&conditions, &[ClusterChange::Remove(key)]).map_err(failed)? {
+            ClusterCommit::Made(_) => {
+                // Leaders forget the node with its record; the reports are not read any more.
+                for some in left.chunks(store.changes_max().max(1)) {
+                    store.commit(&[], some).map_err(failed)?;
+                }
+                Ok(())
+            }
             ClusterCommit::ConditionFailed => {
                 let text = format!(
                     "node `{node}` is running; run `suimon cluster leave` there, or shut it down \

@@ -1,7 +1,7 @@
 //! Shared QoS policies: a record per policy in etcd, and a copy in each node's desired state.
 //!
-//! A change on a node writes the record in etcd first, in a transaction that fails if the record
-//! was changed since it was read. Watches notify the nodes, which update their desired states
+//! A change on a node writes the records in etcd first, all in one transaction
+//! (`policy_changes.rs`). Watches notify the nodes, which update their desired states
 //! (`driver/policies.rs`). A policy that disks of any node use is not deleted. A minimum that does
 //! not fit beside the leaders' reservations is rejected.
 
@@ -9,15 +9,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use suimon_cluster_qos::{Capability, Grant, NodeId, PolicyKey, PolicyLimits, Promises};
-use suimon_contract::{ApiError, ErrorCode, HostConfig, Kind, Name, QosPolicyConfig};
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, QosPolicyConfig};
 use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterStore};
 
-use super::cluster_prefix;
 use super::keys::{
     GRANTS, MEMBERS, MemberRecord, NEXT_POLICY, POLICIES, REPORTS, Said, grant_of, report_of,
 };
 use super::session::{read, write};
-use crate::shared::Shared;
 
 /// Number of attempts if other nodes write the same keys.
 const TRIES: usize = 5;
@@ -75,6 +73,26 @@ pub(super) struct PolicyDesk<'a> {
     pub(super) root: String,
 }
 
+/// Changes of policies, made in one transaction.
+#[derive(Default)]
+pub(super) struct Transaction {
+    conditions: Vec<ClusterCondition>,
+    pub(super) changes: Vec<ClusterChange>,
+    /// Number of the next new policy, once one was assigned.
+    next: Option<u32>,
+}
+
+impl Transaction {
+    /// Adds the condition that a key is unchanged since it was read.
+    pub(super) fn expect(&mut self, key: &str, found: Option<&ClusterEntry>) {
+        let key = key.to_owned();
+        self.conditions.push(match found {
+            Some(entry) => ClusterCondition::Unmodified(key, entry.modified),
+            None => ClusterCondition::Absent(key),
+        });
+    }
+}
+
 impl PolicyDesk<'_> {
     fn failed(error: &suimon_ports::ClusterStoreError) -> ApiError {
         let text = format!(
@@ -84,84 +102,93 @@ impl PolicyDesk<'_> {
         ApiError::new(ErrorCode::HostError, text)
     }
 
-    fn entry(&self, key: &str) -> Result<Option<ClusterEntry>, ApiError> {
+    pub(super) fn entry(&self, key: &str) -> Result<Option<ClusterEntry>, ApiError> {
         let view = self.store.read(key).map_err(|error| Self::failed(&error))?;
         Ok(view.entries.into_iter().find(|entry| entry.key == key))
     }
 
-    /// Writes a policy. `is_new`: does nothing if the policy exists.
+    pub(super) fn key_of(&self, policy: &Name) -> String {
+        format!("{}{POLICIES}{policy}", self.root)
+    }
+
+    /// Adds a policy, unless a policy of that name exists.
     ///
     /// # Errors
     /// Fails if the cluster does not respond, so that the outcome is unknown, or other nodes write
     /// the same keys repeatedly.
-    pub(super) fn put(&self, config: &QosPolicyConfig, is_new: bool) -> Result<(), ApiError> {
-        let key = format!("{}{POLICIES}{}", self.root, config.name);
-        let next_key = format!("{}{NEXT_POLICY}", self.root);
-        for _ in 0..TRIES {
-            let found = self.entry(&key)?;
-            let mut changes = Vec::new();
-            let mut conditions = Vec::new();
-            let known = found.as_ref().and_then(read::<PolicyRecord>);
-            if known.is_some() && is_new {
-                return Ok(());
+    pub(super) fn add(&self, config: &QosPolicyConfig) -> Result<(), ApiError> {
+        let made = self.commit_with(|transaction| {
+            let found = self.entry(&self.key_of(&config.name))?;
+            if found.as_ref().and_then(read::<PolicyRecord>).is_none() {
+                self.put(transaction, config, found.as_ref(), None)?;
             }
-            conditions.push(match &found {
-                Some(entry) => ClusterCondition::Unmodified(key.clone(), entry.modified),
-                None => ClusterCondition::Absent(key.clone()),
-            });
-            let number = match known {
-                Some(record) if record.config == *config => return Ok(()),
-                Some(record) => record.key,
-                None => {
-                    let next = self.entry(&next_key)?;
-                    conditions.push(match &next {
-                        Some(entry) => {
-                            ClusterCondition::Unmodified(next_key.clone(), entry.modified)
-                        }
-                        None => ClusterCondition::Absent(next_key.clone()),
-                    });
-                    let number = next.as_ref().and_then(read::<u32>).unwrap_or(1);
-                    changes.push(ClusterChange::Put(next_key.clone(), write(&(number + 1)), None));
-                    PolicyKey(number)
-                }
-            };
-            let record = PolicyRecord { key: number, config: config.clone() };
-            changes.push(ClusterChange::Put(key.clone(), write(&record), None));
-            let commit = self.store.commit(&conditions, &changes);
-            if let ClusterCommit::Made(_) = commit.map_err(|error| Self::failed(&error))? {
-                return Ok(());
-            }
-        }
-        let text = "another node changes the policy at the same time; retry";
-        Err(ApiError::new(ErrorCode::Conflict, text))
+            Ok(())
+        });
+        made.map(drop)
     }
 
-    /// Deletes a policy.
-    ///
-    /// # Errors
-    /// Fails if disks of another node use the policy, or the cluster does not respond, so that the
-    /// outcome is unknown.
-    fn remove(&self, name: &Name, own: &str) -> Result<(), ApiError> {
-        let key = format!("{}{POLICIES}{name}", self.root);
-        for _ in 0..TRIES {
-            let Some(found) = self.entry(&key)? else { return Ok(()) };
-            if let Some(record) = read::<PolicyRecord>(&found) {
-                if let Some((node, store)) = self.user(record.key, own)? {
-                    let text = format!(
-                        "disks of node `{node}` on store {store} use the policy; change or delete \
-                         those first, or, if that node is gone for good, run `suimon cluster \
-                         remove {node}`"
-                    );
-                    return Err(ApiError::new(ErrorCode::InUse, text));
-                }
+    /// Adds the writing of a policy's record to a transaction. `number`: number of the existing
+    /// policy.
+    pub(super) fn put(
+        &self,
+        transaction: &mut Transaction,
+        config: &QosPolicyConfig,
+        found: Option<&ClusterEntry>,
+        number: Option<PolicyKey>,
+    ) -> Result<(), ApiError> {
+        let key = self.key_of(&config.name);
+        transaction.expect(&key, found);
+        let number = number.map_or_else(|| self.next_number(transaction), Ok)?;
+        let record = PolicyRecord { key: number, config: config.clone() };
+        transaction.changes.push(ClusterChange::Put(key, write(&record), None));
+        Ok(())
+    }
+
+    fn next_number(&self, transaction: &mut Transaction) -> Result<PolicyKey, ApiError> {
+        let number = match transaction.next {
+            Some(number) => number,
+            None => {
+                let key = format!("{}{NEXT_POLICY}", self.root);
+                let found = self.entry(&key)?;
+                transaction.expect(&key, found.as_ref());
+                found.as_ref().and_then(read::<u32>).unwrap_or(1)
             }
-            let is_it = ClusterCondition::Unmodified(key.clone(), found.modified);
-            let commit = self.store.commit(&[is_it], &[ClusterChange::Remove(key.clone())]);
-            if let ClusterCommit::Made(_) = commit.map_err(|error| Self::failed(&error))? {
-                return Ok(());
+        };
+        transaction.next = Some(number + 1);
+        Ok(PolicyKey(number))
+    }
+
+    /// Makes a transaction, again if other nodes wrote the same keys meanwhile. Returns its changes
+    /// with their revision; `None` if nothing is to be changed.
+    pub(super) fn commit_with(
+        &self,
+        fill: impl Fn(&mut Transaction) -> Result<(), ApiError>,
+    ) -> Result<Option<(u64, Vec<ClusterChange>)>, ApiError> {
+        for _ in 0..TRIES {
+            let mut transaction = Transaction::default();
+            fill(&mut transaction)?;
+            let Transaction { conditions, mut changes, next } = transaction;
+            if changes.is_empty() {
+                return Ok(None);
+            }
+            if let Some(next) = next {
+                let key = format!("{}{NEXT_POLICY}", self.root);
+                changes.push(ClusterChange::Put(key, write(&next), None));
+            }
+            let most = self.store.changes_max();
+            if changes.len().max(conditions.len()) > most {
+                let text = format!(
+                    "more shared policies are changed at once than fit into one transaction of the \
+                     cluster's etcd, which may have {most} changes; change fewer at a time"
+                );
+                return Err(ApiError::new(ErrorCode::InvalidValue, text));
+            }
+            let commit = self.store.commit(&conditions, &changes);
+            if let ClusterCommit::Made(revision) = commit.map_err(|error| Self::failed(&error))? {
+                return Ok(Some((revision, changes)));
             }
         }
-        let text = "another node changes the policy at the same time; retry";
+        let text = "other nodes keep changing the policies of the cluster; retry";
         Err(ApiError::new(ErrorCode::Conflict, text))
     }
 
@@ -176,9 +203,10 @@ impl PolicyDesk<'_> {
     ///
     /// # Errors
     /// Fails if a store has no room.
-    fn check_raise(&self, policy: &QosPolicyConfig) -> Result<(), ApiError> {
-        let key = format!("{}{POLICIES}{}", self.root, policy.name);
-        let Some(before) = self.entry(&key)?.as_ref().and_then(read::<PolicyRecord>) else {
+    pub(super) fn check_raise(&self, policy: &QosPolicyConfig) -> Result<(), ApiError> {
+        let Some(before) =
+            self.entry(&self.key_of(&policy.name))?.as_ref().and_then(read::<PolicyRecord>)
+        else {
             // The policy is new, so that no disk uses it.
             return Ok(());
         };
@@ -191,9 +219,10 @@ impl PolicyDesk<'_> {
         for entry in &self.below(REPORTS)? {
             let of = entry.key.strip_prefix(&self.root).and_then(report_of);
             let Some(((store, _), said)) = of.zip(read::<Said>(entry)) else { continue };
+            let Some(iops) = said.capability_iops else { continue };
             if said.report.policies.iter().any(|load| load.policy == before.key) {
                 let least = capabilities.entry(store.to_owned()).or_insert(u64::MAX);
-                *least = said.capability_iops.min(*least);
+                *least = iops.min(*least);
             }
         }
         let grants = self.below(GRANTS)?;
@@ -217,7 +246,11 @@ impl PolicyDesk<'_> {
     }
 
     /// Returns another node whose disks use a policy according to its last report, and the store.
-    fn user(&self, policy: PolicyKey, own: &str) -> Result<Option<(String, String)>, ApiError> {
+    pub(super) fn user(
+        &self,
+        policy: PolicyKey,
+        own: &str,
+    ) -> Result<Option<(String, String)>, ApiError> {
         let members: BTreeMap<NodeId, String> = self
             .below(MEMBERS)?
             .iter()
@@ -233,50 +266,5 @@ impl PolicyDesk<'_> {
             let has = said.report.policies.iter().any(|load| load.policy == policy);
             has.then(|| (node.clone(), store.to_owned()))
         }))
-    }
-}
-
-impl Shared {
-    /// Writes the changes of shared policies to the cluster.
-    ///
-    /// # Errors
-    /// Fails if the cluster does not respond, a deleted policy is used on another node, or a
-    /// minimum has no room.
-    pub(super) fn prepare_policies(
-        &self,
-        from: &HostConfig,
-        to: &HostConfig,
-    ) -> Result<(), ApiError> {
-        let Some(cluster) = &to.cluster else { return Ok(()) };
-        let before: BTreeMap<_, _> =
-            shared_policies(from).map(|policy| (&policy.name, policy)).collect();
-        let after: BTreeMap<_, _> =
-            shared_policies(to).map(|policy| (&policy.name, policy)).collect();
-        let changed = after.iter().filter(|(name, of)| before.get(*name) != Some(*of));
-        let gone = before.keys().filter(|name| !after.contains_key(*name));
-        let (changed, gone): (Vec<_>, Vec<_>) = (changed.collect(), gone.collect());
-        if changed.is_empty() && gone.is_empty() {
-            return Ok(());
-        }
-        let about = |name: &Name, error: ApiError| {
-            error.about(format!("{}/{name}", Kind::QosPolicy.word()))
-        };
-        let store = self.cluster.view().store.clone();
-        let store = store.ok_or_else(|| {
-            let text = "etcd does not respond, and policies of the cluster cannot be changed \
-                        meanwhile; `suimon cluster status` shows the reason";
-            ApiError::new(ErrorCode::HostError, text)
-        })?;
-        let desk = PolicyDesk { store: store.as_ref(), root: cluster_prefix(&cluster.name) };
-        for (name, policy) in &changed {
-            desk.check_raise(policy).map_err(|error| about(name, error))?;
-        }
-        for (name, policy) in changed {
-            desk.put(policy, false).map_err(|error| about(name, error))?;
-        }
-        for name in gone {
-            desk.remove(name, cluster.node.as_str()).map_err(|error| about(name, error))?;
-        }
-        Ok(())
     }
 }

@@ -73,6 +73,8 @@ pub(super) struct Session {
     _watches: Vec<Box<dyn ClusterWatch>>,
     /// Stores of which this node is the leader, with the watches of their reports.
     led: BTreeMap<Name, (Term, Box<dyn ClusterWatch>)>,
+    /// Terms that this node has given up and whose keys may still be there.
+    resigned: BTreeMap<Name, Term>,
 }
 
 /// Returns true for errors that end without a change of the configuration: those of etcd and of
@@ -114,6 +116,7 @@ impl Session {
             inbox: Arc::clone(inbox),
             _watches: watches,
             led: BTreeMap::new(),
+            resigned: BTreeMap::new(),
         };
         if session.take_name()? {
             let policies = session.policies()?;
@@ -201,7 +204,7 @@ impl Session {
     /// Adds a policy to the cluster, unless a policy of that name exists.
     pub(super) fn add_policy(&self, policy: &QosPolicyConfig) -> Result<(), ApiError> {
         let desk = PolicyDesk { store: self.store.as_ref(), root: self.root.clone() };
-        desk.put(policy, true)
+        desk.add(policy)
     }
 
     /// Writes grants of a term. Returns false if the term has ended.
@@ -227,35 +230,53 @@ impl Session {
         Ok(true)
     }
 
-    /// Resigns as the leader of a store.
+    /// Resigns as the leader of a store. [`Self::tend`] repeats a failed attempt, because the key
+    /// stays as long as the node's lease is kept alive.
     pub(super) fn resign(&mut self, store: &Name, term: Term) -> Result<(), ClusterStoreError> {
         self.led.remove(store);
+        self.resigned.insert(store.clone(), term);
         let key = self.key(&format!("{LEADERS}{store}"));
         let is_ours = [ClusterCondition::Created(key.clone(), term.0)];
-        self.store.commit(&is_ours, &[ClusterChange::Remove(key)]).map(|_| ())
+        self.store.commit(&is_ours, &[ClusterChange::Remove(key)])?;
+        self.resigned.remove(store);
+        Ok(())
     }
 
-    /// Renews an expired lease. Returns false if another host uses the node's name.
+    /// Renews an expired lease, and repeats failed resignations. Returns false if another host uses
+    /// the node's name.
     pub(super) fn tend(&mut self) -> Result<bool, ClusterStoreError> {
         if self.lease.holds_for() == Duration::ZERO {
             // Elections are bound to the former lease. It is replaced only when a new lease exists,
             // because the former one may turn out to be valid.
             self.lease = self.store.lease(LEASE)?;
             self.led.clear();
+            self.resigned.clear();
+        }
+        for (store, term) in self.resigned.clone() {
+            self.resign(&store, term)?;
         }
         self.take_name()
     }
 
-    /// Removes the node from the cluster. Its reservations were given back before.
+    /// Removes the node's report on a store and the grant for it. What was reserved was given back
+    /// before. Returns false if the node is not a member any more.
+    pub(super) fn withdraw(&self, store: &Name) -> Result<bool, ClusterStoreError> {
+        let keys = [report_key(store, self.member.id), grant_key(self.member.id, store)];
+        let changes = keys.map(|key| ClusterChange::Remove(self.key(&key)));
+        let commit = self.store.commit(&[self.is_member()], &changes)?;
+        Ok(matches!(commit, ClusterCommit::Made(_)))
+    }
+
+    /// Removes the node from the cluster. Its reservations were given back before. The record of
+    /// the member is removed last, so that the node can repeat a failed attempt.
     pub(super) fn leave(&mut self, stores: &[Name]) -> Result<(), ClusterStoreError> {
-        let member = self.key(&format!("{MEMBERS}{}", self.node));
-        let mut changes = vec![ClusterChange::Remove(member)];
-        changes.extend(
-            stores
-                .iter()
-                .map(|store| ClusterChange::Remove(self.key(&report_key(store, self.member.id)))),
-        );
-        self.store.commit(&[], &changes)?;
+        let reports = stores.iter().map(|store| report_key(store, self.member.id));
+        let member = format!("{MEMBERS}{}", self.node);
+        let keys = reports.chain([member]).map(|key| self.key(&key));
+        let changes: Vec<ClusterChange> = keys.map(ClusterChange::Remove).collect();
+        for some in changes.chunks(self.store.changes_max().max(1)) {
+            self.store.commit(&[], some)?;
+        }
         self.end();
         Ok(())
     }

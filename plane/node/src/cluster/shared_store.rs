@@ -19,6 +19,7 @@ use super::covered::Minimums;
 use super::identity::Wrong;
 use super::keys::Said;
 use super::loads::Loads;
+use super::releasing::Release;
 
 /// Pending action for a store.
 pub(super) enum Todo {
@@ -59,8 +60,10 @@ pub(super) struct SharedStore {
     /// Capacity according to this host's configuration or measurement; `None`: unknown.
     pub(super) capability: Option<Capability>,
     pub(super) normalization_bytes: u64,
-    /// Capacity according to other nodes' reports.
+    /// Capacity according to other nodes' reports. Nodes that do not know it are left out.
     told_elsewhere: BTreeMap<NodeId, u64>,
+    /// Creation revisions of the nodes' reports.
+    reports: BTreeMap<NodeId, u64>,
     /// Capacity that the leader uses.
     capability_in_force: Option<Capability>,
     /// Nodes with another `normalization_bytes`, already reported by an event.
@@ -77,12 +80,15 @@ pub(super) struct SharedStore {
     /// the cluster's.
     pub(super) is_known: bool,
     pub(super) wrong: Option<Wrong>,
-    /// Time of the next check of the store's identity; `None`: a check is in progress.
-    pub(super) look_at: Option<Time>,
-    /// Nodes seen on the store. `beat_at`: time of the next heartbeat; `None`: one is being
-    /// written.
+    /// Time of the next check of the store's identity, and true while a check is in progress.
+    pub(super) look_at: Time,
+    pub(super) is_looking: bool,
+    /// Nodes seen on the store, time of the next heartbeat, and true while one is being written.
     pub(super) beats: Seen,
-    pub(super) beat_at: Option<Time>,
+    pub(super) beat_at: Time,
+    pub(super) is_beating: bool,
+    /// Progress of giving back what is reserved, if a change stops sharing the store.
+    pub(super) release: Release,
     /// Delivered rate of the store's disks in the last sample.
     pub(super) delivered_iops: u64,
     /// True if the disks demand more than is reserved.
@@ -125,6 +131,7 @@ impl SharedStore {
             capability: None,
             normalization_bytes: 0,
             told_elsewhere: BTreeMap::new(),
+            reports: BTreeMap::new(),
             capability_in_force: None,
             odd: BTreeMap::new(),
             leader: None,
@@ -133,9 +140,12 @@ impl SharedStore {
             candidacy: Candidacy::default(),
             is_known: false,
             wrong: None,
-            look_at: Some(now),
+            look_at: now,
+            is_looking: false,
             beats: Seen::default(),
-            beat_at: Some(now),
+            beat_at: now,
+            is_beating: false,
+            release: Release::default(),
             delivered_iops: 0,
             wants_more: false,
             is_lapse_told: false,
@@ -156,8 +166,13 @@ impl SharedStore {
         self.leads.clear();
         (self.leader, self.is_candidate, self.elect_at) = (None, false, now);
         self.told_elsewhere.clear();
+        self.reports.clear();
         self.todo = actions.into_iter().map(of_member).collect();
-        (self.is_known, self.look_at, self.beat_at) = (false, Some(now), Some(now));
+        (self.is_known, self.look_at, self.beat_at) = (false, now, now);
+        if self.release == Release::Withdraws {
+            // The result of the former session is not received.
+            self.release = Release::GivesBack;
+        }
     }
 
     /// Returns the reason why this host does not take part in the store; `None` if it does.
@@ -279,6 +294,7 @@ impl SharedStore {
     ) -> bool {
         let Some(capability) = self.capability else { return false };
         self.told_elsewhere.clear();
+        self.reports.clear();
         self.odd.clear();
         self.capability_in_force = Some(capability);
         let event = AllocatorEvent::Elected { term, capability, records, policies };
@@ -293,23 +309,37 @@ impl SharedStore {
         led
     }
 
-    /// Processes a node's report as the leader. A report with another `normalization_bytes` is
-    /// ignored; the value is returned if it has not been reported yet.
-    pub(super) fn hear_report(&mut self, now: Time, said: Said) -> Option<(NodeId, u64)> {
+    /// Processes a node's report as the leader. `created`: creation revision of its key. A report
+    /// with another `normalization_bytes` is ignored; the value is returned if it has not been
+    /// reported yet.
+    pub(super) fn hear_report(
+        &mut self,
+        now: Time,
+        said: Said,
+        created: u64,
+    ) -> Option<(NodeId, u64)> {
         let node = said.report.node;
+        if self.reports.get(&node).is_some_and(|before| *before != created) {
+            // The node had withdrawn from the store, and shares it again.
+            self.forget(now, node);
+        }
+        self.reports.insert(node, created);
         if said.normalization_bytes != self.normalization_bytes {
             let known = self.odd.insert(node, said.normalization_bytes);
             let is_new = known != Some(said.normalization_bytes);
             return is_new.then_some((node, said.normalization_bytes));
         }
         self.odd.remove(&node);
-        self.told_elsewhere.insert(node, said.capability_iops);
+        match said.capability_iops {
+            Some(iops) => self.told_elsewhere.insert(node, iops),
+            None => self.told_elsewhere.remove(&node),
+        };
         self.follow_capability(now);
         self.hear_allocator(now, AllocatorEvent::Reported { report: said.report });
         None
     }
 
-    /// Updates the capacity that the leader uses: the lowest that any node has reported.
+    /// Updates the capacity that the leader uses: the lowest that any node knows.
     pub(super) fn follow_capability(&mut self, now: Time) {
         let Some(own) = self.capability.filter(|_| self.allocator.term().is_some()) else { return };
         let least = self.told_elsewhere.values().copied().fold(own.iops(), u64::min);
@@ -323,9 +353,10 @@ impl SharedStore {
         }
     }
 
-    /// Processes the removal of a node from the cluster.
+    /// Processes the removal of a node from the cluster, or its withdrawal from the store.
     pub(super) fn forget(&mut self, now: Time, node: NodeId) {
         self.told_elsewhere.remove(&node);
+        self.reports.remove(&node);
         self.odd.remove(&node);
         if self.allocator.term().is_some() {
             self.hear_allocator(now, AllocatorEvent::NodeGone { node });

@@ -12,7 +12,7 @@ use crate::testing::{
 use crate::{ChangeOptions, ClusterEdit, Edit, ResourceEdit};
 
 /// Returns the configuration of a node with one disk that has this minimum; 0: none.
-fn config(node: &str, min: u64) -> String {
+pub(super) fn config(node: &str, min: u64) -> String {
     let qos = if min == 0 { String::new() } else { format!("qos = {{ min_iops = {min} }}\n") };
     format!(
         "[cluster]\nname = \"lab\"\nnode = \"{node}\"\nendpoints = [\"http://etcd:2379\"]\n\
@@ -23,7 +23,7 @@ fn config(node: &str, min: u64) -> String {
 }
 
 /// Starts a node that shares the store's directory with the other nodes of its cluster.
-fn node(cluster: &FakeCluster, node: &str, min: u64) -> Harness {
+pub(super) fn node(cluster: &FakeCluster, node: &str, min: u64) -> Harness {
     let disks = FakeDisks::default();
     disks.put_store(DISK_STORE, cluster.files());
     let harness = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
@@ -32,16 +32,16 @@ fn node(cluster: &FakeCluster, node: &str, min: u64) -> Harness {
 }
 
 /// Returns the limit of the only store.
-fn cap(of: &Harness) -> Cap {
+pub(super) fn cap(of: &Harness) -> Cap {
     of.disks.caps().first().copied().unwrap_or_default()
 }
 
-fn now(of: &Harness) -> u64 {
+pub(super) fn now(of: &Harness) -> u64 {
     cap(of).iops_at(of.plane_now())
 }
 
 /// Simulates a disk that has demanded and received this rate since the start.
-fn load(of: &Harness, iops: u64) {
+pub(super) fn load(of: &Harness, iops: u64) {
     let seconds = of.plane_now().as_ns() / 1_000_000;
     let done = iops * seconds / 1000;
     let flow = DiskFlow {
@@ -73,7 +73,7 @@ fn load(of: &Harness, iops: u64) {
     of.disks.set_views(vec![view]);
 }
 
-fn was_told(of: &Harness, kind: EventKind) -> bool {
+pub(super) fn was_told(of: &Harness, kind: EventKind) -> bool {
     !of.events(kind.id()).is_empty()
 }
 
@@ -204,7 +204,7 @@ fn what_is_reserved_outlives_the_daemon() {
 }
 
 /// Returns the error of a rejected change.
-fn refusal(of: &Harness, text: &str) -> Option<String> {
+pub(super) fn refusal(of: &Harness, text: &str) -> Option<String> {
     let refused = of.node.submit(Edit::Apply(Box::new(host(text)))).err()?;
     Some(refused[0].to_string())
 }
@@ -382,7 +382,7 @@ fn another_directory_of_the_same_name_is_not_the_clusters() {
 }
 
 /// Returns the configuration of a node with a shared policy, and a disk that uses it.
-fn with_policy(node: &str, max: u64) -> String {
+pub(super) fn with_policy(node: &str, max: u64) -> String {
     format!(
         "{}qos_policy = \"batch\"\n[[qos_policy]]\nname = \"batch\"\nkind = \"aggregated\"\n\
          shared = true\nmax_iops = {max}\n",
@@ -390,7 +390,7 @@ fn with_policy(node: &str, max: u64) -> String {
     )
 }
 
-fn max_of(of: &Harness, policy: &str) -> Option<u64> {
+pub(super) fn max_of(of: &Harness, policy: &str) -> Option<u64> {
     let config = of.node.config();
     config.qos_policies.iter().find(|of| of.name.as_str() == policy)?.max_iops
 }
@@ -402,14 +402,14 @@ fn part(of: &Harness) -> u64 {
     max.map_or(u64::MAX, |cap| cap.iops_at(of.plane_now()))
 }
 
-fn policy(of: &Harness, edit: ResourceEdit<QosPolicyConfig>) -> Result<(), String> {
+pub(super) fn policy(of: &Harness, edit: ResourceEdit<QosPolicyConfig>) -> Result<(), String> {
     let operation =
         of.node.submit(Edit::QosPolicy(edit)).map_err(|errors| errors[0].to_string())?;
     let ended = of.node.wait_operation(operation.id, crate::testing::PATIENCE).unwrap();
     ended.error.map_or(Ok(()), |error| Err(error.to_string()))
 }
 
-fn without_disks(of: &str) -> String {
+pub(super) fn without_disks(of: &str) -> String {
     let of = config(of, 1);
     of[..of.find("[[disk]]").unwrap()].to_owned()
 }

@@ -25,6 +25,8 @@ pub(super) enum Task {
     Write { store: Name, term: Term, grants: Vec<(NodeId, Grant)>, forgotten: Vec<NodeId> },
     /// Resign as a store's leader.
     Resign { store: Name, term: Term },
+    /// Remove the node's records of a store that it does not share any more.
+    Withdraw { store: Name },
     /// Add a policy to the cluster, unless a policy of that name exists.
     AddPolicy(Box<QosPolicyConfig>),
     /// Check the lease, and renew it if it has expired.
@@ -33,6 +35,21 @@ pub(super) enum Task {
     Leave { stores: Vec<Name> },
     /// End the session.
     End,
+}
+
+impl Task {
+    /// Returns true if this task, once executed, makes another one unnecessary.
+    fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tend, Self::Tend) => true,
+            (Self::Resign { store, term }, Self::Resign { store: of, term: other }) => {
+                (store, term) == (of, other)
+            }
+            (Self::Withdraw { store }, Self::Withdraw { store: of }) => store == of,
+            (Self::AddPolicy(policy), Self::AddPolicy(other)) => policy == other,
+            _ => false,
+        }
+    }
 }
 
 /// Result of a task.
@@ -65,9 +82,15 @@ pub(super) enum Answer {
     Left {
         failure: Option<String>,
     },
-    /// Result of checking a store's identity: `None` if the store is the cluster's.
+    /// Result of removing the node's records of a store.
+    Withdrawn {
+        store: Name,
+        is_done: bool,
+    },
+    /// Result of checking a store's identity in a session: `None` if the store is the cluster's.
     Looked {
         store: Name,
+        session: u64,
         wrong: Result<Option<Wrong>, String>,
     },
     /// Result of writing a heartbeat: heartbeats of other nodes.
@@ -91,8 +114,8 @@ struct Queue {
 }
 
 impl Tasks {
-    /// Appends a task. A report replaces a queued one of the same store; a queued `Tend` is not
-    /// repeated.
+    /// Appends a task. A report replaces a queued one of the same store. Other tasks that are
+    /// repeated while etcd does not respond are queued once.
     pub(super) fn push(&self, session: u64, task: Task) {
         let mut queue = self.queue();
         if let Task::Report { store, said } = &task {
@@ -107,9 +130,7 @@ impl Tasks {
                 return;
             }
         }
-        if matches!(task, Task::Tend)
-            && queue.tasks.iter().any(|(_, task)| matches!(task, Task::Tend))
-        {
+        if queue.tasks.iter().any(|(of, queued)| *of == session && queued.includes(&task)) {
             return;
         }
         queue.tasks.push_back((session, task));
@@ -220,6 +241,14 @@ fn work(session: &mut Session, task: Task) -> Option<Answer> {
             }
             None
         }
+        Task::Withdraw { store } => match session.withdraw(&store) {
+            Ok(true) => Some(Answer::Withdrawn { store, is_done: true }),
+            Ok(false) => Some(Answer::Expelled),
+            Err(error) => {
+                tracing::debug!(%store, %error, "the records of a store are still there");
+                Some(Answer::Withdrawn { store, is_done: false })
+            }
+        },
         Task::AddPolicy(policy) => {
             if let Err(error) = session.add_policy(&policy) {
                 tracing::warn!(
@@ -243,5 +272,25 @@ fn work(session: &mut Session, task: Task) -> Option<Answer> {
             Some(Answer::Left { failure })
         }
         Task::Begin(_) | Task::End => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_that_are_repeated_while_etcd_does_not_respond_are_queued_once() {
+        let tasks = Tasks::default();
+        let store = || "san".parse::<Name>().unwrap();
+        for _ in 0..100 {
+            tasks.push(1, Task::Resign { store: store(), term: Term(7) });
+            tasks.push(1, Task::Withdraw { store: store() });
+            tasks.push(1, Task::Tend);
+        }
+        assert_eq!(tasks.queue().tasks.len(), 3);
+        tasks.push(1, Task::Resign { store: store(), term: Term(8) });
+        tasks.push(2, Task::Tend);
+        assert_eq!(tasks.queue().tasks.len(), 5);
     }
 }

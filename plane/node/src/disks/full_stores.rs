@@ -22,19 +22,46 @@ const HYSTERESIS_PERCENT: u64 = 1;
 
 /// Last reported space of stores, by path. Clones share the contents.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct StoreSpaces(Arc<Mutex<BTreeMap<PathBuf, StoreSpace>>>);
+pub(crate) struct StoreSpaces(Arc<Mutex<Spaces>>);
+
+#[derive(Debug, Default)]
+struct Spaces {
+    known: BTreeMap<PathBuf, StoreSpace>,
+    /// Stores with a query in progress.
+    queried: BTreeSet<PathBuf>,
+}
+
+/// Query of a store in progress; the next one can begin when it is dropped.
+struct Query {
+    spaces: StoreSpaces,
+    path: PathBuf,
+}
 
 impl StoreSpaces {
     fn get(&self, path: &Path) -> Option<StoreSpace> {
-        lock(&self.0).get(path).copied()
-    }
-
-    fn set(&self, path: PathBuf, space: StoreSpace) {
-        lock(&self.0).insert(path, space);
+        lock(&self.0).known.get(path).copied()
     }
 
     fn retain(&self, is_kept: impl Fn(&Path) -> bool) {
-        lock(&self.0).retain(|path, _| is_kept(path));
+        lock(&self.0).known.retain(|path, _| is_kept(path));
+    }
+
+    /// Begins a query; `None` if one is in progress.
+    fn begin_query(&self, path: &Path) -> Option<Query> {
+        let is_new = lock(&self.0).queried.insert(path.to_owned());
+        is_new.then(|| Query { spaces: self.clone(), path: path.to_owned() })
+    }
+}
+
+impl Query {
+    fn set(&self, space: StoreSpace) {
+        lock(&self.spaces.0).known.insert(self.path.clone(), space);
+    }
+}
+
+impl Drop for Query {
+    fn drop(&mut self) {
+        lock(&self.spaces.0).queried.remove(&self.path);
     }
 }
 
@@ -53,21 +80,23 @@ fn is_nearly_full(config: &StoreConfig, space: &StoreSpace, was: bool) -> bool {
 }
 
 impl Disks {
-    /// Starts a query of the space of each open store, in a store thread per query. Returns at
-    /// once; a later call sees the results. The queries also give the stores the free space up to
-    /// which files are extended.
+    /// Starts a query of the space of each open store, in a store thread per query. A store whose
+    /// last query has not ended is left out. Returns at once; a later call sees the results. The
+    /// queries also give the stores the free space up to which files are extended.
     pub(crate) fn query_stores(&self) {
+        self.threads.resume_queued();
         let open = self.stores.open_ones();
         self.spaces.retain(|path| open.iter().any(|(open, _)| open == path));
         for (path, files) in open {
-            let (spaces, of) = (self.spaces.clone(), path.clone());
-            let query = move || {
+            let Some(query) = self.spaces.begin_query(&path) else { continue };
+            let ask = move || {
                 if let Ok(space) = files.space() {
-                    spaces.set(of, space);
+                    query.set(space);
                 }
             };
-            // The result is not waited for. A store marked as silent is not queried.
-            drop(self.threads.begin(&path, query, drop));
+            if let Err(error) = self.threads.start(&path, ask) {
+                tracing::debug!(store = %path.display(), %error, "its space is not known");
+            }
         }
     }
 

@@ -1,10 +1,12 @@
 //! Requests about image files of stores: describe, check, repair, and set the parent.
 //!
 //! A request runs in the caller's thread and blocks while the store does not respond. Image files
-//! of disks in service are locked, so that these requests fail.
+//! of disks in service are locked, so that these requests fail. So do requests about files of disks
+//! whose VM migrates.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use suimon_contract::{
@@ -22,34 +24,47 @@ use crate::edit::not_found;
 use crate::events::Draft;
 use crate::shared::Shared;
 
-/// Maximum number of concurrent requests, over all stores. Each occupies a thread of the caller
-/// that may block on a store.
+/// Maximum number of concurrent requests per store. Each occupies a thread of the caller that may
+/// block on the store.
 const REQUESTS_MAX: usize = 4;
 
-/// Number of requests in progress, at most [`REQUESTS_MAX`].
+/// Number of requests in progress by path of the store, each at most [`REQUESTS_MAX`].
 #[derive(Default)]
-pub(crate) struct ImageRequests(AtomicUsize);
+pub(crate) struct ImageRequests(Mutex<BTreeMap<PathBuf, usize>>);
 
 /// Request in progress; dropping it releases its slot.
-struct Running<'a>(&'a AtomicUsize);
+struct Running<'a> {
+    requests: &'a ImageRequests,
+    store: PathBuf,
+}
 
 impl ImageRequests {
-    fn begin(&self) -> Result<Running<'_>, ApiError> {
-        let begun = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| {
-            (running < REQUESTS_MAX).then_some(running + 1)
-        });
-        let text = format!(
-            "{REQUESTS_MAX} requests concerning images are in progress, the most at one time; \
-             retry later"
-        );
-        let busy = |_| ApiError::new(ErrorCode::InUse, text);
-        begun.map(|_| Running(&self.0)).map_err(busy)
+    fn begin(&self, store: &Path) -> Result<Running<'_>, ApiError> {
+        let mut all = self.lock();
+        let running = all.entry(store.to_owned()).or_default();
+        if *running >= REQUESTS_MAX {
+            let text = format!(
+                "{REQUESTS_MAX} requests concerning images of this store are in progress, the most at one time; retry later"
+            );
+            return Err(ApiError::new(ErrorCode::InUse, text));
+        }
+        *running += 1;
+        Ok(Running { requests: self, store: store.to_owned() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        let mut all = self.requests.lock();
+        let Some(running) = all.get_mut(&self.store) else { return };
+        *running -= 1;
+        if *running == 0 {
+            all.remove(&self.store);
+        }
     }
 }
 
@@ -164,13 +179,16 @@ impl Shared {
             let text = "only raw, vhd and vhdx are formats of files";
             return Err(ApiError::new(ErrorCode::InvalidValue, text).about(label).field("format"));
         }
-        let _running = self.disks.image_requests.begin()?;
+        let about = |error: ApiError| error.about(&label);
+        self.disks.threads.check(path).map_err(about)?;
+        let _running = self.disks.image_requests.begin(path).map_err(about)?;
         let files = self.disks.stores.files(path);
         let files = files.map_err(|error| store_file_error(&label, &error))?;
         let format = request.format.map(disk_format);
         let found = Found { label, files, name: named(&request.file)?, format };
         let parts = &self.disks.parts;
         let attempt = || {
+            self.check_not_moving(path, &found.name)?;
             run(
                 &found,
                 &mut Seeds {
@@ -184,6 +202,23 @@ impl Shared {
         // The retries of a failed disk lock its images briefly.
         let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
         until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, attempt)
+    }
+
+    /// Checks that no disk with this file belongs to a VM that migrates. The other node opens the
+    /// file as soon as this node has closed it.
+    fn check_not_moving(&self, store: &Path, file: &FileName) -> Result<(), ApiError> {
+        for entry in self.disks.all() {
+            let state = entry.lock();
+            let Some(moving) = state.moving.filter(|_| state.wanted.store.path == store) else {
+                continue;
+            };
+            let mut layers = state.open.iter().flat_map(|open| &open.layers);
+            if state.wanted.plan().file.as_ref() == Some(file) || layers.any(|of| of == file) {
+                let text = format!("{file} belongs to disk {}: {}", entry.name, moving.way());
+                return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+            }
+        }
+        Ok(())
     }
 
     fn tell_change(&self, kind: EventKind, store: &Name, changes: &ImageChanges) {

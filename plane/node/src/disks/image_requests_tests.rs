@@ -1,7 +1,10 @@
 use suimon_contract::{ErrorCode, EventKind, ImageRequest, ImageVerdict, StorageState};
 use suimon_ports::{FileName, FileUse, StoreFiles};
 
+use std::path::Path;
+
 use super::{ImageRequests, REQUESTS_MAX};
+use crate::disks::DiskToHandOver;
 use crate::testing::{DISK_STORE, Harness, host, name, wait_until};
 
 const STORE: &str = "[[store]]\nname = \"fast\"\npath = \"/srv/fast\"\n";
@@ -80,8 +83,27 @@ fn what_cannot_be_meant_is_refused() {
 #[test]
 fn so_many_requests_run_at_a_time() {
     let requests = ImageRequests::default();
-    let mut running: Vec<_> = (0..REQUESTS_MAX).map(|_| requests.begin().unwrap()).collect();
-    assert_eq!(requests.begin().err().unwrap().code, ErrorCode::InUse);
+    let (hung, good) = (Path::new("/srv/hung"), Path::new("/srv/good"));
+    let mut running: Vec<_> = (0..REQUESTS_MAX).map(|_| requests.begin(hung).unwrap()).collect();
+    assert_eq!(requests.begin(hung).err().unwrap().code, ErrorCode::InUse);
+    // The requests about one store do not occupy the slots of another.
+    drop(requests.begin(good).unwrap());
     running.pop();
-    requests.begin().unwrap();
+    drop(requests.begin(hung).unwrap());
+    drop(running);
+    assert!(requests.lock().is_empty());
+}
+
+/// The destination opens the file as soon as the source has closed it.
+#[test]
+fn an_image_that_is_handed_over_to_another_node_is_refused() {
+    let harness = Harness::with_store();
+    harness.apply_well(&host(&format!("{STORE}{DISK}")));
+    let (store, image) = (name("fast"), request("data.vhdx"));
+    let handed = DiskToHandOver::begin(harness.node.shared(), &name("data")).unwrap();
+    handed.let_go().unwrap();
+    let error = harness.node.image_repair(&store, &image).unwrap_err();
+    assert_eq!((error.code, error.resource.as_deref()), (ErrorCode::Conflict, Some("disk/data")));
+    assert!(error.message.contains("handed over"), "{error}");
+    handed.take_back().unwrap();
 }

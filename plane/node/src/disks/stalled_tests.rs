@@ -161,3 +161,22 @@ fn a_job_whose_store_stalls_holds_up_nothing_and_goes_on() {
     assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
     wait_until("it is served", || state(&harness) == StorageState::Ready);
 }
+
+#[test]
+fn queries_of_a_store_that_stalls_have_one_thread_and_make_it_silent() {
+    let (harness, store) = ready();
+    let disks = &harness.node.shared().disks;
+    let path = std::path::Path::new(DISK_STORE);
+    wait_until("no operation is in progress", || disks.threads.running_on(path) == 0);
+    store.stall(true);
+    for _ in 0..100 {
+        disks.query_stores();
+    }
+    assert_eq!(disks.threads.running_on(path), 1);
+    assert_others_go_on(&harness, "one");
+    wait_until("the store is silent", || disks.threads.check(path).is_err());
+    store.stall(false);
+    wait_until("it is not silent", || disks.threads.check(path).is_ok());
+    disks.query_stores();
+    wait_until("it was queried", || disks.threads.running_on(path) == 0);
+}

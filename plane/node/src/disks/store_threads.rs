@@ -1,12 +1,15 @@
 //! Store threads: operations on stores that may block while the store does not respond.
 //!
-//! Each operation has a thread. Its caller waits for a limited time. If a caller's wait has expired
-//! and the operation has run for [`SILENT_AFTER`], the store is marked as silent: further
-//! operations on this store fail at once until the late operations have ended. At most
-//! [`THREADS_MAX`] threads started by [`StoreThreads::begin`] run at a time. Threads of
-//! [`StoreThreads::run_in_the_end`] are not counted.
+//! An operation started by [`StoreThreads::begin`] has a thread of its own. Its caller waits for a
+//! limited time. If no caller waits any more and the operation has run for [`SILENT_AFTER`], the
+//! store is silent: further operations on this store fail at once until the late operations have
+//! ended.
+//!
+//! Bounds: [`STORE_THREADS_MAX`] such threads per store, and [`THREADS_MAX`] on all stores that are
+//! not silent. Operations of [`StoreThreads::run_in_the_end`] are queued per store; one thread per
+//! store executes them.
 
-use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,9 +19,8 @@ use std::time::{Duration, Instant};
 use suimon_contract::{ApiError, ErrorCode};
 use suimon_storage::STALLED_AFTER;
 
-/// Maximum wait for a store by callers that need the result. Operations take milliseconds, or
-/// seconds if much must be written before.
-pub(crate) const SILENT_AFTER: Duration = Duration::from_secs(10);
+pub(crate) use super::store_states::SILENT_AFTER;
+use super::store_states::{Operation, Threads};
 
 /// Wait for a store by callers that can continue without the result. The operation completes when
 /// the store responds.
@@ -27,24 +29,29 @@ pub(crate) const STORE_PATIENCE: Duration = Duration::from_secs(2);
 /// Wait for a store by status requests and retries.
 pub(crate) const SHORT_PATIENCE: Duration = Duration::from_millis(200);
 
-/// Maximum number of threads that execute operations on stores.
+/// Maximum number of threads that execute operations on stores that are not silent.
 const THREADS_MAX: usize = 64;
 
-/// Starts store threads, and tracks stores that do not respond. Clones share the state.
-#[derive(Clone, Default)]
-pub(crate) struct StoreThreads(Arc<Mutex<Threads>>);
+/// Maximum number of threads that execute operations on one store. Less than [`THREADS_MAX`], so
+/// that a store that stops responding leaves threads for the others.
+const STORE_THREADS_MAX: usize = THREADS_MAX / 2;
 
-#[derive(Default)]
-struct Threads {
-    running: usize,
-    silent: BTreeMap<PathBuf, Silence>,
+/// Starts store threads, and tracks stores that do not respond. Clones share the state.
+#[derive(Clone)]
+pub(crate) struct StoreThreads {
+    state: Arc<Mutex<Threads>>,
+    /// Starts a thread.
+    spawn: fn(Operation) -> std::io::Result<()>,
 }
 
-/// Store that has not responded to an operation in time.
-struct Silence {
-    since: Instant,
-    /// Number of late operations on the store that have not ended.
-    threads: usize,
+impl Default for StoreThreads {
+    fn default() -> Self {
+        Self { state: Arc::default(), spawn: spawn_thread }
+    }
+}
+
+fn spawn_thread(operation: Operation) -> std::io::Result<()> {
+    Builder::new().name("suimon-store".to_owned()).spawn(operation).map(drop)
 }
 
 /// Reason why an operation has no result.
@@ -80,7 +87,7 @@ pub(crate) struct StoreWork<T> {
 struct Place<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
-    is_late: AtomicBool,
+    is_unawaited: AtomicBool,
 }
 
 enum State<T> {
@@ -123,44 +130,110 @@ impl StoreThreads {
         let place = Arc::new(Place {
             state: Mutex::new(State::Working),
             changed: Condvar::new(),
-            is_late: AtomicBool::new(false),
+            is_unawaited: AtomicBool::new(false),
         });
-        let guard = Guard { place: place.clone(), threads: self.clone(), store: store.to_owned() };
-        Builder::new()
-            .name("suimon-store".to_owned())
-            .spawn(move || {
-                let result = work();
-                if let Some(unwanted) = guard.place.put(result) {
-                    take_back(unwanted);
-                }
-            })
-            .map_err(|error| {
-                ApiError::new(
-                    ErrorCode::HostError,
-                    format!("cannot start a thread for the store: {error}"),
-                )
-            })?;
-        let threads = self.clone();
-        Ok(StoreWork { place, threads, store: store.to_owned(), began: Instant::now(), take_back })
+        let (store, began) = (store.to_owned(), Instant::now());
+        let guard =
+            Guard { place: place.clone(), threads: self.clone(), store: store.clone(), began };
+        let operation = Box::new(move || {
+            let result = work();
+            if let Some(unwanted) = guard.place.put(result) {
+                take_back(unwanted);
+            }
+        });
+        (self.spawn)(operation).map_err(|error| {
+            ApiError::new(ErrorCode::HostError, format!("no thread for a store: {error}"))
+        })?;
+        Ok(StoreWork { place, threads: self.clone(), store, began, take_back })
+    }
+
+    /// Starts an operation on a store that no caller waits for. The store is silent if the
+    /// operation has run for [`SILENT_AFTER`].
+    ///
+    /// # Errors
+    /// Fails if the store is silent, or no thread is available.
+    pub(super) fn start(
+        &self,
+        store: &Path,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), ApiError> {
+        let work = self.begin(store, work, drop)?;
+        let state = work.place.lock();
+        if matches!(*state, State::Working) {
+            work.note_unawaited();
+        }
+        drop(state);
+        Ok(())
     }
 
     /// Executes an operation without result that must happen as soon as the store responds, such as
-    /// closing. Runs even if the store is silent. Waits at most [`STORE_PATIENCE`]; not at all if
-    /// the store is silent. Returns false if the operation has not ended or no thread could be
-    /// created.
+    /// closing. Queued if the store is silent, other such operations on it are in progress, or no
+    /// thread can be created; [`Self::resume_queued`] then tries again. Waits at most
+    /// [`STORE_PATIENCE`]; not at all if the store is silent. Returns false if the operation has
+    /// not ended.
     pub(crate) fn run_in_the_end(
         &self,
         store: &Path,
         work: impl FnOnce() + Send + 'static,
     ) -> bool {
-        let is_silent = self.lock().silence(store).is_some();
         let (began, ended) = std::sync::mpsc::sync_channel::<()>(0);
-        let spawned = Builder::new().name("suimon-store".to_owned()).spawn(move || {
+        let operation = move || {
             work();
             drop(began);
-        });
+        };
+        let is_silent = {
+            let mut threads = self.lock();
+            threads.of(store).queued.push_back(Box::new(operation));
+            threads.silence(store).is_some()
+        };
+        if let Err(error) = self.drain(store) {
+            tracing::warn!(store = %store.display(), %error, "an operation waits for a thread");
+            return false;
+        }
         let patience = if is_silent { Duration::ZERO } else { STORE_PATIENCE };
-        spawned.is_ok() && ended.recv_timeout(patience).is_err_and(is_over)
+        ended.recv_timeout(patience).is_err_and(is_over)
+    }
+
+    /// Starts threads for queued operations that have none because no thread could be created.
+    pub(super) fn resume_queued(&self) {
+        let queued: Vec<PathBuf> = {
+            let threads = self.lock();
+            let queued = threads.0.iter().filter(|(_, of)| !of.queued.is_empty());
+            queued.map(|(store, _)| store.clone()).collect()
+        };
+        for store in queued {
+            if let Err(error) = self.drain(&store) {
+                tracing::warn!(store = %store.display(), %error, "operations wait for a thread");
+            }
+        }
+    }
+
+    /// Starts the thread that executes the queued operations of a store, unless it runs.
+    fn drain(&self, store: &Path) -> std::io::Result<()> {
+        if std::mem::replace(&mut self.lock().of(store).is_draining, true) {
+            return Ok(());
+        }
+        let (threads, path) = (self.clone(), store.to_owned());
+        (self.spawn)(Box::new(move || threads.execute_queued(&path)))
+            .inspect_err(|_| self.lock().of(store).is_draining = false)
+    }
+
+    fn execute_queued(&self, store: &Path) {
+        loop {
+            let next = self.lock().next_queued(store);
+            let Some((operation, began)) = next else { return };
+            // A panic, which the hook reports, must not keep the operations behind from running.
+            let _ = catch_unwind(AssertUnwindSafe(operation));
+            self.lock().end_unawaited(store, began);
+        }
+    }
+
+    /// Checks that a store is not silent.
+    ///
+    /// # Errors
+    /// Fails if the store is silent.
+    pub(super) fn check(&self, store: &Path) -> Result<(), ApiError> {
+        self.lock().silence(store).map_or(Ok(()), |waited| Err(silent(waited)))
     }
 
     fn enter(&self, store: &Path) -> Result<(), ApiError> {
@@ -168,27 +241,25 @@ impl StoreThreads {
         if let Some(waited) = threads.silence(store) {
             return Err(silent(waited));
         }
-        if threads.running >= THREADS_MAX {
-            let text = format!(
-                "{THREADS_MAX} threads wait for stores that do not respond, the most at one time; \
-                 check the devices of the stores"
-            );
-            return Err(ApiError::new(ErrorCode::HostError, text));
+        let refuse = |text: String| Err(ApiError::new(ErrorCode::HostError, text));
+        if threads.running_on(store) >= STORE_THREADS_MAX {
+            return refuse(format!("{STORE_THREADS_MAX} threads wait for this store already"));
         }
-        threads.running += 1;
+        if threads.running() >= THREADS_MAX {
+            return refuse(format!("{THREADS_MAX} threads wait for stores already"));
+        }
+        threads.of(store).running += 1;
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Threads> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the number of threads started by [`Self::begin`] that work on a store.
+    #[cfg(test)]
+    pub(super) fn running_on(&self, store: &Path) -> usize {
+        self.lock().running_on(store)
     }
-}
 
-impl Threads {
-    /// Returns the time since when a store has not responded, if it is silent.
-    fn silence(&self, store: &Path) -> Option<Duration> {
-        let waited = self.silent.get(store)?.since.elapsed();
-        (waited >= SILENT_AFTER).then_some(waited)
+    fn lock(&self) -> MutexGuard<'_, Threads> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -230,7 +301,7 @@ impl<T> StoreWork<T> {
             State::Done(result) => Ok(result),
             State::Working => {
                 *state = State::Working;
-                self.note_silence();
+                self.note_unawaited();
                 drop(state);
                 Err(Unanswered::Late(self))
             }
@@ -242,15 +313,12 @@ impl<T> StoreWork<T> {
         }
     }
 
-    /// Records that the operation is late. The caller holds the lock of the slot, so that the
-    /// thread cannot end meanwhile.
-    fn note_silence(&self) {
-        if self.place.is_late.swap(true, Ordering::AcqRel) {
-            return;
+    /// Records that no caller waits for the operation. The caller holds the lock of the slot, so
+    /// that the thread cannot end meanwhile.
+    fn note_unawaited(&self) {
+        if !self.place.is_unawaited.swap(true, Ordering::AcqRel) {
+            self.threads.lock().of(&self.store).unawaited.push(self.began);
         }
-        let mut threads = self.threads.lock();
-        let silence = Silence { since: self.began, threads: 0 };
-        threads.silent.entry(self.store.clone()).or_insert(silence).threads += 1;
     }
 }
 
@@ -288,6 +356,7 @@ struct Guard<T> {
     place: Arc<Place<T>>,
     threads: StoreThreads,
     store: PathBuf,
+    began: Instant,
 }
 
 impl<T> Drop for Guard<T> {
@@ -299,17 +368,11 @@ impl<T> Drop for Guard<T> {
         }
         drop(state);
         let mut threads = self.threads.lock();
-        threads.running -= 1;
-        if self.place.is_late.load(Ordering::Acquire) {
-            let silence = threads.silent.get_mut(&self.store);
-            let is_over = silence.is_some_and(|silence| {
-                silence.threads -= 1;
-                silence.threads == 0
-            });
-            if is_over {
-                threads.silent.remove(&self.store);
-            }
+        threads.of(&self.store).running -= 1;
+        if self.place.is_unawaited.load(Ordering::Acquire) {
+            threads.end_unawaited(&self.store, self.began);
         }
+        threads.forget_idle(&self.store);
     }
 }
 

@@ -33,7 +33,101 @@ fn threads_are_bounded_and_places_come_back() {
     assert!(error.message.contains("64 threads"), "{error}");
     drop(waiting);
     wait_until("a place", || matches!(one_more(), Ok(7)));
-    wait_until("all of them", || threads.lock().silent.is_empty());
+    wait_until("all of them", || threads.lock().0.is_empty());
+}
+
+#[test]
+fn one_store_leaves_threads_for_the_others() {
+    let threads = StoreThreads::default();
+    let (hung, good) = (Path::new("/srv/hung"), Path::new("/srv/good"));
+    let mut waiting = Vec::new();
+    for _ in 0..STORE_THREADS_MAX {
+        let (gate, work) = gated();
+        waiting.push((gate, late(threads.run(hung, Duration::ZERO, work, drop))));
+    }
+    let Err(Unanswered::Never(error)) = threads.run(hung, PATIENCE, || 7, drop) else {
+        panic!("one too many")
+    };
+    assert!(error.message.contains("32 threads wait for this store"), "{error}");
+    assert!(matches!(threads.run(good, PATIENCE, || 7, drop), Ok(7)));
+    // The threads of a silent store leave the places of all other stores free.
+    wait_until("it is silent", || threads.check(hung).is_err());
+    assert_eq!(threads.lock().running(), 0);
+    drop(waiting);
+    wait_until("all have ended", || threads.lock().0.is_empty());
+}
+
+#[test]
+fn a_store_is_silent_while_an_operation_that_no_caller_waits_for_is_late() {
+    let threads = StoreThreads::default();
+    let store = Path::new("/srv/one");
+    let (gate, work) = gated();
+    threads.start(store, work).unwrap();
+    wait_until("it is silent", || threads.check(store).is_err());
+    assert!(threads.start(store, || ()).is_err());
+    drop(gate);
+    wait_until("it answers", || threads.check(store).is_ok());
+    wait_until("nothing is left", || threads.lock().0.is_empty());
+}
+
+/// Each operation takes less than [`SILENT_AFTER`]; at any time one of them is in progress.
+#[test]
+fn a_store_that_answers_each_operation_in_time_is_not_silent() {
+    let threads = StoreThreads::default();
+    let store = Path::new("/srv/one");
+    let (mut gate, work) = gated();
+    threads.start(store, work).unwrap();
+    let began = Instant::now();
+    while began.elapsed() < SILENT_AFTER + Duration::from_secs(2) {
+        let (next, work) = gated();
+        threads.start(store, work).unwrap();
+        drop(std::mem::replace(&mut gate, next));
+        std::thread::sleep(Duration::from_millis(200));
+        threads.check(store).unwrap();
+    }
+}
+
+#[test]
+fn operations_in_the_end_have_one_thread_per_store_and_make_it_silent() {
+    let threads = StoreThreads::default();
+    let store = Path::new("/srv/one");
+    let (gate, hangs) = gated();
+    let began = Instant::now();
+    assert!(!threads.run_in_the_end(store, hangs));
+    let (told, done) = channel();
+    for number in 0..20 {
+        let told = told.clone();
+        assert!(!threads.run_in_the_end(store, move || told.send(number).unwrap()));
+    }
+    // Five waits of 2 s until the store is silent, and none afterwards. 21 waits would be 42 s.
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    assert!(threads.check(store).is_err());
+    assert_eq!(threads.lock().of(store).queued.len(), 20);
+    assert!(threads.run_in_the_end(Path::new("/srv/two"), || ()));
+    drop(gate);
+    let all: Vec<i32> = (0..20).map(|_| done.recv_timeout(PATIENCE).unwrap()).collect();
+    assert_eq!(all, (0..20).collect::<Vec<_>>());
+    wait_until("it answers", || threads.run_in_the_end(store, || ()));
+}
+
+#[test]
+fn operations_in_the_end_outlive_a_panic_and_a_lack_of_threads() {
+    fn refuse(_: Operation) -> std::io::Result<()> {
+        Err(std::io::Error::other("no thread is left"))
+    }
+    let store = Path::new("/srv/one");
+    let short = StoreThreads { spawn: refuse, ..StoreThreads::default() };
+    let (told, done) = channel();
+    let again = told.clone();
+    assert!(!short.run_in_the_end(store, || panic!("a test of what a defect does")));
+    assert!(!short.run_in_the_end(store, move || told.send(1).unwrap()));
+    assert!(short.run(store, PATIENCE, || 7, drop).is_err());
+    let threads = StoreThreads { spawn: spawn_thread, ..short };
+    threads.resume_queued();
+    assert_eq!(done.recv_timeout(PATIENCE), Ok(1));
+    threads.run_in_the_end(store, move || again.send(2).unwrap());
+    assert_eq!(done.recv_timeout(PATIENCE), Ok(2));
+    wait_until("nothing is left", || threads.lock().0.is_empty());
 }
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,7 +139,7 @@ fn a_thread_that_dies_is_told_of_and_leaves_nothing() {
     let died = threads.run(store, PATIENCE, || panic!("a test of what a defect does"), |()| ());
     let Err(Unanswered::Never(error)) = died else { panic!("it has answered") };
     assert_eq!(error.code, ErrorCode::Internal);
-    wait_until("its place", || threads.lock().running == 0);
+    wait_until("its place", || threads.running_on(store) == 0);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use suimon_contract::{
 };
 use suimon_ports::{VmErrorKind, VmRunState};
 
+use crate::operations::RUNNING_MAX;
 use crate::testing::{
     FakeDevices, FakeFarNodes, FakeVms, Harness, MemoryStore, PATIENCE, host, name, wait_until,
 };
@@ -245,4 +246,43 @@ fn no_migration_begins_when_the_daemon_ends() {
     assert_eq!(site.running()[0], ["a", "b"]);
     // Releases the node.
     site.nodes[0].far_nodes.obstruct(|_, _| None);
+}
+
+/// Both may come before either has started its thread.
+#[test]
+fn of_requests_at_the_same_time_one_drains_the_host() {
+    let site = Site::new();
+    site.nodes[0].vms.hold_memory(true);
+    let first = &site.nodes[0].node;
+    let start = std::sync::Barrier::new(8);
+    let begun: Vec<_> = std::thread::scope(|scope| {
+        let drain = || {
+            start.wait();
+            first.drain("one", DrainRequest::default())
+        };
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(drain)).collect();
+        all.into_iter().map(|of| of.join().unwrap()).collect()
+    });
+    assert_eq!(begun.iter().filter(|of| of.is_ok()).count(), 1, "{begun:?}");
+    let codes = begun.iter().filter_map(|of| of.as_ref().err());
+    assert!(codes.into_iter().all(|error| error.code == ErrorCode::Conflict), "{begun:?}");
+    site.wait_event(EventKind::NodeDrained);
+    first.undrain("one").unwrap();
+}
+
+#[test]
+fn a_host_whose_drain_cannot_begin_is_not_drained() {
+    let site = Site::new();
+    let first = &site.nodes[0].node;
+    let operations = &first.shared().operations;
+    let held: Vec<_> =
+        (0..RUNNING_MAX).map_while(|_| operations.add("vm start", "vm/a", false).ok()).collect();
+    let error = first.drain("one", DrainRequest::default()).unwrap_err();
+    assert!(error.message.contains("operations are under way"), "{error}");
+    assert_eq!(first.host_status().drain, None);
+    first.shared().check_not_drained().unwrap();
+    assert!(site.nodes[0].events(EventKind::NodeDrained.id()).is_empty());
+    drop(held);
+    let ended = site.drain(0, "one", DrainRequest::default());
+    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
 }

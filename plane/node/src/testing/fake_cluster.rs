@@ -82,6 +82,12 @@ impl FakeCluster {
         world.entries.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
     }
 
+    /// The value of a key, as text.
+    pub(crate) fn value(&self, key: &str) -> Option<String> {
+        let (entry, _) = lock(&self.world).entries.get(key)?.clone();
+        String::from_utf8(entry.value).ok()
+    }
+
     /// Returns the number of failed lease requests.
     pub(crate) fn times_without_lease(&self) -> usize {
         self.without_lease.load(Relaxed)
@@ -187,6 +193,10 @@ impl ClusterStore for FakeCluster {
         changes: &[ClusterChange],
     ) -> Result<ClusterCommit, ClusterStoreError> {
         self.ask()?;
+        if changes.len().max(conditions.len()) > self.changes_max() {
+            let detail = "too many operations in a transaction".to_owned();
+            return Err(ClusterStoreError { kind: Kind::Refused, detail });
+        }
         let mut world = lock(&self.world);
         let is_made = conditions.iter().all(|condition| world.holds(condition));
         let revision = is_made.then(|| world.make(changes));

@@ -1,11 +1,13 @@
 //! Faults: all nodes together never exceed the capacity of the store.
 
+use core::time::Duration;
+
 use crate::cluster;
 use crate::cluster::{Clock, Cluster, Dice, Network, SECOND, disk};
 use proptest::prelude::*;
 use suimon_cluster_qos::{
     Allocator, AllocatorAction, AllocatorEvent, Capability, DiskKey, DiskLoad, MemberEvent, NodeId,
-    PolicyKey, PolicyLimits, Terms,
+    NodeLoad, PolicyKey, PolicyLimits, Report, ReportId, Term, Terms, VERSION, Wants,
 };
 use suimon_quantity::Time;
 
@@ -391,4 +393,50 @@ fn a_node_that_is_gone() {
     cluster.run(12 * SECOND);
     assert!(format!("{:?}", cluster.notices).contains("Unaccounted"));
     assert!(cluster.cap(1) + cluster.cap(2) <= CAPABILITY);
+}
+
+/// etcd rejects a transaction that writes and deletes the same record.
+#[test]
+fn a_node_that_returns_before_it_is_forgotten_keeps_its_record() {
+    let report = |number| {
+        let id = ReportId { incarnation: 1, number };
+        let report = Report {
+            version: VERSION,
+            node: NodeId(1),
+            id,
+            heard: None,
+            reserved_iops: 0,
+            takes_leases: true,
+            load: NodeLoad::default(),
+            wants: Wants::default(),
+            policies: Vec::new(),
+            largest: Vec::new(),
+            unmet: Vec::new(),
+        };
+        AllocatorEvent::Reported { report }
+    };
+    let mut allocator = Allocator::new(Terms::default());
+    let capability = Capability::Declared(CAPABILITY);
+    let (records, policies) = (Vec::new(), Vec::new());
+    let mut now = Time::ZERO;
+    let elected = AllocatorEvent::Elected { term: Term(1), capability, records, policies };
+    allocator.handle(now, &elected);
+    allocator.handle(now, &report(1));
+    let mut written = Vec::new();
+    while written.len() < 2 {
+        assert!(now < Time::ZERO + Duration::from_secs(60), "{written:?}");
+        now = now + Duration::from_millis(10);
+        allocator.handle_deadline(now);
+        while let Some(action) = allocator.poll_action() {
+            let AllocatorAction::Write { grants, forgotten, .. } = action else { continue };
+            written.push((grants.into_iter().map(|(node, _)| node).collect::<Vec<_>>(), forgotten));
+            allocator.handle(now, &AllocatorEvent::Written);
+            if written.len() == 1 {
+                allocator.handle(now, &AllocatorEvent::NodeGone { node: NodeId(1) });
+                allocator.handle(now, &report(2));
+            }
+        }
+    }
+    let only = (vec![NodeId(1)], Vec::new());
+    assert_eq!(written, [only.clone(), only]);
 }

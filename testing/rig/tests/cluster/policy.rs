@@ -161,3 +161,33 @@ fn minimums_are_asked_for(one: &Daemon, mut etcd: Etcd) {
     })
     .unwrap();
 }
+
+/// Rate of the store that is reserved for a node.
+fn reserved_of_store(daemon: &Daemon) -> u64 {
+    let status = daemon.json(&["cluster", "status"]).unwrap_or_default();
+    status["stores"][0]["cap"]["reserved_iops"].as_u64().unwrap_or_default()
+}
+
+/// The leader of the store may be either node.
+#[test]
+fn a_store_that_a_node_does_not_share_any_more_leaves_its_part_to_the_other() {
+    let rig = Rig::new().unwrap();
+    let etcd = Etcd::start(&rig).unwrap();
+    let with =
+        |node: &str, min: u64| host(&rig, &etcd, node, &format!("qos = {{ min_iops = {min} }}"));
+    let one = Daemon::start(&rig, &with("n1", 4000)).unwrap();
+    let two = Daemon::start(&rig, &with("n2", 1000)).unwrap();
+    let have_theirs = || Ok(reserved_of_store(&one) >= 4000 && reserved_of_store(&two) >= 1000);
+    until("both to have theirs", PATIENCE, have_theirs).unwrap();
+    let refused = one.cli(&["store", "set", "san", "--shared=false"]).unwrap();
+    assert!(!refused.is_ok() && refused.stderr.contains("disk/d-n1"), "{refused:?}");
+    one.ok(&["disk", "delete", "d-n1"]).unwrap();
+    change(&one, &["store", "delete", "san"]);
+    let is_alone = || {
+        let status = two.json(&["cluster", "status"])?;
+        Ok(status["stores"][0]["shares"].as_array().is_some_and(|shares| shares.len() == 1))
+    };
+    until("the other node to be alone", PATIENCE, is_alone).unwrap();
+    change(&two, &["qos", "set", "d-n2", "min_iops=7000"]);
+    until("it to have that", PATIENCE, || Ok(reserved_of_store(&two) >= 7000)).unwrap();
+}

@@ -19,12 +19,12 @@ impl Driver {
         let desired = self.shared.desired();
         let specs = shared_stores(&desired.config);
         for (name, store) in &mut self.stores {
-            let is_due = store.beat_at.is_some_and(|at| at <= now);
+            let is_due = !store.is_beating && store.beat_at <= now;
             let Some(spec) = specs.get(name).filter(|_| is_due && store.is_written_on()) else {
                 continue;
             };
             self.beats += 1;
-            store.beat_at = None;
+            store.is_beating = true;
             let own = Beat {
                 cluster: config.name.clone(),
                 node: config.node.clone(),
@@ -33,18 +33,18 @@ impl Driver {
                 delivered_iops: store.delivered_iops,
                 reserved_iops: store.cap().reserved_iops,
             };
-            let (shared, session) = (Arc::clone(&self.shared), self.session);
+            let shared = Arc::clone(&self.shared);
             let (name, path) = (name.clone(), spec.path.clone());
             let write = move || {
                 let asked =
                     shared.disks.ask_store(&path, move |files| beats::exchange(files, &own));
                 let beats = asked.map_err(|error| error.to_string());
                 let beats = beats.and_then(|beats| beats.map_err(|error| error.to_string()));
-                shared.cluster.inbox.answer(session, Answer::Beaten { store: name, beats });
+                shared.cluster.inbox.answer_always(Answer::Beaten { store: name, beats });
             };
             if let Err(error) = Builder::new().name("suimon-beat".to_owned()).spawn(write) {
                 tracing::warn!(%error, "cannot write the heartbeat to a store");
-                store.beat_at = Some(now + BEAT);
+                (store.is_beating, store.beat_at) = (false, now + BEAT);
             }
         }
     }
@@ -54,7 +54,7 @@ impl Driver {
         let is_up = matches!(self.link, Link::Up { .. });
         let Some(cluster) = self.config.as_ref().map(|of| &of.name) else { return };
         let Some(store) = self.stores.get_mut(name) else { return };
-        store.beat_at = Some(now + BEAT);
+        (store.is_beating, store.beat_at) = (false, now + BEAT);
         match beats {
             Ok(beats) => store.beats.handle(now, beats),
             Err(error) => {

@@ -33,6 +33,7 @@ impl Driver {
                         }
                         store.kept = kept;
                     }
+                    Todo::Send(_) if store.release.is_silent() => {}
                     Todo::Send(report) => {
                         if let Some(ask) = &mut store.ask {
                             ask.handle_report(&report);
@@ -42,7 +43,7 @@ impl Driver {
                             .filter_map(|of| Some((of.disk, store.names.get(&of.disk)?.clone())));
                         let said = Said {
                             names: names.collect(),
-                            capability_iops: store.capability.map_or(0, Capability::iops),
+                            capability_iops: store.capability.map(Capability::iops),
                             normalization_bytes: store.normalization_bytes,
                             report,
                         };

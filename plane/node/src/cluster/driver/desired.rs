@@ -7,6 +7,7 @@ use suimon_storage_qos as local;
 use super::{Driver, Link};
 use crate::cluster::keys::MemberRecord;
 use crate::cluster::records::{load_covered, load_kept};
+use crate::cluster::releasing::Release;
 use crate::cluster::shared_store::SharedStore;
 use crate::cluster::shared_stores;
 use crate::cluster::worker::Task;
@@ -32,7 +33,12 @@ impl Driver {
             if let Some(store) = self.stores.remove(&name) {
                 self.shared.disks.parts.plane.set_cap(store.id, None);
                 if let Some(term) = store.leads() {
-                    self.tasks.push(self.session, Task::Resign { store: name, term });
+                    let task = Task::Resign { store: name.clone(), term };
+                    self.tasks.push(self.session, task);
+                }
+                // Not given back before the change, which was made with --force.
+                if store.release != Release::Withdrawn {
+                    self.withdrawals.insert(name);
                 }
             }
         }
@@ -62,6 +68,7 @@ impl Driver {
                 if let (Link::Up { .. }, Some(of)) = (&self.link, self.own_record()) {
                     store.begin(now, of.id, of.incarnation);
                 }
+                self.withdrawals.remove(name);
                 self.stores.insert(name.clone(), store);
             }
             let Some(store) = self.stores.get_mut(name) else { continue };
@@ -85,6 +92,7 @@ impl Driver {
             for store in std::mem::take(&mut self.stores).into_values() {
                 self.shared.disks.parts.plane.set_cap(store.id, None);
             }
+            self.withdrawals.clear();
         }
         self.begin_session();
         self.tasks.push(self.session, Task::End);
@@ -92,7 +100,8 @@ impl Driver {
             Some(_) => Link::Trying { at: Some(self.now()) },
             None => Link::None,
         };
-        (self.config, self.refused, self.leaves) = (config, None, false);
+        (self.config, self.refused) = (config, None);
+        (self.leaves, self.has_left) = (false, false);
         if !is_same {
             self.load_policies();
         }

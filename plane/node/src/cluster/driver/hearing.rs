@@ -24,7 +24,11 @@ impl Driver {
         }
         if let Some(leaves) = mail.leaves {
             self.leaves = leaves;
+            self.has_left &= !leaves;
             self.looked = None;
+        }
+        if let Some(releasing) = mail.releasing {
+            self.begin_release(releasing);
         }
         for (name, ask) in mail.asks {
             if let Some(store) = self.stores.get_mut(&name) {
@@ -82,7 +86,10 @@ impl Driver {
             }
             Answer::Left { failure } => self.end_leaving(failure),
             Answer::Beaten { store, beats } => self.hear_beats(now, &store, beats),
-            Answer::Looked { store, wrong } => self.hear_identity(now, &store, wrong),
+            Answer::Looked { store, session, wrong } => {
+                self.hear_identity(now, &store, (session, wrong));
+            }
+            Answer::Withdrawn { store, is_done } => self.hear_withdrawn(&store, is_done),
         }
     }
 
@@ -111,11 +118,14 @@ impl Driver {
             let Some((node, name)) = grant_of(key).filter(|(node, _)| *node == self.node) else {
                 return;
             };
-            let grant = entry.and_then(read::<Grant>);
-            let store = named(&mut self.stores, name);
-            if let (Some(grant), Some(store)) = (grant, store) {
-                tracing::trace!(?node, name, ?grant, "grant received");
-                store.hear_grant(now, grant);
+            let Some(grant) = entry.and_then(read::<Grant>) else { return };
+            match named(&mut self.stores, name) {
+                Some(store) => {
+                    tracing::trace!(?node, name, ?grant, "grant received");
+                    store.hear_grant(now, grant);
+                }
+                // This host no longer shares the store.
+                None => self.withdrawals.extend(name.parse::<Name>()),
             }
         } else if key.starts_with(REPORTS) {
             self.hear_report(now, key, entry);
@@ -144,14 +154,21 @@ impl Driver {
 
     pub(super) fn hear_report(&mut self, now: Time, key: &str, entry: Option<&ClusterEntry>) {
         let Some((name, node)) = report_of(key) else { return };
+        let Some(entry) = entry else {
+            // The node has given back what is reserved for it.
+            if let Some(store) = named(&mut self.stores, name) {
+                store.forget(now, node);
+            }
+            return;
+        };
         let is_member = self.members.values().any(|of| of.id == node);
-        let said = entry.and_then(read::<Said>).filter(|said| said.report.node == node);
+        let said = read::<Said>(entry).filter(|said| said.report.node == node);
         let store = named(&mut self.stores, name).filter(|of| of.leads().is_some());
         let (Some(said), Some(store), true) = (said, store, is_member) else { return };
         for (disk, name) in &said.names {
             self.shared.cluster.view().call(node, *disk, name);
         }
-        if let Some((node, bytes)) = store.hear_report(now, said) {
+        if let Some((node, bytes)) = store.hear_report(now, said, entry.created) {
             let (own, name) = (store.normalization_bytes, store.name.clone());
             let text = format!(
                 "Node {} counts {bytes} bytes of store {name} as one operation, this host {own} \

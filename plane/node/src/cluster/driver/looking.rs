@@ -12,6 +12,7 @@ use crate::cluster::covered;
 use crate::cluster::identity::{self, Known, Wrong};
 use crate::cluster::keys::STORES;
 use crate::cluster::records::save_covered;
+use crate::cluster::releasing::Release;
 use crate::cluster::worker::Answer;
 use crate::cluster::{cluster_prefix, shared_stores};
 use crate::events::Draft;
@@ -46,8 +47,9 @@ impl Driver {
             }
             // A store that is not the cluster's is not reported, so that reservations on the right
             // store are kept.
-            if self.leaves || store.takes_part() {
-                let loads = if self.leaves { Vec::new() } else { told.disks };
+            let gives_back = self.leaves || store.release != Release::None;
+            if gives_back || store.takes_part() {
+                let loads = if gives_back { Vec::new() } else { told.disks };
                 store.hear_loads(now, loads, told.latency_ns);
             }
             // Repeated, because the store may have been added to the storage plane since the last
@@ -65,10 +67,10 @@ impl Driver {
         let specs = shared_stores(&desired.config);
         for (name, store) in &mut self.stores {
             let Some(spec) = specs.get(name) else { continue };
-            if store.look_at.is_none_or(|at| at > now) {
+            if store.is_looking || store.look_at > now {
                 continue;
             }
-            store.look_at = None;
+            store.is_looking = true;
             let key = format!("{}{STORES}{name}", cluster_prefix(&config.name));
             let known = Known { store: Arc::clone(of), key };
             let (shared, session) = (Arc::clone(&self.shared), self.session);
@@ -80,12 +82,12 @@ impl Driver {
                     identity::check(&known, files, &cluster, random)
                 });
                 let wrong = asked.unwrap_or_else(|error| Err(error.to_string()));
-                inbox.answer(session, Answer::Looked { store: name, wrong });
+                inbox.answer_always(Answer::Looked { store: name, session, wrong });
             };
             let thread = Builder::new().name("suimon-identity".to_owned()).spawn(look);
             if let Err(error) = thread {
                 tracing::warn!(%error, "cannot check the identity of a shared store");
-                store.look_at = Some(now + LOOK_AGAIN);
+                (store.is_looking, store.look_at) = (false, now + LOOK_AGAIN);
             }
         }
     }
@@ -94,10 +96,15 @@ impl Driver {
         &mut self,
         now: Time,
         name: &Name,
-        wrong: Result<Option<Wrong>, String>,
+        (session, wrong): (u64, Result<Option<Wrong>, String>),
     ) {
         let Some(store) = self.stores.get_mut(name) else { return };
-        store.look_at = Some(now + if store.is_known { LOOK_AGAIN } else { RETRY });
+        store.is_looking = false;
+        if session != self.session {
+            // It may be about another cluster. The check is repeated in this session.
+            return;
+        }
+        store.look_at = now + if store.is_known { LOOK_AGAIN } else { RETRY };
         let wrong = match wrong {
             Ok(wrong) => wrong,
             Err(error) => {

@@ -7,7 +7,7 @@ use suimon_contract::EventKind;
 use suimon_ports::ClusterStore;
 use suimon_quantity::Time;
 
-use super::{Driver, Link};
+use super::{Driver, Link, RETRY};
 use crate::cluster::keys::MemberRecord;
 use crate::cluster::shared_store::SharedStore;
 use crate::cluster::status::Reach;
@@ -100,9 +100,25 @@ impl Driver {
             return;
         }
         self.end_beats();
+        // The session's record is gone: reports and results of this session mean nothing any more.
+        self.begin_session();
+        self.tasks.push(self.session, Task::End);
+        (self.leaves, self.has_left) = (false, true);
+        self.link = Link::Trying { at: Some(self.now() + RETRY) };
+        // The caller of `Shared::ask_cluster` now removes `[cluster]`.
         self.shared.cluster.view().has_left = true;
-        // The caller of `Shared::prepare_cluster` now removes `[cluster]`. Otherwise the host joins
-        // again.
-        self.link = Link::Trying { at: Some(self.now() + Duration::from_secs(30)) };
+    }
+
+    /// Returns true if the host may join its cluster. A host that has left joins again once it is
+    /// certain that the change that removes `[cluster]` is not made: it failed or was cancelled.
+    pub(super) fn may_join(&self) -> bool {
+        // In this order: the desired state is stored before the change ends.
+        let is_over = !self.has_left || !self.is_changing();
+        is_over && (!self.has_left || self.shared.desired().config.cluster == self.config)
+    }
+
+    /// Returns true while a change of this host is being made.
+    pub(super) fn is_changing(&self) -> bool {
+        self.shared.cluster.is_changing() || self.shared.operations.is_busy()
     }
 }

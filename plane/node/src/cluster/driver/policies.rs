@@ -134,9 +134,8 @@ impl Driver {
         let is_due = self.policies.is_due || self.policies.again_at.is_some_and(|at| at <= now);
         // A change of a policy on this node writes the cluster's record first. The desired state
         // must not be updated in between.
-        let is_changing = self.shared.cluster.is_changing() || self.shared.operations.is_busy();
         let is_up = matches!(self.link, Link::Up { .. });
-        if !is_due || !is_up || is_changing || self.leaves {
+        if !is_due || !is_up || self.is_changing() || self.leaves {
             return;
         }
         (self.policies.is_due, self.policies.again_at) = (false, None);

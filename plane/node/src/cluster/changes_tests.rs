@@ -1,0 +1,341 @@
+//! Tests of changes with a part in etcd: leaving, stores that are not shared any more, shared policies.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use suimon_contract::{ApiError, ErrorCode, EventKind, HostConfig, OperationState};
+use suimon_ports::testing::MemoryStore as MemoryFiles;
+
+use super::tests::{
+    cap, config, load, max_of, node, now, policy, refusal, was_told, with_policy, without_disks,
+};
+use crate::operations::RUNNING_MAX;
+use crate::testing::{
+    DISK_STORE, FakeCluster, FakeDisks, Faults, Harness, MemoryStore, PATIENCE, host, name,
+    wait_until,
+};
+use crate::{ChangeOptions, ClusterEdit, Edit, ResourceEdit};
+
+const REPORT: &str = "/suimon/lab/reports/san/0000000001";
+const GRANT: &str = "/suimon/lab/grants/0000000001/san";
+const POLICIES: &str = "/suimon/lab/policies/";
+const BATCH: &str = "/suimon/lab/policies/batch";
+
+/// Starts a node with number 1 and a reservation, and a second one.
+fn pair(cluster: &FakeCluster) -> (Harness, Harness) {
+    let one = node(cluster, "n1", 2000);
+    wait_until("the first joins", || was_told(&one, EventKind::ClusterJoined));
+    let two = node(&cluster.other(), "n2", 1000);
+    wait_until("both have what is reserved", || {
+        cap(&one).reserved_iops == 2064 && cap(&two).reserved_iops == 1064
+    });
+    (one, two)
+}
+
+fn force() -> ChangeOptions {
+    ChangeOptions { force: true, ..ChangeOptions::default() }
+}
+
+fn apply_forced(of: &Harness, text: &str) {
+    let operation = of.node.submit_with(Edit::Apply(Box::new(host(text))), force()).unwrap();
+    let ended = of.node.wait_operation(operation.id, PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+}
+
+/// Returns the configuration of a node that shares nothing.
+fn bare(of: &str) -> String {
+    let of = config(of, 1);
+    of[..of.find("[[store]]").unwrap()].to_owned()
+}
+
+fn unshared(of: &str) -> String {
+    config(of, 2000).replace("shared = true\n", "")
+}
+
+fn wait_withdrawn(cluster: &FakeCluster) {
+    wait_until("the records are gone", || {
+        cluster.value(REPORT).is_none() && cluster.value(GRANT).is_none()
+    });
+}
+
+/// Waits until another node reserves what the first one has given back.
+fn assert_free(two: &Harness) {
+    two.apply_well(&host(&config("n2", 8000)));
+    wait_until("the other has it", || cap(two).reserved_iops == 8064);
+}
+
+#[test]
+fn a_node_that_does_not_know_the_capacity_of_a_store_does_not_reduce_it() {
+    let cluster = FakeCluster::default();
+    let (one, two) = pair(&cluster);
+    two.apply_well(&host(&config("n2", 0).replace("10000", "\"measure\"")));
+    let report = "/suimon/lab/reports/san/0000000002";
+    wait_until("its report has no capacity", || {
+        cluster.value(report).is_some_and(|text| !text.contains("\"capability_iops\""))
+    });
+    for _ in 0..20 {
+        assert_eq!(one.node.cluster().stores[0].limit_iops, Some(10_000));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    wait_until("the other has a lease", || {
+        load(&one, 4000);
+        now(&one) > 3500
+    });
+}
+
+#[test]
+fn a_node_that_has_left_joins_again_if_the_change_is_not_made() {
+    let cluster = FakeCluster::default();
+    let one = node(&cluster, "n1", 2000);
+    let members = || cluster.keys("/suimon/lab/members/").len();
+    let joined = || one.events(EventKind::ClusterJoined.id()).len();
+    wait_until("it has its share", || cap(&one).reserved_iops == 2064);
+    let shared = one.node.shared();
+    let changing = shared.cluster.begin_change(PATIENCE).unwrap();
+    shared.give_back().unwrap();
+    // The change may still be made.
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!((members(), joined()), (0, 1));
+    drop(changing);
+    wait_until("it joins and has its share", || joined() == 2 && cap(&one).reserved_iops == 2064);
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!((members(), joined(), cap(&one).reserved_iops), (1, 2, 2064));
+}
+
+#[test]
+fn a_store_with_disks_stays_shared_unless_forced_and_its_records_go_with_it() {
+    let cluster = FakeCluster::default();
+    let (one, two) = pair(&cluster);
+    let error = refusal(&one, &unshared("n1")).unwrap();
+    assert!(error.contains("disk/d-n1") && error.contains("--force"), "{error}");
+    assert_eq!(cap(&one).reserved_iops, 2064);
+    apply_forced(&one, &unshared("n1"));
+    wait_withdrawn(&cluster);
+    assert_free(&two);
+    two.apply_well(&host(&config("n2", 1000)));
+    wait_until("the other gives it back", || cap(&two).reserved_iops == 1064);
+    one.apply_well(&host(&config("n1", 500)));
+    wait_until("it is shared again", || cap(&one).reserved_iops == 564);
+}
+
+#[test]
+fn a_store_that_is_deleted_with_its_disks_leaves_no_records() {
+    let cluster = FakeCluster::default();
+    let (one, two) = pair(&cluster);
+    one.apply_well(&host(&bare("n1")));
+    wait_withdrawn(&cluster);
+    assert_free(&two);
+}
+
+#[test]
+fn what_is_given_back_for_a_change_that_is_not_made_is_taken_again() {
+    let cluster = FakeCluster::default();
+    let (one, _two) = pair(&cluster);
+    let shared = one.node.shared();
+    let changing = shared.cluster.begin_change(PATIENCE).unwrap();
+    shared.release_stores(BTreeSet::from([name("san")])).unwrap();
+    assert_eq!((cap(&one).reserved_iops, cluster.value(REPORT)), (0, None));
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!((cap(&one).reserved_iops, cluster.value(REPORT)), (0, None));
+    drop(changing);
+    wait_until("it is reserved again", || cap(&one).reserved_iops == 2064);
+    assert!(cluster.value(REPORT).is_some());
+}
+
+#[test]
+fn records_that_could_not_be_removed_are_removed_when_etcd_responds() {
+    let cluster = FakeCluster::default();
+    let (one, two) = pair(&cluster);
+    cluster.set(Faults { is_unreachable: true, ..Faults::default() });
+    let error = refusal(&one, &bare("n1")).unwrap();
+    assert!(error.contains("san could not be given back"), "{error}");
+    apply_forced(&one, &bare("n1"));
+    assert!(cluster.value(REPORT).is_some());
+    cluster.set(Faults::default());
+    wait_withdrawn(&cluster);
+    assert_free(&two);
+}
+
+/// Returns stores that all nodes share besides the one of [`config`]. An etcd transaction of the
+/// tests has 4 changes at most.
+fn more_stores(disks: &FakeDisks, all: &[MemoryFiles]) -> String {
+    let store = |(number, files): (usize, &MemoryFiles)| {
+        disks.put_store(&format!("/srv/{number}"), files.clone());
+        format!(
+            "[[store]]\nname = \"s{number}\"\npath = \"/srv/{number}\"\nshared = true\n\
+             capability_iops = 1000\n"
+        )
+    };
+    all.iter().enumerate().map(store).collect()
+}
+
+#[test]
+fn a_node_with_more_stores_than_a_transaction_has_changes_leaves_and_is_removed() {
+    let cluster = FakeCluster::default();
+    let files: Vec<MemoryFiles> = (0..6).map(|_| MemoryFiles::default()).collect();
+    let start = |of: &str, cluster: &FakeCluster| {
+        let disks = FakeDisks::default();
+        disks.put_store(DISK_STORE, cluster.files());
+        let more = more_stores(&disks, &files);
+        let harness = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
+        harness.apply_well(&host(&format!("{}{more}", without_disks(of))));
+        harness
+    };
+    let reports_of = |number: u32| {
+        let ending = format!("/{number:010}");
+        let keys = cluster.keys("/suimon/lab/reports/").into_iter();
+        keys.filter(|key| key.ends_with(&ending)).count()
+    };
+    let one = start("n1", &cluster);
+    wait_until("the first reports", || reports_of(1) == 7);
+    let two = start("n2", &cluster.other());
+    wait_until("the second reports", || reports_of(2) == 7);
+    drop(two);
+    wait_until("it is dead", || cluster.keys("/suimon/lab/alive/").len() == 1);
+    one.node.remove_cluster_node("n2").unwrap();
+    assert_eq!(reports_of(2), 0);
+    let ended = one.change(Edit::Cluster(ClusterEdit::Delete));
+    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    assert_eq!((reports_of(1), cluster.keys("/suimon/lab/members/").len()), (0, 0));
+}
+
+/// Starts a node with a disk that has a shared policy, and a second one that knows the policy.
+fn with_batch(cluster: &FakeCluster) -> (Harness, Harness) {
+    let start = |cluster: FakeCluster| {
+        let disks = FakeDisks::default();
+        disks.put_store(DISK_STORE, cluster.files());
+        Harness::in_cluster(MemoryStore::default(), disks, cluster)
+    };
+    let (one, two) = (start(cluster.clone()), start(cluster.other()));
+    one.apply_well(&host(&with_policy("n1", 1000)));
+    wait_until("the policy is the cluster's", || cluster.value(BATCH).is_some());
+    two.apply_well(&host(&without_disks("n2")));
+    wait_until("the second has the policy", || max_of(&two, "batch") == Some(1000));
+    wait_until("it is known who uses it", || {
+        cluster.value(REPORT).is_some_and(|text| !text.contains("\"policies\":[]"))
+    });
+    (one, two)
+}
+
+/// Makes the cluster's part of a change that is not made on this host.
+fn ask(of: &Harness, from: &HostConfig, to: &HostConfig) -> Result<(), ApiError> {
+    let shared = of.node.shared();
+    let operation = shared.operations.add("apply", "host", true).unwrap();
+    let edit = Edit::Apply(Box::new(to.clone()));
+    let asked = shared.ask_cluster(&edit, (from, to), false, &operation);
+    operation.withdraw();
+    asked.map(drop)
+}
+
+/// Returns a configuration with this many shared policies more.
+fn with_more(config: &HostConfig, count: usize) -> HostConfig {
+    let mut to = config.clone();
+    let batch = host(&with_policy("n1", 100)).qos_policies.remove(0);
+    for number in 0..count {
+        let mut more = batch.clone();
+        more.name = name(&format!("more-{number}"));
+        to.qos_policies.push(more);
+    }
+    to
+}
+
+#[test]
+fn a_policy_that_another_node_has_changed_meanwhile_is_not_overwritten() {
+    let cluster = FakeCluster::default();
+    let (one, two) = with_batch(&cluster);
+    let patch = |max: u64| {
+        let body = format!("{{\"max_iops\":{max}}}").into_bytes();
+        ResourceEdit::Patch(name("batch"), body)
+    };
+    // This node does not take the change over as long as one of its own is being made.
+    let changing = one.node.shared().cluster.begin_change(PATIENCE).unwrap();
+    policy(&two, patch(400)).unwrap();
+    let from = one.node.config();
+    assert_eq!(from.qos_policies[0].max_iops, Some(1000));
+    let mut to = from.clone();
+    to.qos_policies[0].max_iops = Some(700);
+    let error = ask(&one, &from, &to).unwrap_err();
+    let about = error.resource.as_deref();
+    assert_eq!((error.code, about), (ErrorCode::Conflict, Some("qos_policy/batch")), "{error}");
+    assert!(error.message.contains("another node has changed it"), "{error}");
+    assert!(cluster.value(BATCH).unwrap().contains("400"));
+    drop(changing);
+    wait_until("it is taken over", || max_of(&one, "batch") == Some(400));
+    policy(&one, patch(700)).unwrap();
+    assert!(cluster.value(BATCH).unwrap().contains("700"));
+}
+
+#[test]
+fn policies_are_changed_together_or_not_at_all() {
+    let cluster = FakeCluster::default();
+    let (_one, two) = with_batch(&cluster);
+    let from = two.node.config();
+    let keys = || cluster.keys(POLICIES).len();
+    // Disks of the other node have the policy that is deleted.
+    let mut to = with_more(&from, 1);
+    to.qos_policies.retain(|of| of.name != name("batch"));
+    assert_eq!(ask(&two, &from, &to).unwrap_err().code, ErrorCode::InUse);
+    assert_eq!(keys(), 1);
+    let error = ask(&two, &from, &with_more(&from, 5)).unwrap_err();
+    assert!(error.message.contains("change fewer at a time"), "{error}");
+    assert_eq!(keys(), 1);
+    ask(&two, &from, &with_more(&from, 3)).unwrap();
+    let number = |key: &String| {
+        let record: serde_json::Value = serde_json::from_str(&cluster.value(key)?).ok()?;
+        record["key"].as_u64()
+    };
+    let numbers: Vec<u64> = cluster.keys(POLICIES).iter().filter_map(number).collect();
+    assert_eq!(numbers, [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_change_that_is_refused_has_not_changed_policies_of_the_cluster() {
+    let cluster = FakeCluster::default();
+    let (one, two) = pair(&cluster);
+    let policy = "[[qos_policy]]\nname = \"batch\"\nkind = \"aggregated\"\nshared = true\n\
+                  max_iops = 10\n";
+    let error = refusal(&two, &format!("{}{policy}", config("n2", 8000))).unwrap();
+    assert!(error.contains("are promised on all nodes"), "{error}");
+    assert!(cluster.keys(POLICIES).is_empty());
+    let operations = &one.node.shared().operations;
+    let held: Vec<_> =
+        (0..RUNNING_MAX).map_while(|_| operations.add("vm start", "vm/web", false).ok()).collect();
+    let with_policy = format!("{}{policy}", config("n1", 2000));
+    let error = refusal(&one, &with_policy).unwrap();
+    assert!(error.contains("operations are under way"), "{error}");
+    assert!(cluster.keys(POLICIES).is_empty());
+    drop(held);
+    one.apply_well(&host(&with_policy));
+    assert_eq!(cluster.keys(POLICIES).len(), 1);
+}
+
+#[test]
+fn one_change_of_endpoints_and_a_policy_makes_both() {
+    let cluster = FakeCluster::default();
+    let (one, two) = with_batch(&cluster);
+    one.apply_well(&host(&with_policy("n1", 600).replace("etcd:2379", "other:2379")));
+    assert!(cluster.value(BATCH).unwrap().contains("600"));
+    wait_until("the other has it", || max_of(&two, "batch") == Some(600));
+    wait_until("it joins again", || one.events(EventKind::ClusterJoined.id()).len() == 2);
+    assert_eq!(max_of(&one, "batch"), Some(600));
+}
+
+#[test]
+fn changes_of_a_node_are_made_one_after_another() {
+    let cluster = FakeCluster::default();
+    let one = node(&cluster, "n1", 1000);
+    wait_until("it is a node", || was_told(&one, EventKind::ClusterJoined));
+    let changing = one.node.shared().cluster.begin_change(PATIENCE).unwrap();
+    let with_policy = host(&format!(
+        "{}[[qos_policy]]\nname = \"batch\"\nkind = \"aggregated\"\nshared = true\nmax_iops = 9\n",
+        config("n1", 1000)
+    ));
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| one.apply(&with_policy));
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(!second.is_finished() && cluster.keys(POLICIES).is_empty());
+        drop(changing);
+        assert_eq!(second.join().unwrap().state, OperationState::Succeeded);
+    });
+    assert_eq!(cluster.keys(POLICIES).len(), 1);
+}

@@ -1,0 +1,90 @@
+//! Stores that this host stops sharing.
+
+use suimon_cluster_qos::Kept;
+use suimon_contract::Name;
+
+use super::{Driver, Link};
+use crate::cluster::records::save_kept;
+use crate::cluster::releasing::{Release, Releasing};
+use crate::cluster::shared_stores;
+use crate::cluster::worker::Task;
+
+impl Driver {
+    /// Begins to give back what is reserved on stores. Stores of an earlier request stay shared.
+    pub(super) fn begin_release(&mut self, releasing: Releasing) {
+        self.end_release();
+        for name in &releasing.stores {
+            if let Some(store) = self.stores.get_mut(name) {
+                store.release = Release::GivesBack;
+            }
+        }
+        (self.releasing, self.looked) = (Some(releasing), None);
+    }
+
+    /// Removes the records of stores whose reservation is given back. Takes stores up again whose
+    /// change was not made.
+    pub(super) fn go_on_releasing(&mut self) {
+        let Some(releasing) = self.releasing.clone() else { return };
+        if !self.is_changing() {
+            self.end_release();
+            return;
+        }
+        let is_up = matches!(self.link, Link::Up { .. });
+        let mut is_done = true;
+        for name in &releasing.stores {
+            let Some(store) = self.stores.get_mut(name) else { continue };
+            if store.release == Release::GivesBack && store.is_given_back() {
+                if is_up {
+                    store.release = Release::Withdraws;
+                    self.tasks.push(self.session, Task::Withdraw { store: name.clone() });
+                } else {
+                    // Nothing is reserved. The records are removed when etcd responds.
+                    store.release = Release::Withdrawn;
+                    self.withdrawals.insert(name.clone());
+                }
+            }
+            is_done &= store.release == Release::Withdrawn;
+        }
+        if is_done {
+            releasing.finish();
+        }
+    }
+
+    /// Takes up the stores again that the desired state shares.
+    fn end_release(&mut self) {
+        let Some(releasing) = self.releasing.take() else { return };
+        let desired = self.shared.desired();
+        let shared = shared_stores(&desired.config);
+        for name in releasing.stores.iter().filter(|name| shared.contains_key(name)) {
+            if let Some(store) = self.stores.get_mut(name) {
+                store.release = Release::None;
+            }
+            self.withdrawals.remove(name);
+        }
+        self.looked = None;
+    }
+
+    /// Requests the removal of records of stores that this host does not share.
+    pub(super) fn withdraw_left(&self) {
+        for store in &self.withdrawals {
+            self.tasks.push(self.session, Task::Withdraw { store: store.clone() });
+        }
+    }
+
+    pub(super) fn hear_withdrawn(&mut self, name: &Name, is_done: bool) {
+        if let Some(store) = self.stores.get_mut(name) {
+            if store.release == Release::Withdraws {
+                store.release = if is_done { Release::Withdrawn } else { Release::GivesBack };
+            }
+            return;
+        }
+        if !is_done || !self.withdrawals.remove(name) {
+            return;
+        }
+        let Some(cluster) = &self.config else { return };
+        let state = self.shared.store.as_ref();
+        if let Err(error) = save_kept(state, &cluster.name, name, &Kept::default()) {
+            tracing::error!(store = %name, %error, "what is reserved is not kept");
+        }
+    }
+}

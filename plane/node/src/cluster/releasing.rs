@@ -1,0 +1,92 @@
+//! Stores that a change stops sharing: reservations are given back, and the node's records of the
+//! store are removed from the cluster, before the change is made.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
+
+use super::shared_stores;
+use crate::shared::Shared;
+
+/// Maximum time for giving back reservations.
+pub(super) const GIVING_BACK: Duration = Duration::from_secs(10);
+/// Interval at which it is checked whether they are given back.
+pub(super) const LOOK: Duration = Duration::from_millis(50);
+
+/// Progress of giving back what is reserved on a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Release {
+    /// The store stays shared.
+    #[default]
+    None,
+    /// Reports contain no disks, so that the leader reduces the reservation to 0.
+    GivesBack,
+    /// The node's report and grant are being removed.
+    Withdraws,
+    /// The node has no records of the store in the cluster.
+    Withdrawn,
+}
+
+impl Release {
+    /// Returns true if reports would recreate the removed record.
+    pub(super) const fn is_silent(self) -> bool {
+        matches!(self, Self::Withdraws | Self::Withdrawn)
+    }
+}
+
+/// Request to release stores. Clones share the result.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Releasing {
+    pub(super) stores: BTreeSet<Name>,
+    is_done: Arc<AtomicBool>,
+}
+
+impl Releasing {
+    pub(super) fn finish(&self) {
+        self.is_done.store(true, Ordering::Release);
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done.load(Ordering::Acquire)
+    }
+}
+
+/// Returns the shared stores that a change deletes or stops sharing.
+pub(super) fn released(from: &HostConfig, to: &HostConfig) -> BTreeSet<Name> {
+    let stays = shared_stores(to);
+    let gone = shared_stores(from).into_keys().filter(|name| !stays.contains_key(*name));
+    gone.cloned().collect()
+}
+
+impl Shared {
+    /// Gives back what is reserved on stores, and removes the node's records of them. Blocks at
+    /// most [`GIVING_BACK`]. The stores are taken up again if the change is not made.
+    ///
+    /// # Errors
+    /// Fails if the reservations could not be given back in time.
+    pub(super) fn release_stores(&self, stores: BTreeSet<Name>) -> Result<(), ApiError> {
+        if stores.is_empty() {
+            return Ok(());
+        }
+        let names = stores.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
+        let releasing = Releasing { stores, is_done: Arc::default() };
+        self.cluster.inbox.release(releasing.clone());
+        let deadline = Instant::now() + GIVING_BACK;
+        while Instant::now() < deadline {
+            if releasing.is_done() {
+                return Ok(());
+            }
+            std::thread::sleep(LOOK);
+        }
+        self.cluster.inbox.release(Releasing::default());
+        let text = format!(
+            "what is reserved for this host on store {names} could not be given back, because the \
+             cluster does not answer; try again when it does (`suimon cluster status`), or use \
+             `suimon store set STORE --shared=false --force`"
+        );
+        Err(ApiError::new(ErrorCode::HostError, text).about("cluster"))
+    }
+}

@@ -1,0 +1,88 @@
+//! Operations on stores in progress and queued (`store_threads.rs`).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Maximum wait for a store by callers that need the result. Operations take milliseconds, or
+/// seconds if much must be written before.
+pub(crate) const SILENT_AFTER: Duration = Duration::from_secs(10);
+
+pub(super) type Operation = Box<dyn FnOnce() + Send>;
+
+/// State by path of the store. Stores without operations are left out.
+#[derive(Default)]
+pub(super) struct Threads(pub(super) BTreeMap<PathBuf, StoreState>);
+
+/// Operations on one store.
+#[derive(Default)]
+pub(super) struct StoreState {
+    /// Threads of operations started by `StoreThreads::begin`.
+    pub(super) running: usize,
+    /// Start times of the operations in progress that no caller waits for, or whose caller's wait
+    /// has expired.
+    pub(super) unawaited: Vec<Instant>,
+    /// Queued operations of `StoreThreads::run_in_the_end`.
+    pub(super) queued: VecDeque<Operation>,
+    /// True while a thread executes the queued operations.
+    pub(super) is_draining: bool,
+}
+
+impl Threads {
+    pub(super) fn of(&mut self, store: &Path) -> &mut StoreState {
+        self.0.entry(store.to_owned()).or_default()
+    }
+
+    /// Returns the time since when a store has not responded, if it is silent.
+    pub(super) fn silence(&self, store: &Path) -> Option<Duration> {
+        self.0.get(store)?.silence()
+    }
+
+    pub(super) fn running_on(&self, store: &Path) -> usize {
+        self.0.get(store).map_or(0, |of| of.running)
+    }
+
+    /// Returns the number of threads on stores that are not silent.
+    pub(super) fn running(&self) -> usize {
+        self.0.values().filter(|of| of.silence().is_none()).map(|of| of.running).sum()
+    }
+
+    /// Takes the next queued operation of a store, or ends the draining. The operation counts as
+    /// unawaited, because its caller waits for less than [`SILENT_AFTER`].
+    pub(super) fn next_queued(&mut self, store: &Path) -> Option<(Operation, Instant)> {
+        let (of, began) = (self.of(store), Instant::now());
+        let Some(operation) = of.queued.pop_front() else {
+            of.is_draining = false;
+            self.forget_idle(store);
+            return None;
+        };
+        of.unawaited.push(began);
+        Some((operation, began))
+    }
+
+    pub(super) fn end_unawaited(&mut self, store: &Path, began: Instant) {
+        let of = self.of(store);
+        if let Some(at) = of.unawaited.iter().position(|at| *at == began) {
+            of.unawaited.swap_remove(at);
+        }
+        self.forget_idle(store);
+    }
+
+    pub(super) fn forget_idle(&mut self, store: &Path) {
+        if self.0.get(store).is_some_and(StoreState::is_idle) {
+            self.0.remove(store);
+        }
+    }
+}
+
+impl StoreState {
+    fn silence(&self) -> Option<Duration> {
+        let waited = self.unawaited.iter().min()?.elapsed();
+        (waited >= SILENT_AFTER).then_some(waited)
+    }
+
+    fn is_idle(&self) -> bool {
+        let is_queued = self.is_draining || !self.queued.is_empty();
+        self.running == 0 && self.unawaited.is_empty() && !is_queued
+    }
+}
