@@ -176,7 +176,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let sender = Arc::new(sender);
     let reader = confinement.clone();
     let threads = SocketThreads::new(&confinement).context("threads for sockets of devices")?;
-    let devices = HostDevices::new(threads.vhost_user.clone());
+    let devices = HostDevices::new(threads.vhost_user.clone(), state_dir);
     let devices = Arc::new(devices.context("the host's links cannot be watched")?);
     let node = Node::open(NodeParts {
         store: Arc::new(store),
