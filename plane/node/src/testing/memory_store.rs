@@ -10,6 +10,8 @@ use suimon_ports::{StateStore, StoreError};
 pub(crate) enum StoreFailure {
     /// It is refused; nothing is written.
     Refuse(usize),
+    /// This and every later one is refused.
+    RefuseFrom(usize),
     /// The process dies before anything is written.
     CrashBefore(usize),
     /// The process dies when everything is written.
@@ -80,6 +82,9 @@ impl StateStore for MemoryStore {
         inner.commits += 1;
         match inner.failure {
             Some(StoreFailure::Refuse(n)) if n == nth => {
+                return Err(StoreError { detail: "the disk is full".to_owned() });
+            }
+            Some(StoreFailure::RefuseFrom(n)) if n <= nth => {
                 return Err(StoreError { detail: "the disk is full".to_owned() });
             }
             Some(StoreFailure::CrashBefore(n)) if n <= nth => panic!("crash before commit {nth}"),
