@@ -11,13 +11,13 @@ use thiserror::Error;
 /// Exit codes, as listed in `--help` and the reference.
 pub(crate) const CODES: &[(u8, &str)] = &[
     (0, "done"),
-    (1, "the operation failed; everything is as before"),
+    (1, "the operation failed; an incomplete change was undone"),
     (2, "the command line is wrong"),
     (3, "the configuration is refused"),
     (4, "there is no such resource"),
     (5, "the daemon cannot be reached, or the connection broke"),
     (6, "it exists already, or something else uses it"),
-    (7, "the operation was cancelled; everything is as before"),
+    (7, "the operation was cancelled; an incomplete change was undone"),
     (130, "interrupted while waiting; the operation goes on"),
 ];
 

@@ -6,6 +6,7 @@
 //! unfinished drain.
 
 mod emptying;
+mod following;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,14 +15,13 @@ use std::thread::{Builder, JoinHandle};
 use serde::{Deserialize, Serialize};
 use suimon_contract::{
     ApiError, DOWNTIME_MS_MAX, DrainPlan, DrainRequest, DrainStatus, ErrorCode, EventKind, Kind,
-    Name, Operation, OperationState,
+    Name, Operation,
 };
 use suimon_ports::{StateStore, StoreError};
 
 use crate::edit::not_found;
 use crate::events::Draft;
 use crate::moving::far_error;
-use crate::operations::OperationHandle;
 use crate::records::{decode, encode};
 use crate::shared::Shared;
 use crate::{FarNode, Node};
@@ -195,6 +195,7 @@ impl Shared {
     /// Starts the thread that migrates VMs and returns the id of its operation.
     fn begin_emptying(self: &Arc<Self>) -> Result<u64, ApiError> {
         let operation = self.operations.add("node drain", "host", false)?;
+        operation.begin();
         let id = operation.id();
         let mut state = self.drain.state();
         state.operation = Some(id);
@@ -225,31 +226,6 @@ impl Shared {
         if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread that drains the host had died of a defect");
         }
-    }
-
-    /// Mirrors an operation of another node into `operation` until it has ended.
-    fn follow_far(
-        &self,
-        (name, far): (&Name, &dyn FarNode),
-        begun: Operation,
-        operation: &OperationHandle,
-    ) -> Result<(), ApiError> {
-        let id = begun.id;
-        let mut now = begun;
-        while now.state == OperationState::Running {
-            let step = now.step.as_deref().unwrap_or_default();
-            operation.progress(now.steps_done, now.steps, step);
-            operation.report(now.report.clone());
-            if self.drain.stops() || operation.is_cancelled() {
-                let text = format!(
-                    "nobody waits for it here any more; `suimon node undrain {name}` has it stop"
-                );
-                return Err(ApiError::new(ErrorCode::Cancelled, text));
-            }
-            now = far.operation(id).map_err(|error| far_error(name, error))?;
-        }
-        operation.report(now.report);
-        now.error.map_or(Ok(()), Err)
     }
 }
 
@@ -286,6 +262,7 @@ impl Node {
         let begun = far.drain(&request).map_err(|error| far_error(&name, error))?;
         let subject = format!("{}/{name}", Kind::Node.word());
         let operation = shared.operations.add("node drain", &subject, false)?;
+        operation.begin();
         let id = operation.id();
         let follower = Arc::clone(shared);
         let follow = move || {

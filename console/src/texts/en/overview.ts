@@ -78,5 +78,5 @@ export const overview = {
   "operations.title": "Under way",
   "operations.cancel": "Cancel",
   "operations.cancel.title": "Cancel: {kind} {subject}",
-  "operations.cancel.about": "It ends before its next step, and everything is as before.",
+  "operations.cancel.about": "It ends before its next step. An incomplete change is undone; VMs that have migrated stay on their new nodes.",
 } as const;

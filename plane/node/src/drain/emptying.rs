@@ -94,10 +94,9 @@ impl Shared {
 
     /// Has all VMs go that can, and says which stay.
     pub(super) fn empty(self: &Arc<Self>, operation: &OperationHandle) -> Result<(), ApiError> {
-        operation.begin();
         let stored = self.drain.state().stored.clone();
         let Some(request) = stored.map(|stored| stored.request) else {
-            return operation.check_cancelled();
+            return self.check_going_on(operation);
         };
         let (mut sent, mut told) = (Sent::new(), BTreeMap::<Name, DrainedVm>::new());
         loop {
@@ -126,7 +125,7 @@ impl Shared {
         let mut in_vain = BTreeSet::new();
         let mut failed = None;
         loop {
-            operation.check_cancelled()?;
+            self.check_going_on(operation)?;
             let mut vm = self.plan_vm(entry, request, sent, &in_vain);
             let Some(to) = &vm.to else {
                 // Why it did not go says more than that there is nobody else.
@@ -169,7 +168,18 @@ impl Shared {
             let text = "the daemon ends; the next one goes on with it";
             return Err(ApiError::new(ErrorCode::HostError, text).about("host"));
         }
-        operation.check_cancelled()
+        operation.check_cancelled().map_err(|_| {
+            let left = "the drain was cancelled; VMs that have left stay on the other nodes";
+            let is_drained = self.drain.state().stored.is_some();
+            let name = self.host_name();
+            let text = match is_drained {
+                true => format!(
+                    "{left}, and no VM comes to node {name} until `suimon node undrain {name}`"
+                ),
+                false => left.to_owned(),
+            };
+            ApiError::new(ErrorCode::Cancelled, text).about("host")
+        })
     }
 
     /// Has a VM go to a node, and waits until it has; else why it did not.
