@@ -288,7 +288,8 @@ pub trait DeviceFactory: Send + Sync {
 
     /// Opens the device of `port` and attaches its queues to `queues`: immediately, or for
     /// vhost-user whenever a front-end connects. An existing TAP device is taken over; otherwise
-    /// one is created, which persists beyond this process.
+    /// one is created, which persists beyond this process. A created TAP has a mark that later
+    /// processes recognise and that no device of another program has.
     ///
     /// # Errors
     /// Fails without any device opened.
@@ -333,12 +334,11 @@ pub trait DeviceFactory: Send + Sync {
     /// devices the port has had.
     fn kernel_path_counters(&self, port: PortId) -> KernelPathCounters;
 
-    /// Returns true if a TAP device of that name exists in the namespace.
-    fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool;
-
-    /// Deletes a TAP device created by `open`. A missing device or namespace counts as success.
+    /// Deletes a TAP device created by `open` of this or an earlier process. A missing device or
+    /// namespace counts as success. Returns false if another program created the device of this
+    /// name; it is kept.
     ///
     /// # Errors
     /// Fails if the host rejects the deletion.
-    fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<(), DeviceError>;
+    fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<bool, DeviceError>;
 }

@@ -17,7 +17,7 @@ pub(crate) const CODES: &[(u8, &str)] = &[
     (4, "no object has the given name or number"),
     (5, "the daemon does not respond, or the connection was lost"),
     (6, "an object of this name exists already, or the object is in use"),
-    (7, "the operation was cancelled; desired state is unchanged"),
+    (7, "the operation was cancelled; an incomplete change was undone"),
     (130, "interrupted (Ctrl-C) while waiting; the operation continues"),
 ];
 

@@ -170,7 +170,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let (sender, news) = NewsSender::new();
     let sender = Arc::new(sender);
     let reader = confinement.clone();
-    let (threads, devices) = open_devices(&confinement)?;
+    let (threads, devices) = open_devices(&confinement, &arguments.state_dir)?;
     let node = Node::open(NodeParts {
         store: Arc::new(store),
         devices: devices.clone(),
@@ -225,10 +225,13 @@ fn open_state(state_dir: &Path) -> Result<FileStore> {
 }
 
 /// Starts the threads that serve sockets of NICs and disks, and opens access to network devices.
-fn open_devices(confinement: &Confinement) -> Result<(SocketThreads, Arc<HostDevices>)> {
+fn open_devices(
+    confinement: &Confinement,
+    state_dir: &Path,
+) -> Result<(SocketThreads, Arc<HostDevices>)> {
     let threads = SocketThreads::new(confinement)
         .context("cannot start the threads for sockets of NICs and disks")?;
-    let devices = HostDevices::new(threads.vhost_user.clone())
+    let devices = HostDevices::new(threads.vhost_user.clone(), state_dir)
         .context("cannot open the rtnetlink socket that reports changes of network devices")?;
     Ok((threads, Arc::new(devices)))
 }

@@ -1,6 +1,7 @@
 //! Provides the network devices of `sys` to the node.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use suimon_frame::MacAddr;
@@ -21,11 +22,14 @@ pub struct HostDevices {
 
 impl HostDevices {
     /// Starts the thread that monitors the host's links. `threads` serve the sockets of NICs.
+    /// `state_dir` is the daemon's state directory, which the alias of created TAPs contains.
     ///
     /// # Errors
-    /// The host has no descriptor or thread left.
-    pub fn new(threads: VhostUserThreads) -> io::Result<Self> {
-        Ok(Self { net: NetDevices::new()?, threads })
+    /// The host has no descriptor or thread left, or the directory does not exist.
+    pub fn new(threads: VhostUserThreads, state_dir: &Path) -> io::Result<Self> {
+        let owner = state_dir.canonicalize()?;
+        let net = NetDevices::new()?.owned_by(&owner.to_string_lossy());
+        Ok(Self { net, threads })
     }
 }
 
@@ -84,11 +88,7 @@ impl DeviceFactory for HostDevices {
         self.net.kernel_path_counters(port)
     }
 
-    fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool {
-        self.net.tap_exists(device, netns)
-    }
-
-    fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<(), DeviceError> {
+    fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<bool, DeviceError> {
         self.net.remove_tap(device, netns)
     }
 }

@@ -152,6 +152,10 @@ impl FarNode for HostFarNode {
         self.ask(self.client.wait_operation(id, OPERATION_TIME))
     }
 
+    fn cancel_operation(&self, id: u64) -> Result<Operation, FarError> {
+        self.ask(self.client.cancel_operation(id))
+    }
+
     fn arrival(&self, id: &str) -> Result<Arrival, FarError> {
         self.ask(self.client.arrival(id))
     }

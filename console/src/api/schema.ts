@@ -2564,7 +2564,8 @@ export interface components {
         Event: {
             /**
              * Format: int64
-             * @description Position in the log. Increases by one per event and continues across restarts of the daemon.
+             * @description Position in the log. Increases by one per event and continues across restarts of the daemon;
+             *     after a crash, up to 10 000 numbers are skipped.
              */
             sequence: number;
             /**

@@ -33,7 +33,8 @@ impl Severity {
 /// Storage QoS, 7xxx VM, 8xxx power, 9xxx SR-IOV.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
-    /// Position in the log. Increases by one per event and continues across restarts of the daemon.
+    /// Position in the log. Increases by one per event and continues across restarts of the daemon;
+    /// after a crash, up to 10 000 numbers are skipped.
     pub sequence: u64,
     /// Time of the event in milliseconds since 1970-01-01 UTC.
     pub time_unix_ms: u64,

@@ -16,9 +16,10 @@
 //! step 5 with the new one.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, Plan};
-use suimon_ports::{PortSpec, StoreError};
+use suimon_ports::{Placement, PortSpec, StoreError};
 
 use crate::checks::{Candidate, device_error};
 use crate::control::Controller;
@@ -48,7 +49,11 @@ enum Step {
     ReleaseLate(Releases),
     Close(PortKey),
     Pf(Box<PfStep>),
+    /// Changes the set of workers.
     Processors,
+    /// Retries the set of workers of an earlier configuration. A failure does not concern the
+    /// change.
+    ProcessorsAgain,
     Tables,
     Change(PortKey, PortSpec),
     Open(PortKey, PortSpec),
@@ -100,11 +105,12 @@ impl Controller {
         let from = self.shared.desired();
         if candidate.state.config == from.config && candidate.state.file_text == from.file_text {
             operation.set_plan(&Plan::default(), 0);
+            self.processors_failing.reschedule(Instant::now());
             self.change_power(edit, &from.config, &from.config);
             return self.reload_files(edit);
         }
         let before = wanted_ports(&from.config);
-        let steps = steps(&from.config, &candidate, &before);
+        let steps = steps(&from.config, &candidate, &before, &self.processors);
         // One additional step for the commit.
         operation.set_plan(&candidate.plan, steps.len() + 1);
         let mut undo = Vec::new();
@@ -203,6 +209,12 @@ impl Controller {
             Step::Processors => {
                 undo.push(Undo::Processors);
                 self.set_processors(to)
+            }
+            Step::ProcessorsAgain => {
+                if let Err(error) = self.restore_processors(to) {
+                    tracing::debug!(%error, "workers are retried later");
+                }
+                Ok(())
             }
             Step::Tables => {
                 undo.push(Undo::Tables);
@@ -357,7 +369,7 @@ impl Controller {
                 Undo::Release => has_released = true,
                 Undo::Pf(was) => self.take_back_pf(&was),
                 Undo::Processors => {
-                    if let Err(error) = self.set_processors(&from.config) {
+                    if let Err(error) = self.restore_processors(&from.config) {
                         tracing::error!(%error, "cannot restore the former workers");
                     }
                 }
@@ -407,8 +419,14 @@ impl Controller {
     }
 }
 
-/// Returns the steps from configuration `from` to the candidate.
-fn steps(from: &HostConfig, to: &Candidate, before: &WantedPorts) -> Vec<Step> {
+/// Returns the steps from configuration `from` to the candidate. `processors` are the current
+/// placements of the workers.
+fn steps(
+    from: &HostConfig,
+    to: &Candidate,
+    before: &WantedPorts,
+    processors: &[Placement],
+) -> Vec<Step> {
     let (mut closes, mut changes, mut opens) = (Vec::new(), Vec::new(), Vec::new());
     for (key, spec) in &to.wanted {
         match before.get(key) {
@@ -443,8 +461,11 @@ fn steps(from: &HostConfig, to: &Candidate, before: &WantedPorts) -> Vec<Step> {
     steps.extend(disks.closes.into_iter().map(of_disk));
     let pfs = pf_steps(from, &to.state.config);
     steps.extend(pfs.into_iter().map(|step| Step::Pf(Box::new(step))));
-    if placements(&from.host) != placements(&to.state.config.host) {
+    let wanted = placements(&to.state.config.host);
+    if placements(&from.host) != wanted {
         steps.push(Step::Processors);
+    } else if wanted != processors {
+        steps.push(Step::ProcessorsAgain);
     }
     steps.push(Step::Tables);
     steps.extend(disks.limits.into_iter().map(of_disk));
@@ -488,7 +509,7 @@ impl std::fmt::Display for Step {
             Self::Release(_) | Self::ReleaseLate(_) => f.write_str("unplug devices from guests"),
             Self::Close(key) => write!(f, "close {key}"),
             Self::Pf(step) => step.fmt(f),
-            Self::Processors => f.write_str("change the workers"),
+            Self::Processors | Self::ProcessorsAgain => f.write_str("change the workers"),
             Self::Tables | Self::TablesAgain => f.write_str("publish the forwarding tables"),
             Self::Change(key, _) => write!(f, "change {key}"),
             Self::Open(key, _) => write!(f, "open {key}"),

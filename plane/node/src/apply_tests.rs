@@ -253,7 +253,8 @@ fn dies_at(failure: StoreFailure) -> bool {
         .iter()
         .map(|event| event.sequence)
         .collect();
-    assert_eq!(sequences, (1..=sequences.len() as u64).collect::<Vec<_>>(), "no gap in the log");
+    let is_ascending = sequences.windows(2).all(|pair| pair[0] < pair[1]);
+    assert!(is_ascending, "no sequence is assigned twice: {sequences:?}");
     // In both cases, the change succeeds afterwards.
     harness.apply_well(&after());
     harness.assert_consistent(OTHERS);
@@ -273,7 +274,7 @@ fn a_process_that_dies_at_any_commit_starts_with_the_old_or_the_new_state() {
 #[test]
 fn a_start_that_dies_at_any_commit_can_be_repeated() {
     let mut deaths = 0;
-    for place in 0..4 {
+    for place in 0..6 {
         // After a reboot of the host, no TAP exists, and the node creates all of them.
         let (store, _) = started().kill();
         store.arm(StoreFailure::CrashAfter(place));
@@ -288,7 +289,7 @@ fn a_start_that_dies_at_any_commit_can_be_repeated() {
         harness.apply_well(&HostConfig::default());
         harness.assert_consistent(&[]);
     }
-    assert_eq!(deaths, 2, "the TAPs made and the events");
+    assert_eq!(deaths, 2, "the reservation of sequences and the events");
 }
 
 #[test]

@@ -2,11 +2,13 @@
 //!
 //! TAPs and socket files outlive a killed process. Each is recorded before it is created, and the
 //! record is removed after the deletion, so that a crash at any time leaves nothing behind
-//! permanently. Objects that existed before are neither recorded nor deleted.
+//! permanently. Objects that existed before are never deleted.
 //!
-//! A TAP is identified by its name, which is unique in its network namespace while the TAP exists.
-//! Any process may replace a socket file. The identity of a socket file (device, inode) is
-//! therefore recorded once it exists, and only a file with this identity is deleted.
+//! Another program may create or replace an object of a recorded name at any time, for example
+//! while its opening fails. A record of a TAP therefore only states that the daemon may have created
+//! it: the device factory marks the TAPs that it creates, and deletes only those. The identity of a
+//! socket file (device, inode) is recorded once it exists, and only a file with this identity is
+//! deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -46,7 +48,7 @@ impl Belongings {
     ) -> Result<(), StoreError> {
         let (mut taps, mut sockets) = (BTreeSet::new(), Vec::new());
         for spec in specs {
-            taps.extend(tap_of(spec).filter(|tap| self.is_to_be_made(tap)));
+            taps.extend(tap_of(spec).filter(|tap| !self.taps.contains(tap)));
             sockets.extend(socket_of(spec));
         }
         let changes = taps.iter().map(save_owned).collect::<Result<Vec<_>, _>>()?;
@@ -132,7 +134,11 @@ impl Belongings {
         let mut gone = BTreeSet::new();
         for tap in self.taps.difference(&wanted) {
             match self.shared.devices.remove_tap(&tap.device, tap.netns.as_deref()) {
-                Ok(()) => {
+                Ok(is_removed) => {
+                    if !is_removed {
+                        let (device, netns) = (&tap.device, tap.netns.as_deref());
+                        tracing::info!(device, netns, "TAP kept: another program created it");
+                    }
                     gone.insert(tap.clone());
                 }
                 Err(error) => tracing::warn!(
@@ -167,11 +173,6 @@ impl Belongings {
             }
         }
         gone
-    }
-
-    fn is_to_be_made(&self, tap: &Tap) -> bool {
-        let exists = || self.shared.devices.tap_exists(&tap.device, tap.netns.as_deref());
-        !self.taps.contains(tap) && !exists()
     }
 
     fn is_free(&self, path: &PathBuf) -> bool {

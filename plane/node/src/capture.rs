@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind, Operation};
-use suimon_quantity::{Count, Time};
+use suimon_quantity::{Count, PortId, Time};
 use suimon_switch::{CaptureOptions, CapturedFrame};
 
 use crate::edit::not_found;
@@ -57,6 +57,9 @@ impl Captures {
 pub struct Capture {
     shared: Arc<Shared>,
     key: PortKey,
+    /// Identifier of the captured port. A port that is created later under the same name has another
+    /// one.
+    port: PortId,
     operation: OperationHandle,
     reader: Box<dyn FrameCapture>,
     frames: u64,
@@ -88,6 +91,7 @@ impl Capture {
         Ok(Self {
             shared: shared.clone(),
             key: key.clone(),
+            port,
             reader: shared.plane.capture(port, options),
             operation,
             frames: 0,
@@ -113,7 +117,7 @@ impl Capture {
             self.end = Some(error);
             return None;
         }
-        if self.shared.port_id(&self.key).is_none() {
+        if self.shared.port_id(&self.key) != Some(self.port) {
             let error =
                 ApiError::new(ErrorCode::NotFound, "the port was deleted during the capture");
             self.end = Some(error.about(self.key.to_string()));

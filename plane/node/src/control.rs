@@ -18,11 +18,11 @@ use suimon_switch::MoveError;
 use crate::device_notices::DeviceNotices;
 use crate::devices::Devices;
 use crate::disks::{DiskJobUnderWay, DiskWork, MeasurementUnderWay, UnfinishedWorks, nbd_event};
-use crate::event_texts::{processors_changed, queue_moved, recovered};
+use crate::event_texts::{queue_moved, recovered};
 use crate::events::Draft;
+use crate::failing::Failing;
 use crate::iov::IovDesk;
 use crate::operations::OperationHandle;
-use crate::plane::placements;
 use crate::port_table::Port;
 use crate::shared::Shared;
 use crate::state_store::StateStoreWatch;
@@ -101,6 +101,8 @@ pub(crate) struct Controller {
     pub(crate) devices: Devices,
     /// Current placements of the workers.
     pub(crate) processors: Vec<Placement>,
+    /// Failures to change the workers to the configured set.
+    pub(crate) processors_failing: Failing,
     /// Events to be committed together at the end of the iteration.
     pub(crate) drafts: Vec<Draft>,
     pub(crate) plane_polled_at: Option<Instant>,
@@ -140,6 +142,7 @@ impl Controller {
             self.follow_moves();
             self.poll_plane();
             self.retry_due();
+            self.retry_processors();
             if self.pfs_looked_at.elapsed() >= PF_LOOK {
                 self.look_at_pfs();
                 self.pfs_looked_at = Instant::now();
@@ -162,6 +165,12 @@ impl Controller {
                 break;
             }
         }
+        self.end();
+    }
+
+    /// Stops the threads that the controller has started and closes all devices. TAPs and VMs
+    /// remain.
+    pub(crate) fn end(mut self) {
         self.tell_refusals();
         self.write_drafts();
         self.shared.events.append_all();
@@ -275,7 +284,9 @@ impl Controller {
             let state = disk.lock();
             state.failing.now.as_ref().map(|f| f.retry_at.saturating_duration_since(now))
         });
-        retries.chain(disks).fold(PLANE_POLL, Duration::min)
+        let processors = self.processors_failing.now.as_ref();
+        let processors = processors.map(|f| f.retry_at.saturating_duration_since(now));
+        retries.chain(disks).chain(processors).fold(PLANE_POLL, Duration::min)
     }
 
     /// Polls the notices of the planes and drives VMQ, at most once per [`PLANE_POLL`].
@@ -367,28 +378,6 @@ impl Controller {
         if let Err(error) = self.publish(&self.shared.desired().config) {
             tracing::error!(%error, "the switches keep their former forwarding tables");
         }
-    }
-
-    /// Starts and stops workers according to a configuration.
-    pub(crate) fn set_processors(&mut self, config: &HostConfig) -> Result<(), ApiError> {
-        let placements = placements(&config.host);
-        if placements == self.processors {
-            return Ok(());
-        }
-        let was = self.running_processors();
-        self.shared.plane.set_processors(&placements).map_err(|error| {
-            let text = format!("the workers could not be changed: {error}");
-            ApiError::new(ErrorCode::HostError, text).about("host").field("processors")
-        })?;
-        self.processors = placements;
-        self.drafts.extend(processors_changed(&was, &self.running_processors()));
-        Ok(())
-    }
-
-    /// Returns the number and the placement of each worker.
-    fn running_processors(&self) -> Vec<(u16, Placement)> {
-        let views = self.shared.plane.processors().into_iter();
-        views.map(|view| (view.id.0, view.placement)).collect()
     }
 
     fn move_queue(&mut self, queue: QueueId, to: ProcessorId) -> Result<(), ApiError> {

@@ -6,6 +6,7 @@
 //! unfinished drain.
 
 mod emptying;
+mod following;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,14 +15,13 @@ use std::thread::{Builder, JoinHandle};
 use serde::{Deserialize, Serialize};
 use suimon_contract::{
     ApiError, DOWNTIME_MS_MAX, DrainPlan, DrainRequest, DrainStatus, ErrorCode, EventKind, Kind,
-    Name, Operation, OperationState, VmState,
+    Name, Operation, VmState,
 };
 use suimon_ports::{StateStore, StoreError};
 
 use crate::edit::not_found;
 use crate::events::Draft;
 use crate::moving::far_error;
-use crate::operations::OperationHandle;
 use crate::records::{decode, encode};
 use crate::shared::Shared;
 use crate::{FarNode, Node};
@@ -221,6 +221,7 @@ impl Shared {
         state: &mut State,
         operation: OperationHandle,
     ) -> Result<u64, ApiError> {
+        operation.begin();
         let id = operation.id();
         state.operation = Some(id);
         let shared = Arc::clone(self);
@@ -250,32 +251,6 @@ impl Shared {
         if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread that drains the host panicked");
         }
-    }
-
-    /// Mirrors an operation of another node into `operation` until it has ended.
-    fn follow_far(
-        &self,
-        (name, far): (&Name, &dyn FarNode),
-        begun: Operation,
-        operation: &OperationHandle,
-    ) -> Result<(), ApiError> {
-        let id = begun.id;
-        let mut now = begun;
-        while now.state == OperationState::Running {
-            let step = now.step.as_deref().unwrap_or_default();
-            operation.progress(now.steps_done, now.steps, step);
-            operation.report(now.report.clone());
-            if self.drain.stops() || operation.is_cancelled() {
-                let text = format!(
-                    "the command stopped waiting, but draining continues; `suimon node undrain \
-                     {name}` ends it"
-                );
-                return Err(ApiError::new(ErrorCode::Cancelled, text));
-            }
-            now = far.operation(id).map_err(|error| far_error(name, error))?;
-        }
-        operation.report(now.report);
-        now.error.map_or(Ok(()), Err)
     }
 }
 
@@ -312,6 +287,7 @@ impl Node {
         let begun = far.drain(&request).map_err(|error| far_error(&name, error))?;
         let subject = format!("{}/{name}", Kind::Node.word());
         let operation = shared.operations.add("node drain", &subject, false)?;
+        operation.begin();
         let id = operation.id();
         let follower = Arc::clone(shared);
         let follow = move || {

@@ -2,15 +2,24 @@
 //!
 //! Readers have no queues. A reader keeps the last sequence that it has seen and continues from
 //! there. Events that were dropped from the log meanwhile are counted and reported as lost.
+//!
+//! Events that the store refuses are published and kept in memory. A crash loses them, but readers
+//! may have seen their sequences, which must not be assigned to other events. Sequences are therefore
+//! reserved in the store, in blocks of [`EVENTS_MAX`], before they are published. A process that
+//! follows a crash continues behind the reserved block: sequences then have a gap, of at most
+//! [`EVENTS_MAX`]. The end of the daemon releases the rest of the block.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_contract::{Event, EventFilter, EventKind, Severity};
 use suimon_ports::{StateStore, StoreError};
 
-use crate::records::{EVENTS, StoreChange, event_key, scan_all};
+use crate::records::{
+    EVENTS, StoreChange, event_key, load_reserved_events, save_reserved_events, scan_all,
+};
 use crate::{NodeListener, UnixClock};
 
 mod record;
@@ -66,7 +75,8 @@ impl Draft {
 /// Section of the log, as returned to a reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventPage {
-    /// Number of events dropped from the log before this section was read.
+    /// Number of events that the reader has missed: dropped from the log before this section was
+    /// read, or refused by the store before a crash. An upper bound if sequences have a gap.
     pub lost: u64,
     /// Events of the section, ascending by sequence.
     pub events: Vec<Event>,
@@ -86,12 +96,30 @@ pub(crate) struct EventLog {
     repeats: Mutex<Repeats>,
     recent: Mutex<VecDeque<Record>>,
     grown: Condvar,
+    /// Sequences that an earlier process may have assigned to events which the store does not
+    /// contain; empty after an orderly end.
+    gap: RangeInclusive<u64>,
 }
 
 struct Writer {
     next: u64,
-    /// Events in memory that the store did not accept. The next commit contains them.
+    /// Highest sequence that is reserved in the store. No higher one is published.
+    reserved: u64,
+    /// Events in memory that the store did not accept, at most [`EVENTS_MAX`]. The next commit
+    /// contains them.
     unsaved: Vec<Record>,
+    /// Sequences of events that the store contains and memory does not. The next commit deletes
+    /// them.
+    dropped: Vec<u64>,
+}
+
+impl Writer {
+    /// Returns the end of the block to be reserved before sequence `last` is published; `None` if
+    /// at least half a block remains.
+    fn reservation(&self, last: u64) -> Option<u64> {
+        let is_short = self.reserved.saturating_sub(last) < EVENTS_MAX as u64 / 2;
+        is_short.then(|| last.saturating_add(EVENTS_MAX as u64))
+    }
 }
 
 impl EventLog {
@@ -104,24 +132,46 @@ impl EventLog {
         clock: UnixClock,
         listener: Arc<dyn NodeListener>,
     ) -> Result<Self, StoreError> {
-        let mut recent = VecDeque::new();
+        let (mut recent, mut dropped) = (VecDeque::new(), Vec::new());
         scan_all(store.as_ref(), EVENTS, &mut |key, value| {
             recent.push_back(Record::read(key, value)?);
             if recent.len() > EVENTS_MAX {
-                recent.pop_front();
+                dropped.extend(recent.pop_front().map(|first: Record| first.sequence()));
             }
             Ok(())
         })?;
-        let next = recent.back().map_or(1, |last: &Record| last.sequence().saturating_add(1));
+        let last = recent.back().map_or(0, Record::sequence);
+        let reserved = load_reserved_events(store.as_ref())?.max(last);
+        let next = reserved.saturating_add(1);
+        let mut writer = Writer { next, reserved, unsaved: Vec::new(), dropped };
+        if let Some(reserved) = writer.reservation(reserved) {
+            store.commit(&[save_reserved_events(reserved)])?;
+            writer.reserved = reserved;
+        }
         Ok(Self {
             store,
             clock,
             listener,
-            writer: Mutex::new(Writer { next, unsaved: Vec::new() }),
+            writer: Mutex::new(writer),
             repeats: Mutex::default(),
             recent: Mutex::new(recent),
             grown: Condvar::new(),
+            gap: last.saturating_add(1)..=reserved,
         })
+    }
+
+    /// Releases the sequences that are reserved and not used. Called at the end of the daemon, after
+    /// its last event. Has no effect while the store refuses events.
+    pub(crate) fn release(&self) {
+        let mut writer = lock(&self.writer);
+        let last = writer.next.saturating_sub(1);
+        if !writer.unsaved.is_empty() || writer.reserved == last {
+            return;
+        }
+        match self.store.commit(&[save_reserved_events(last)]) {
+            Ok(()) => writer.reserved = last,
+            Err(error) => tracing::debug!(%error, "the sequences of events will have a gap"),
+        }
     }
 
     /// Appends events and applies `changes` in one durable commit.
@@ -180,16 +230,26 @@ impl EventLog {
             return;
         }
         let mut writer = lock(&self.writer);
-        let events = self.number(writer.next, drafts);
-        let records: Vec<_> = match events.iter().map(Record::new).collect() {
+        let mut events = self.number(writer.next, drafts);
+        let mut records: Vec<_> = match events.iter().map(Record::new).collect() {
             Ok(records) => records,
             Err(error) => return tracing::error!(%error, "cannot save events"),
         };
         if let Err(error) = self.save(&mut writer, &records, Vec::new()) {
             tracing::error!(%error, "events are kept only in memory for now");
+            let reserved = events.partition_point(|event| event.sequence <= writer.reserved);
+            let beyond = events.split_off(reserved);
+            if !beyond.is_empty() {
+                tracing::error!(
+                    events = beyond.len(),
+                    "too many unsaved events; these are only in this log"
+                );
+                beyond.iter().for_each(trace);
+            }
+            records.truncate(reserved);
             writer.unsaved.extend(records.iter().cloned());
-            let surplus = writer.unsaved.len().saturating_sub(EVENTS_MAX);
-            writer.unsaved.drain(..surplus);
+            let surplus = self.surplus(&records);
+            writer.dropped.extend(surplus);
         }
         self.publish(&mut writer, &events, records);
     }
@@ -201,6 +261,13 @@ impl EventLog {
             // The state of the store is reported by others.
             let _ = self.save(&mut writer, &[], Vec::new());
         }
+    }
+
+    /// Returns the sequences of the events that memory drops when these records are added.
+    fn surplus(&self, records: &[Record]) -> Vec<u64> {
+        let recent = lock(&self.recent);
+        let surplus = (recent.len() + records.len()).saturating_sub(EVENTS_MAX);
+        recent.iter().chain(records).take(surplus).map(Record::sequence).collect()
     }
 
     fn number(&self, next: u64, drafts: Vec<Draft>) -> Vec<Event> {
@@ -226,14 +293,16 @@ impl EventLog {
         records: &[Record],
         mut changes: Vec<StoreChange>,
     ) -> Result<(), StoreError> {
-        for record in writer.unsaved.iter().chain(records) {
-            changes.push(record.change());
-            if let Some(old) = record.sequence().checked_sub(EVENTS_MAX as u64) {
-                changes.push((EVENTS, event_key(old), None));
-            }
-        }
+        changes.extend(writer.unsaved.iter().chain(records).map(Record::change));
+        let dropped = writer.dropped.iter().copied().chain(self.surplus(records));
+        changes.extend(dropped.map(|sequence| (EVENTS, event_key(sequence), None)));
+        let last = records.last().map_or(writer.next.saturating_sub(1), Record::sequence);
+        let reservation = writer.reservation(last);
+        changes.extend(reservation.map(save_reserved_events));
         self.store.commit(&changes)?;
         writer.unsaved.clear();
+        writer.dropped.clear();
+        writer.reserved = reservation.unwrap_or(writer.reserved);
         Ok(())
     }
 
@@ -255,6 +324,14 @@ impl EventLog {
     /// Returns up to `limit` events after sequence `after` that match `wanted`.
     pub(crate) fn page(&self, after: u64, limit: usize, wanted: &EventFilter) -> EventPage {
         let records = records(&lock(&self.recent), after, limit, wanted);
+        self.section(records, after)
+    }
+
+    fn section(&self, mut records: Records, after: u64) -> EventPage {
+        // The reader has seen an event that the store does not contain, and possibly not the last.
+        if self.gap.contains(&after) {
+            records.lost = records.lost.max(self.gap.end() - after);
+        }
         records.page()
     }
 
@@ -291,7 +368,7 @@ impl EventLog {
             .unwrap_or_else(PoisonError::into_inner);
         let records = records(&recent, after, limit, wanted);
         drop(recent);
-        records.page()
+        self.section(records, after)
     }
 }
 

@@ -21,7 +21,9 @@ fn errors() -> EventFilter {
 #[test]
 fn sequences_survive_a_restart() {
     let store = Arc::new(MemoryStore::default());
-    open(store.clone()).append(vec![draft("1"), draft("2")]);
+    let log = open(store.clone());
+    log.append(vec![draft("1"), draft("2")]);
+    log.release();
     let log = open(store);
     log.append(vec![draft("3")]);
     let events = log.page(0, 10, &EventFilter::default()).events;
@@ -72,6 +74,73 @@ fn what_the_store_refuses_goes_with_the_next_commit() {
     assert_eq!(log.page(0, 10, &EventFilter::default()).events.len(), 2);
     log.append(vec![draft("3 again")]);
     assert_eq!(log.page(2, 10, &EventFilter::default()).events[0].sequence, 3);
+}
+
+/// A follower that has seen an event which a crash has lost sees all later events.
+#[test]
+fn sequences_of_refused_events_are_not_assigned_again() {
+    let all = EventFilter::default();
+    let store = Arc::new(MemoryStore::default());
+    let log = open(store.clone());
+    log.append(vec![draft("saved")]);
+    store.arm(StoreFailure::RefuseFrom(0));
+    log.append(vec![draft("refused"), draft("refused too")]);
+    // The end of a daemon whose store refuses events releases nothing.
+    log.release();
+    let seen = log.page(1, 1, &all).seen;
+    assert_eq!(seen, 2);
+    let log = open(Arc::new(store.surviving()));
+    log.append(vec![draft("next")]);
+    let page = log.page(seen, 10, &all);
+    assert_eq!(page.events.len(), 1, "{page:?}");
+    assert_eq!(page.events[0].text, "next");
+    assert!(page.lost >= 1, "{page:?}");
+    // One that has seen only saved events misses none of those.
+    let page = log.page(1, 10, &all);
+    assert_eq!((page.lost, page.events[0].text.as_str()), (0, "next"));
+    assert_eq!(log.page(page.seen, 10, &all).lost, 0);
+}
+
+#[test]
+fn gaps_of_sequences_do_not_grow_the_log_and_stay_small() {
+    let all = EventFilter::default();
+    let store = Arc::new(MemoryStore::default());
+    for _ in 0..8 {
+        let log = open(store.clone());
+        (0..5).for_each(|_| log.append((0..500).map(|_| draft("x")).collect()));
+    }
+    assert_eq!(store.keys(EVENTS).len(), EVENTS_MAX);
+    let events = open(store).page(0, usize::MAX, &all).events;
+    assert_eq!(events.len(), EVENTS_MAX);
+    let steps = events.windows(2).map(|pair| pair[1].sequence - pair[0].sequence);
+    assert!(steps.clone().all(|step| (1..=EVENTS_MAX as u64 + 1).contains(&step)));
+    assert_eq!(steps.filter(|step| *step > 1).count(), 3, "one gap per process");
+}
+
+#[test]
+fn a_store_that_refuses_events_for_long_bounds_memory_and_gets_those_kept() {
+    let all = EventFilter::default();
+    let store = Arc::new(MemoryStore::default());
+    let log = open(store.clone());
+    log.append(vec![draft("first")]);
+    store.arm(StoreFailure::RefuseFrom(0));
+    for _ in 0..30 {
+        log.append((0..1000).map(|_| draft("refused")).collect());
+    }
+    let last = log.page(0, usize::MAX, &all).seen;
+    assert!(last <= EVENTS_MAX as u64 + 1, "published beyond the reservation: {last}");
+    assert!(last > EVENTS_MAX as u64 / 2, "{last}");
+    // Another process assigns none of these sequences.
+    let next = open(Arc::new(store.surviving()));
+    next.append(vec![draft("next")]);
+    assert_eq!(next.page(last, 10, &all).events.len(), 1);
+    // If the store accepts events again, it gets those in memory.
+    store.arm(StoreFailure::Refuse(usize::MAX));
+    log.append(vec![draft("last")]);
+    let kept = log.page(0, usize::MAX, &all).events;
+    assert_eq!(kept.last().unwrap().sequence, last + 1);
+    assert_eq!(store.keys(EVENTS).len(), kept.len());
+    assert_eq!(open(store).page(0, usize::MAX, &all).events, kept);
 }
 
 #[test]

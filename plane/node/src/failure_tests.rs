@@ -1,13 +1,17 @@
 //! Tests of device failures at run time and of the bounds on actions of guests and clients.
 
 use proptest::prelude::*;
-use suimon_contract::{ErrorCode, EventFilter, Health, HostConfig, OperationState};
-use suimon_ports::{DeviceNotice, FaultKind, PortFault, PortSpec, VhostUserPromise};
+use suimon_contract::{ErrorCode, EventFilter, EventKind, Health, HostConfig, OperationState};
+use suimon_ports::{
+    DeviceNotice, FaultKind, Placement, PortFault, PortSpec, StateStore, VhostUserPromise,
+};
 use suimon_quantity::{Direction, QueueId};
 use suimon_switch::PlaneNotice;
 
-use crate::testing::{FakeDevices, Harness, MemoryStore, host, name, wait_until};
-use crate::{CAPTURES_MAX, ChangeOptions, Edit, PortKey, ResourceEdit};
+use crate::testing::{
+    FakeDevices, FakePlane, Harness, MemoryStore, StoreFailure, host, name, wait_until,
+};
+use crate::{CAPTURES_MAX, ChangeOptions, Edit, PortKey, ResourceEdit, SwitchPlane};
 
 const TWO: &str = r#"
     [[switch]]
@@ -50,6 +54,113 @@ fn a_device_that_is_missing_at_start_up_is_tried_again() {
     wait_until("told", || harness.events(3009).len() == 1);
     harness.wait_events(3008, 1);
     harness.assert_consistent(&[]);
+}
+
+/// A start that fails after devices were opened and threads were started leaves none of them.
+#[test]
+fn a_start_that_fails_stops_what_it_has_started() {
+    let drain = |store: &MemoryStore, value: &[u8]| {
+        store.commit(&[("host", "drain".to_owned(), Some(value.to_vec()))]).unwrap();
+    };
+    let (store, devices) = two().kill();
+    drain(&store, b"damaged");
+    let running = devices.clone();
+    let error = Harness::try_start(store.clone(), devices).map(drop).unwrap_err();
+    assert!(error.to_string().contains("drain"), "{error}");
+    assert!(running.open_devices().is_empty());
+    assert!(running.taps().contains("web0"));
+    // The store refuses the last commit of the start.
+    let devices = FakeDevices::on_host(running.host_left());
+    let running = devices.clone();
+    store.commit(&[("host", "drain".to_owned(), None)]).unwrap();
+    store.arm(StoreFailure::RefuseFrom(2));
+    Harness::try_start(store.clone(), devices).map(drop).unwrap_err();
+    assert!(running.open_devices().is_empty());
+    let devices = FakeDevices::on_host(running.host_left());
+    let harness = Harness::start(store.surviving(), devices);
+    assert_eq!(health(&harness, "web"), Health::Up);
+    harness.assert_consistent(&[]);
+}
+
+const ON_TWO_CPUS: &str = "[host]\nprocessors = [0, 1]\n";
+
+/// Host with workers on CPUs 0 and 1, after a restart with CPU 1 offline.
+fn without_a_cpu(retries_rarely: bool) -> Harness {
+    let harness = Harness::new();
+    harness.apply_well(&host(&format!("{ON_TWO_CPUS}{TWO}")));
+    let plane = FakePlane::default();
+    plane.set_processors(&[Placement::Floating]).unwrap();
+    plane.refuse_processors(true);
+    let harness = Harness::with_plane(harness.kill(), plane, retries_rarely);
+    assert_eq!(harness.plane.placements(), [Placement::Floating]);
+    assert_eq!(health(&harness, "web"), Health::Up);
+    harness
+}
+
+fn is_on_two_cpus(harness: &Harness) -> bool {
+    harness.plane.placements() == [Placement::Pinned(0), Placement::Pinned(1)]
+}
+
+#[test]
+fn workers_that_do_not_start_are_retried() {
+    let harness = without_a_cpu(false);
+    let told = harness.wait_event(EventKind::ChangeRolledBack.id());
+    assert!(told.text.contains("no such CPU"), "{told:?}");
+    let started = EventKind::ProcessorStarted.id();
+    let before = harness.events(started).len();
+    harness.plane.refuse_processors(false);
+    wait_until("the workers", || is_on_two_cpus(&harness));
+    harness.wait_events(started, before + 2);
+    harness.assert_consistent(&[]);
+}
+
+/// The set of workers is retried by the next change, which succeeds although the set fails.
+#[test]
+fn a_change_retries_workers_and_does_not_depend_on_them() {
+    let harness = without_a_cpu(true);
+    let delete = harness.change(Edit::Nic(ResourceEdit::Delete(name("vm"))));
+    assert_eq!(delete.state, OperationState::Succeeded, "{delete:?}");
+    assert!(!is_on_two_cpus(&harness));
+    harness.plane.refuse_processors(false);
+    harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
+    assert!(is_on_two_cpus(&harness));
+    harness.assert_consistent(&[]);
+}
+
+/// The operator creates the TAP while its NIC waits for a retry: the NIC uses the device, and the
+/// device outlives the NIC.
+#[test]
+fn a_tap_that_was_created_by_others_after_a_failure_is_kept() {
+    let (store, devices) = two().kill();
+    devices.reboot();
+    devices.set_missing("web0", true);
+    let harness = Harness::start(store, devices);
+    assert_eq!(health(&harness, "web"), Health::Failed);
+    harness.devices.make_tap("web0");
+    harness.devices.set_missing("web0", false);
+    wait_until("recovered", || health(&harness, "web") == Health::Up);
+    let ended = harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
+    assert_eq!(ended.state, OperationState::Succeeded);
+    assert!(harness.devices.taps().contains("web0"));
+    assert!(harness.store.keys("owned").is_empty(), "the record is gone");
+    harness.assert_consistent(&["web0"]);
+}
+
+/// After a restart of the host, another program creates the TAP before the daemon starts.
+#[test]
+fn a_tap_that_others_created_after_a_restart_of_the_host_is_kept() {
+    let (store, devices) = two().kill();
+    devices.reboot();
+    devices.make_tap("web0");
+    let harness = Harness::start(store, devices);
+    assert_eq!(health(&harness, "web"), Health::Up);
+    harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
+    assert!(harness.devices.taps().contains("web0"));
+    // A device that the daemon created is deleted, whichever it used before.
+    harness.devices.reboot();
+    harness.apply_well(&host(TWO));
+    harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
+    assert!(harness.devices.taps().is_empty());
 }
 
 #[test]
@@ -242,6 +353,25 @@ fn one_capture_of_a_port_at_a_time() {
     let mut capture = harness.node.capture(&key, Default::default()).unwrap();
     harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
     assert_eq!(capture.read(none, 1, &mut |_| {}), None);
+}
+
+/// Between two reads, the NIC is deleted and another one of its name is created.
+#[test]
+fn a_capture_ends_with_its_port_and_not_with_its_name() {
+    let harness = two();
+    let key = PortKey::Nic(name("web"));
+    let mut capture = harness.node.capture(&key, Default::default()).unwrap();
+    let none = std::time::Duration::ZERO;
+    assert_eq!(capture.read(none, 1, &mut |_| {}), Some(0));
+    harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
+    harness.apply_well(&host(TWO));
+    assert_eq!(capture.read(none, 1, &mut |_| {}), None);
+    let id = capture.operation().unwrap().id;
+    drop(capture);
+    let ended = harness.node.operation(id).unwrap();
+    assert_eq!(ended.error.unwrap().code, ErrorCode::NotFound);
+    let mut next = harness.node.capture(&key, Default::default()).unwrap();
+    assert_eq!(next.read(none, 1, &mut |_| {}), Some(0));
 }
 
 #[test]

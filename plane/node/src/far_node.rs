@@ -55,6 +55,12 @@ pub trait FarNode: Send + Sync {
     /// The operation does not exist, or the node cannot be reached.
     fn operation(&self, id: u64) -> Result<Operation, FarError>;
 
+    /// Requests cancellation of an operation of the node. Returns its state.
+    ///
+    /// # Errors
+    /// The operation does not exist, or the node cannot be reached.
+    fn cancel_operation(&self, id: u64) -> Result<Operation, FarError>;
+
     /// Returns the state of an arrival.
     ///
     /// # Errors

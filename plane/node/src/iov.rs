@@ -14,6 +14,7 @@
 mod desk;
 mod held;
 mod look;
+mod numbers;
 mod place;
 mod status;
 mod texts;

@@ -73,6 +73,7 @@ mod plane;
 mod port_key;
 mod port_table;
 mod power;
+mod processors;
 mod queue_names;
 mod records;
 mod refused_access;

@@ -1,7 +1,7 @@
 //! The node: public interface of the control plane towards the daemon.
 
 use std::os::fd::OwnedFd;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use suimon_switch::CaptureOptions;
 use crate::capture::Capture;
 use crate::cluster::Changing;
 use crate::confinement::{self, ConfinementReader, RefusedCall};
-use crate::control::Command;
+use crate::control::{Command, Controller};
 use crate::deferring_store::DeferringStore;
 use crate::disks::{DiskMirror, ServedDisk};
 use crate::events::EventLog;
@@ -164,18 +164,13 @@ impl Node {
         let (commands, receiver) = sync_channel(COMMANDS_WAITING);
         let controller =
             start_up(&shared, store.clone(), commands.clone(), parts.retry_first, is_new)?;
-        shared.start_cluster(commands.clone()).map_err(NodeError::Thread)?;
-        let ends = EndTeller(shared.clone());
-        let thread = std::thread::Builder::new()
-            .name("suimon-node".to_owned())
-            .spawn(move || {
-                let _ends = ends;
-                controller.run(&receiver);
-            })
-            .map_err(NodeError::Thread)?;
-        shared.go_on_draining()?;
+        let thread = run_controller(controller, receiver).map_err(NodeError::Thread)?;
+        // Dropped, and thereby stopped, if a later part cannot be started.
+        let node = Self { shared, commands, thread: Mutex::new(Some(thread)) };
+        node.shared.start_cluster(node.commands.clone()).map_err(NodeError::Thread)?;
+        node.shared.go_on_draining()?;
         store.end_start_up();
-        Ok(Self { shared, commands, thread: Mutex::new(Some(thread)) })
+        Ok(node)
     }
 
     /// Validates a change and returns its plan. Changes nothing.
@@ -511,10 +506,13 @@ impl Node {
         self.shared.stop_draining();
         // A send error means that the control thread has ended.
         let _ = self.commands.send(Command::Stop);
-        if thread.join().is_err() {
-            tracing::error!("the control thread panicked");
-        }
+        let ended = thread.join();
         self.shared.stop_cluster();
+        match ended {
+            // Again, if the threads of the cluster have emitted events meanwhile.
+            Ok(()) => self.shared.events.release(),
+            Err(_) => tracing::error!("the control thread had died of a defect"),
+        }
     }
 }
 
@@ -531,6 +529,32 @@ impl Drop for Node {
 /// The state store is damaged.
 pub fn stored_host(store: &dyn StateStore) -> Result<Option<HostSection>, StoreError> {
     Ok(load_state(store)?.map(|state| state.config.host))
+}
+
+/// Starts the control thread.
+///
+/// # Errors
+/// The thread cannot be created; everything that the controller has started was stopped.
+fn run_controller(
+    controller: Controller,
+    commands: Receiver<Command>,
+) -> std::io::Result<JoinHandle<()>> {
+    let ends = EndTeller(controller.shared.clone());
+    let waiting = Arc::new(Mutex::new(Some(controller)));
+    let take =
+        |of: &Mutex<Option<Controller>>| of.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let taken = waiting.clone();
+    let thread = std::thread::Builder::new().name("suimon-node".to_owned()).spawn(move || {
+        let ends = ends;
+        if let Some(controller) = take(&taken) {
+            controller.run(&commands);
+            ends.0.events.release();
+        }
+    });
+    if thread.is_err() {
+        take(&waiting).into_iter().for_each(Controller::end);
+    }
+    thread
 }
 
 struct EndTeller(Arc<Shared>);

@@ -134,7 +134,8 @@ impl Operations {
         let entry = inner.entries.get_mut(&id)?;
         entry.cancelled.store(true, Ordering::Release);
         if !entry.begun && is_running(entry) {
-            end(entry, &Err(cancelled_error()), (self.clock)());
+            let text = "the operation was cancelled before it began; nothing was changed";
+            end(entry, &Err(ApiError::new(ErrorCode::Cancelled, text)), (self.clock)());
         }
         let operation = entry.operation.clone();
         drop(inner);
@@ -230,7 +231,8 @@ impl OperationHandle {
         self.table.update(self.id, |entry| entry.operation.report = lines);
     }
 
-    /// Checks for a cancellation request.
+    /// Checks for a cancellation request. For operations that are undone when they are cancelled;
+    /// others replace the error's text.
     ///
     /// # Errors
     /// Cancellation was requested.

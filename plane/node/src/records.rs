@@ -5,7 +5,7 @@
 //! | `desired` | `current` | [`StoredState`] |
 //! | `desired` | `intent` | [`Intent`] of a change in progress |
 //! | `events` | sequence, 20 digits | event |
-//! | `owned` | `netns/device` | [`OwnedTap`] that the daemon may delete |
+//! | `owned` | `netns/device` | [`OwnedTap`] that the daemon may have created |
 //! | `sockets` | path | [`OwnedSocket`] that the daemon may delete |
 //! | `disk_work` | disk name | disk job in progress (`disks/unfinished.rs`) |
 //! | `measured` | store name | [`MeasuredStore`]: measured capacity |
@@ -13,6 +13,7 @@
 //! | `arrivals` | migration id | time at which the VM became active here (`vms/records.rs`) |
 //! | `host` | `boot` | boot identifier of the host at the last start of a daemon |
 //! | `host` | `drain` | drained state (`drain.rs`) |
+//! | `host` | `events` | highest reserved sequence of events, in decimal (`events.rs`) |
 //! | `power` | path of the setting below sysfs | value before the change (`power/records.rs`) |
 //! | `cluster` | … | cluster membership (`cluster/records.rs`) |
 //! | `nic_addresses` | NIC name | address bound to the NIC (`bound_addresses.rs`) |
@@ -45,6 +46,7 @@ pub(crate) const DISK_WORK: &str = "disk_work";
 
 pub(crate) const MEASURED: &str = "measured";
 
+const HOST: &str = "host";
 const CURRENT: &str = "current";
 const INTENT: &str = "intent";
 
@@ -77,7 +79,7 @@ pub(crate) struct Intent {
     pub(crate) kind: String,
 }
 
-/// TAP that the daemon created.
+/// TAP that the daemon may have created. The device's mark decides whether it did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OwnedTap {
     pub(crate) device: String,
@@ -139,7 +141,7 @@ pub(crate) fn clear_intent() -> StoreChange {
     (DESIRED, INTENT.to_owned(), None)
 }
 
-/// Reads the records of TAPs that the daemon created.
+/// Reads the records of TAPs that the daemon may have created.
 pub(crate) fn load_owned(store: &dyn StateStore) -> Result<Vec<Tap>, StoreError> {
     let mut taps = Vec::new();
     scan_all(store, OWNED, &mut |key, value| {
@@ -241,6 +243,15 @@ fn path_key(path: &Path) -> String {
 /// Returns the key of a TAP. Neither part can contain a `/`.
 fn owned_key(tap: &Tap) -> String {
     format!("{}/{}", tap.netns.as_deref().unwrap_or_default(), tap.device)
+}
+
+/// Reads the highest reserved sequence of events; 0 if none was reserved.
+pub(crate) fn load_reserved_events(store: &dyn StateStore) -> Result<u64, StoreError> {
+    Ok(load(store, HOST, EVENTS)?.unwrap_or_default())
+}
+
+pub(crate) fn save_reserved_events(last: u64) -> StoreChange {
+    (HOST, EVENTS.to_owned(), Some(last.to_string().into_bytes()))
 }
 
 /// Returns the key of an event. Keys sort in the order of the sequences.

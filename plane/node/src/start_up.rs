@@ -15,6 +15,7 @@ use crate::devices::Devices;
 use crate::disks::{UnfinishedWorks, taken_over_sockets, wanted_disks, wanted_sockets};
 use crate::event_texts::failed;
 use crate::events::Draft;
+use crate::failing::Failing;
 use crate::iov::IovDesk;
 use crate::port_table::Port;
 use crate::records::{Intent, StoredState, clear_intent, load_intent};
@@ -52,13 +53,13 @@ pub(crate) fn start_up(
 ) -> Result<Controller, NodeError> {
     let intent = load_intent(store.as_ref())?;
     let state = shared.desired();
-    let wanted = wanted_ports(&state.config);
     let devices = Devices::load(shared.clone(), store.clone(), notices, retry_first)?;
     let mut controller = Controller {
         shared: shared.clone(),
         store,
         devices,
         processors: shared.plane.processors().into_iter().map(|view| view.placement).collect(),
+        processors_failing: Failing::default(),
         drafts: vec![opened(&state, is_new)],
         plane_polled_at: None,
         pfs_looked_at: Instant::now(),
@@ -76,49 +77,64 @@ pub(crate) fn start_up(
     if let Some(intent) = &intent {
         controller.drafts.push(interrupted(intent));
     }
-    shared.bound_addresses.load(controller.store.as_ref())?;
-    shared.change_ids(|ids| ids.assign(&state.config, &wanted));
-    if let Err(error) = controller.set_processors(&state.config) {
-        let text = format!("{error}; workers run without CPU affinity");
-        controller.drafts.push(Draft::new(EventKind::ChangeRolledBack, "host", text));
-    }
-    let disks = wanted_disks(&state.config);
-    let sockets = wanted_sockets(&disks);
-    controller.devices.belongings.sweep(&wanted, &taken_over_sockets(&disks));
-    controller.devices.belongings.record(wanted.values())?;
-    controller.devices.belongings.record_sockets(sockets)?;
-    // Before uplinks are opened, because their device may be a virtual function.
-    controller.look_at_pfs();
-    let vms = controller.prepare_stored_vms(&state.config)?;
-    controller.hold_stored_vfs(&state.config, &vms);
-    // Includes recorded migrations of VMs: frames may arrive as soon as devices are open, while VMs
-    // may respond much later.
-    controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
-    controller.start_power(&state.config)?;
-    let ids = shared.ids();
-    for (key, spec) in wanted.clone() {
-        let Some(id) = ids.port(&key) else { continue };
-        let port = Arc::new(Port::new(key, id, spec));
-        shared.ports.insert(port.clone());
-        if let Err(error) = controller.devices.open(&port) {
-            let reason = error.to_string();
-            controller.drafts.push(failed(&port.key, &reason));
-            controller.devices.fail(&port, reason);
+    match controller.restore(&state) {
+        Ok(()) => Ok(controller),
+        Err(error) => {
+            controller.end();
+            Err(error)
         }
     }
-    controller.devices.belongings.note_opened(wanted.values())?;
-    controller.open_stored(&state.config, disks, &disks_away(&vms))?;
-    controller.remove_doomed(&state.config)?;
-    controller.drive_stored_vms(&state.config, vms)?;
-    // Second time, with the MTU of uplinks without a configured MTU.
-    controller.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
-    shared.record_names();
-    let text = format!("The daemon was started, version {}.", shared.version);
-    controller.drafts.push(Draft::new(EventKind::DaemonStarted, "host", text));
-    controller.drafts.push(confinement::in_effect(&(shared.confinement)()));
-    let drafts = std::mem::take(&mut controller.drafts);
-    shared.events.commit(drafts, vec![clear_intent()])?;
-    Ok(controller)
+}
+
+impl Controller {
+    /// Brings the host to the stored desired state.
+    fn restore(&mut self, state: &StoredState) -> Result<(), NodeError> {
+        let shared = self.shared.clone();
+        let wanted = wanted_ports(&state.config);
+        shared.bound_addresses.load(self.store.as_ref())?;
+        shared.change_ids(|ids| ids.assign(&state.config, &wanted));
+        if let Err(error) = self.restore_processors(&state.config) {
+            let text = format!("{error}; workers run without CPU affinity, and this is retried");
+            self.drafts.push(Draft::new(EventKind::ChangeRolledBack, "host", text));
+        }
+        let disks = wanted_disks(&state.config);
+        let sockets = wanted_sockets(&disks);
+        self.devices.belongings.sweep(&wanted, &taken_over_sockets(&disks));
+        self.devices.belongings.record(wanted.values())?;
+        self.devices.belongings.record_sockets(sockets)?;
+        // Before uplinks are opened, because their device may be a virtual function.
+        self.look_at_pfs();
+        let vms = self.prepare_stored_vms(&state.config)?;
+        self.hold_stored_vfs(&state.config, &vms);
+        // Includes recorded migrations of VMs: frames may arrive as soon as devices are open, while VMs
+        // may respond much later.
+        self.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
+        self.start_power(&state.config)?;
+        let ids = shared.ids();
+        for (key, spec) in wanted.clone() {
+            let Some(id) = ids.port(&key) else { continue };
+            let port = Arc::new(Port::new(key, id, spec));
+            shared.ports.insert(port.clone());
+            if let Err(error) = self.devices.open(&port) {
+                let reason = error.to_string();
+                self.drafts.push(failed(&port.key, &reason));
+                self.devices.fail(&port, reason);
+            }
+        }
+        self.devices.belongings.note_opened(wanted.values())?;
+        self.open_stored(&state.config, disks, &disks_away(&vms))?;
+        self.remove_doomed(&state.config)?;
+        self.drive_stored_vms(&state.config, vms)?;
+        // Second time, with the MTU of uplinks without a configured MTU.
+        self.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
+        shared.record_names();
+        let text = format!("The daemon was started, version {}.", shared.version);
+        self.drafts.push(Draft::new(EventKind::DaemonStarted, "host", text));
+        self.drafts.push(confinement::in_effect(&(shared.confinement)()));
+        let drafts = std::mem::take(&mut self.drafts);
+        shared.events.commit(drafts, vec![clear_intent()])?;
+        Ok(())
+    }
 }
 
 fn opened(state: &StoredState, is_new: bool) -> Draft {

@@ -39,6 +39,10 @@ impl Attached {
         Self(Arc::clone(attachment))
     }
 
+    pub(crate) fn attachment(&self) -> &Arc<Attachment> {
+        &self.0
+    }
+
     /// Returns true if the queue was requested back.
     pub(crate) fn is_revoked(&self) -> bool {
         self.0.is_revoked.load(Relaxed)

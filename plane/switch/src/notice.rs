@@ -9,10 +9,13 @@ use suimon_frame::MacAddr;
 use suimon_ports::{PortFault, ServedDevice};
 use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
 
+use crate::attachment::{Attached, Attachment};
+
 /// Notice to the control plane.
 #[derive(Clone, Debug)]
 pub enum PlaneNotice {
-    /// A queue had a fault and was dropped.
+    /// A queue had a fault and was dropped. Not reported if the queue was detached or attached anew
+    /// since: the fault is then not one of the port's current device.
     QueueFault {
         /// Id of the queue that was dropped.
         queue: QueueId,
@@ -78,7 +81,15 @@ const NOTICES_MAX: usize = 1024;
 
 /// Queue of notices to the control plane.
 pub(crate) struct Notices {
-    waiting: ArrayQueue<PlaneNotice>,
+    waiting: ArrayQueue<Queued>,
+}
+
+/// Queued notice.
+#[derive(Debug)]
+struct Queued {
+    notice: PlaneNotice,
+    /// Attachment of the queue that a fault concerns.
+    attachment: Option<(QueueId, Arc<Attachment>)>,
 }
 
 impl Notices {
@@ -87,13 +98,35 @@ impl Notices {
     }
 
     pub(crate) fn tell(&self, notice: PlaneNotice) {
-        if let Err(notice) = self.waiting.push(notice) {
-            tracing::warn!(?notice, "the queue of notices is full; a notice was dropped");
-        }
+        self.push(Queued { notice, attachment: None });
     }
 
-    pub(crate) fn poll(&self) -> Option<PlaneNotice> {
-        self.waiting.pop()
+    /// Queues the notice of a queue's fault.
+    pub(crate) fn tell_fault(&self, queue: QueueId, attached: &Attached, fault: PortFault) {
+        let attachment = Some((queue, Arc::clone(attached.attachment())));
+        self.push(Queued { notice: PlaneNotice::QueueFault { queue, fault }, attachment });
+    }
+
+    /// Returns the oldest notice. `is_current` decides whether a queue still has an attachment;
+    /// faults of earlier attachments are dropped.
+    pub(crate) fn poll(
+        &self,
+        is_current: impl Fn(QueueId, &Arc<Attachment>) -> bool,
+    ) -> Option<PlaneNotice> {
+        // Bounded, although workers may queue further notices meanwhile.
+        for _ in 0..NOTICES_MAX {
+            let Queued { notice, attachment } = self.waiting.pop()?;
+            if attachment.is_none_or(|(queue, attachment)| is_current(queue, &attachment)) {
+                return Some(notice);
+            }
+        }
+        None
+    }
+
+    fn push(&self, queued: Queued) {
+        if let Err(Queued { notice, .. }) = self.waiting.push(queued) {
+            tracing::warn!(?notice, "too many notices are waiting; this one is not kept");
+        }
     }
 }
 

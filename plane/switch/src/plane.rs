@@ -233,7 +233,9 @@ impl DataPlane {
 
     /// Returns the oldest queued notice, if there is one.
     pub fn poll_notice(&self) -> Option<PlaneNotice> {
-        self.0.parts.notices.poll()
+        self.0.parts.notices.poll(|queue, attachment| {
+            self.registry().queues.get(&queue).is_some_and(|record| record.is_of(attachment))
+        })
     }
 
     /// Stops all workers and drops all queues.

@@ -25,7 +25,7 @@ use suimon_quantity::Time;
 
 use crate::engine::Engine;
 use crate::link::{Link, Mail};
-use crate::notice::{Notices, PlaneNotice};
+use crate::notice::Notices;
 use crate::owned::{OwnedSource, Readiness, unwatchable};
 use crate::patience::{Patience, Polling};
 use crate::published::Published;
@@ -358,7 +358,7 @@ impl Processor {
 
     fn give_up(&mut self, token: usize, fault: suimon_ports::PortFault) {
         if let Some(source) = self.take_source(token) {
-            self.notices.tell(PlaneNotice::QueueFault { queue: source.id, fault });
+            self.notices.tell_fault(source.id, &source.attached, fault);
         }
     }
 

@@ -54,6 +54,11 @@ impl QueueRecord {
     pub(crate) fn new(owner: ProcessorId) -> Self {
         Self { owner, tally: Arc::default(), attachment: Attachment::new() }
     }
+
+    /// Returns true if this is the record of that attachment of the queue.
+    pub(crate) fn is_of(&self, attachment: &Arc<Attachment>) -> bool {
+        Arc::ptr_eq(&self.attachment, attachment)
+    }
 }
 
 struct RunningProcessor {
@@ -135,7 +140,7 @@ impl Registry {
 
     /// Forgets a queue that was dropped, unless that was done already.
     pub(crate) fn finish_detach(&mut self, id: QueueId, record: &QueueRecord) {
-        let is_it = |of: &QueueRecord| Arc::ptr_eq(&of.attachment, &record.attachment);
+        let is_it = |of: &QueueRecord| of.is_of(&record.attachment);
         if self.detaching.get(&id).is_some_and(is_it) {
             self.detaching.remove(&id);
             self.retire(id, record);

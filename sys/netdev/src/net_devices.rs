@@ -18,12 +18,15 @@ use crate::kernel_path::KernelPaths;
 use crate::link::Link;
 use crate::packet_device::{self, PacketDevice};
 use crate::tap::{self, TapPlan};
-use crate::tap_device::TapDevice;
+use crate::tap_device::{TapDevice, TapParts};
 use crate::watch::LinkWatcher;
 use crate::xdp::{self, HeldDevices, XdpDevice};
 
 /// Maximum number of queue pairs of one device.
 const QUEUE_PAIRS_MAX: u16 = 64;
+
+/// Maximum length of a network device's alias in bytes (`IFALIASZ` - 1).
+const ALIAS_BYTES_MAX: usize = 255;
 
 /// Factory of TAPs and uplinks. The methods correspond to those of [`suimon_ports::DeviceFactory`].
 pub struct NetDevices {
@@ -31,6 +34,8 @@ pub struct NetDevices {
     query: Arc<DeviceQuery>,
     pub(crate) kernel_paths: KernelPaths,
     with_xdp: HeldDevices,
+    /// Alias of created TAPs, by which they are recognised after a restart.
+    tap_mark: String,
 }
 
 impl NetDevices {
@@ -42,7 +47,16 @@ impl NetDevices {
         let query = Arc::new(DeviceQuery::default());
         let watcher = LinkWatcher::new(Arc::clone(&query))?;
         let (kernel_paths, with_xdp) = (KernelPaths::default(), HeldDevices::default());
-        Ok(Self { watcher, query, kernel_paths, with_xdp })
+        Ok(Self { watcher, query, kernel_paths, with_xdp, tap_mark: tap_mark("") })
+    }
+
+    /// Gives created TAPs the alias `suimon OWNER`; without this call it is `suimon`. Only TAPs with
+    /// the alias are deleted, so `owner` must be the same after a restart, and differ from that of
+    /// other processes in the same network namespace.
+    #[must_use]
+    pub fn owned_by(mut self, owner: &str) -> Self {
+        self.tap_mark = tap_mark(owner);
+        self
     }
 
     /// Opens a TAP, creating it if it does not exist, and attaches its queues.
@@ -95,8 +109,12 @@ impl NetDevices {
         queues: Arc<dyn QueueHost>,
         observer: Arc<dyn PortObserver>,
     ) -> Result<Box<dyn PortDevice>, DeviceError> {
-        let (watcher, paths) = (&self.watcher, &self.kernel_paths);
-        let device = TapDevice::open(port, plan, is_uplink, queues, watcher, paths, observer)?;
+        let parts = TapParts {
+            watcher: &self.watcher,
+            kernel_paths: &self.kernel_paths,
+            mark: &self.tap_mark,
+        };
+        let device = TapDevice::open(port, plan, is_uplink, queues, parts, observer)?;
         Ok(Box::new(device))
     }
 
@@ -168,16 +186,19 @@ impl NetDevices {
     }
 
     /// True if a TAP of this name exists in the namespace.
-    pub fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool {
+    #[cfg(test)]
+    pub(crate) fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool {
         tap::exists(device, netns)
     }
 
-    /// Deletes a TAP. Succeeds if the TAP or its namespace does not exist.
+    /// Deletes a TAP that [`NetDevices::open_tap`] or [`NetDevices::open_uplink`] created. Succeeds
+    /// if the TAP or its namespace does not exist. Returns false if another program created the
+    /// device, which is kept.
     ///
     /// # Errors
-    /// It is another type of device, or it is in use.
-    pub fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<(), DeviceError> {
-        tap::remove(device, netns)
+    /// The TAP is in use.
+    pub fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<bool, DeviceError> {
+        tap::remove(device, netns, &self.tap_mark)
     }
 }
 
@@ -192,6 +213,18 @@ impl MemberDevices for NetDevices {
         let speed = if up { self.query.speed(index, device)? } else { LinkSpeed::default() };
         Ok(LinkFacts { up, speed })
     }
+}
+
+/// Returns the alias of TAPs that `owner` creates. Of a longer owner, the end is used.
+fn tap_mark(owner: &str) -> String {
+    let mut owner = owner;
+    let room = ALIAS_BYTES_MAX - "suimon ".len();
+    while owner.len() > room {
+        let mut rest = owner.chars();
+        rest.next();
+        owner = rest.as_str();
+    }
+    format!("suimon {owner}").trim_end().to_owned()
 }
 
 fn check_queue_pairs(pairs: u16) -> Result<(), DeviceError> {

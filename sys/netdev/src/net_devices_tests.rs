@@ -48,6 +48,7 @@ fn a_tap_is_made_configured_kept_taken_over_and_removed() {
     let shown = inside.run("ip -d link show tap0");
     assert!(shown.contains("mtu 9000") && shown.contains("02:00:00:00:00:09"), "{shown}");
     assert!(shown.contains("LOWER_UP") && shown.contains("persist on"), "{shown}");
+    assert!(shown.contains("alias suimon"), "{shown}");
 
     let busy = devices.open_tap(PortId(2), &spec, shelf.clone(), observer.clone()).err().unwrap();
     assert_eq!((busy.kind, busy.field), (DeviceErrorKind::Busy, "device"), "{busy}");
@@ -58,10 +59,57 @@ fn a_tap_is_made_configured_kept_taken_over_and_removed() {
     let device = devices.open_tap(PortId(3), &again, shelf.clone(), observer).unwrap();
     assert_eq!((device.status().mac, device.status().mtu), (Some(mac(9)), 1400));
     drop(device);
-    devices.remove_tap("tap0", spec.netns.as_deref()).unwrap();
+    assert!(devices.remove_tap("tap0", spec.netns.as_deref()).unwrap());
     assert!(!devices.tap_exists("tap0", spec.netns.as_deref()));
-    devices.remove_tap("tap0", spec.netns.as_deref()).unwrap();
-    devices.remove_tap("tap0", Some("suimon-none")).unwrap();
+    assert!(devices.remove_tap("tap0", spec.netns.as_deref()).unwrap());
+    assert!(devices.remove_tap("tap0", Some("suimon-none")).unwrap());
+}
+
+/// A TAP of another program with the name of a NIC's device is used, and kept when the NIC is
+/// deleted. The same holds for a TAP of a daemon with another state directory.
+#[test]
+fn only_taps_that_were_created_are_removed() {
+    let inside = TestNetns::new();
+    inside.run("ip tuntap add dev theirs mode tap");
+    inside.run("ip tuntap add dev several mode tap multi_queue");
+    let devices = NetDevices::new().unwrap().owned_by("/var/lib/suimon");
+    let other = NetDevices::new().unwrap().owned_by("/var/lib/other");
+    let (observer, _notices) = Notices::new();
+    let netns = Some(inside.name());
+    let open = |device: &str, queue_pairs| {
+        let spec = TapSpec { queue_pairs, ..tap_spec(device, &inside) };
+        let shelf = Arc::new(Shelf::default());
+        drop(devices.open_tap(PortId(1), &spec, shelf, observer.clone()).unwrap());
+    };
+    for (device, queue_pairs) in [("theirs", 1), ("several", 3)] {
+        open(device, queue_pairs);
+        assert!(!devices.remove_tap(device, netns).unwrap());
+        assert!(devices.tap_exists(device, netns), "{device}");
+    }
+    for (device, queue_pairs) in [("one", 1), ("two", 2)] {
+        open(device, queue_pairs);
+        // A second opening takes the device over and leaves its alias.
+        open(device, queue_pairs);
+        assert!(!other.remove_tap(device, netns).unwrap());
+        assert!(devices.tap_exists(device, netns), "{device}");
+        assert!(devices.remove_tap(device, netns).unwrap());
+        assert!(!devices.tap_exists(device, netns), "{device}");
+    }
+    // The same name afterwards belongs to the program that created it last.
+    open("one", 1);
+    inside.run("ip link delete one");
+    inside.run("ip tuntap add dev one mode tap");
+    assert!(!devices.remove_tap("one", netns).unwrap());
+    assert!(devices.tap_exists("one", netns));
+}
+
+#[test]
+fn the_alias_of_taps_fits_the_kernel() {
+    assert_eq!(tap_mark(""), "suimon");
+    assert_eq!(tap_mark("/var/lib/suimon"), "suimon /var/lib/suimon");
+    let long = tap_mark(&format!("/{}/state", "ä".repeat(300)));
+    assert!(long.len() <= ALIAS_BYTES_MAX && long.len() > ALIAS_BYTES_MAX - 2, "{long}");
+    assert!(long.ends_with("/state"), "{long}");
 }
 
 /// The namespace persists while this process holds it, but is not reachable by name.
@@ -165,12 +213,10 @@ fn what_cannot_be_a_tap_is_refused_with_the_field_and_a_way_out() {
         assert_eq!(devices.probe_tap(&spec).is_err(), probed);
     }
     assert!(!devices.tap_exists("new", base.netns.as_deref()), "nothing half-made stays");
-    let error = devices.remove_tap("veth0", base.netns.as_deref()).unwrap_err();
-    assert_eq!(error.kind, DeviceErrorKind::Unsupported);
+    assert!(!devices.remove_tap("veth0", base.netns.as_deref()).unwrap());
     open(&with("single", 1, 1500)).unwrap();
     open(&with("several", 1, 1500)).unwrap();
     open(&with("several", 3, 1500)).unwrap();
-    devices.remove_tap("several", base.netns.as_deref()).unwrap();
 }
 
 /// Two namespaces whose NICs are TAPs connected by a thread of the test.

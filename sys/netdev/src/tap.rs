@@ -1,5 +1,10 @@
 //! Creation, takeover and deletion of TAP devices.
+//!
+//! A created TAP gets an alias (`ip link show`), its mark. Only TAPs with the mark are deleted, so
+//! that a TAP of another program with a configured name is kept. The mark is set before the TAP
+//! becomes persistent: a process that is killed leaves no TAP without it.
 
+use std::ffi::c_int;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,6 +18,7 @@ use suimon_ports::{DeviceError, DeviceErrorKind, OffloadSwitches, TapSpec, Uplin
 use crate::explain::{error, host};
 use crate::ioctl::{self, IfRequest};
 use crate::kernel_path;
+use crate::kernel_path::requests::Settings;
 use crate::link::Link;
 use crate::namespace::Namespace;
 use crate::netlink::LinkState;
@@ -87,11 +93,11 @@ pub(crate) struct OpenTap {
     pub(crate) udp_segmentation: bool,
 }
 
-/// Opens a TAP, creating it if it does not exist.
+/// Opens a TAP, creating it with this mark if it does not exist.
 ///
 /// # Errors
 /// No new device remains. An existing device may keep settings made before the error.
-pub(crate) fn open(plan: &TapPlan) -> Result<OpenTap, DeviceError> {
+pub(crate) fn open(plan: &TapPlan, mark: &str) -> Result<OpenTap, DeviceError> {
     let namespace = Namespace::open(plan.netns.as_deref())?;
     let (queues, index, present, udp_segmentation) = namespace.run(|| {
         let link = Link::new(&plan.device)?;
@@ -103,6 +109,8 @@ pub(crate) fn open(plan: &TapPlan) -> Result<OpenTap, DeviceError> {
         if existed {
             // Remainder of a process that was killed.
             kernel_path::take_away(link.index()?);
+        } else {
+            set_mark(&link, &plan.device, mark)?;
         }
         let udp_segmentation = configure(plan, &link, &queues)?;
         if let Some(mac) = plan.mac.filter(|_| !existed || !plan.keeps_mac) {
@@ -133,6 +141,7 @@ pub(crate) fn probe(plan: &TapPlan) -> Result<(), DeviceError> {
 }
 
 /// True if a TAP of this name exists.
+#[cfg(test)]
 pub(crate) fn exists(device: &str, netns: Option<&str>) -> bool {
     let tap = Namespace::open(netns).and_then(|namespace| {
         namespace.run(|| {
@@ -143,31 +152,52 @@ pub(crate) fn exists(device: &str, netns: Option<&str>) -> bool {
     tap.unwrap_or(false)
 }
 
-/// Deletes a TAP. Succeeds if the TAP or its namespace does not exist.
+/// Deletes a TAP with this mark. Succeeds if the TAP or its namespace does not exist. Returns false
+/// if the device has no such mark and is kept.
 ///
 /// # Errors
-/// It is not a TAP, or it is in use.
-pub(crate) fn remove(device: &str, netns: Option<&str>) -> Result<(), DeviceError> {
+/// The TAP is in use.
+pub(crate) fn remove(device: &str, netns: Option<&str>, mark: &str) -> Result<bool, DeviceError> {
     let namespace = match Namespace::open(netns) {
-        Err(error) if error.kind == DeviceErrorKind::Missing => return Ok(()),
+        Err(error) if error.kind == DeviceErrorKind::Missing => return Ok(true),
         namespace => namespace?,
     };
     namespace.run(|| {
         let link = Link::new(device)?;
         if !link.exists() {
-            return Ok(());
+            return Ok(true);
         }
-        if !link.is_tap()? {
-            return Err(not_a_tap(device));
+        if !link.is_tap()? || !has_mark(&link, device, mark)? {
+            return Ok(false);
         }
-        let queue = match attach(device, false) {
-            Err(cause) if is(&cause, Errno::INVAL) => attach(device, true),
+        let queue = match attach(device, 0) {
+            Err(cause) if is(&cause, Errno::INVAL) => attach(device, libc::IFF_MULTI_QUEUE),
             other => other,
         };
         let queue = queue.map_err(|cause| explain_attach(device, &cause))?;
+        // Another program may have replaced the device before it was attached.
+        if !has_mark(&link, device, mark)? {
+            return Ok(false);
+        }
         kernel_path::take_away(link.index()?);
-        persist(&queue, false, device)
+        persist(&queue, false, device).map(|()| true)
     })
+}
+
+fn set_mark(link: &Link, device: &str, mark: &str) -> Result<(), DeviceError> {
+    let index = link.index()?;
+    let set = Settings::open().and_then(|mut settings| settings.set_alias(index, mark));
+    set.map_err(|errno| {
+        host("device", &format!("setting the alias of TAP {device}"), &errno.into())
+    })
+}
+
+fn has_mark(link: &Link, device: &str, mark: &str) -> Result<bool, DeviceError> {
+    let index = link.index()?;
+    let alias = Settings::open().and_then(|mut settings| settings.alias(index));
+    let what = || format!("reading the alias of TAP {device}");
+    let alias = alias.map_err(|errno| host("device", &what(), &errno.into()))?;
+    Ok(alias == mark.as_bytes())
 }
 
 /// Applies offloads to an open TAP. Returns true if large UDP frames are supported.
@@ -207,15 +237,22 @@ fn configure(plan: &TapPlan, link: &Link, queues: &[OwnedFd]) -> Result<bool, De
 
 fn attach_all(plan: &TapPlan, existed: bool) -> Result<Vec<OwnedFd>, DeviceError> {
     let explain = |cause| explain_attach(&plan.device, &cause);
+    // A device that another program has created since the check is not taken for a new one.
+    let first = if existed { 0 } else { libc::IFF_TUN_EXCL };
     if plan.queue_pairs <= 1 {
-        let queue = match attach(&plan.device, false) {
+        let queue = match attach(&plan.device, first) {
             // The TAP was created with several queues, of which one is used.
-            Err(cause) if existed && is(&cause, Errno::INVAL) => attach(&plan.device, true),
+            Err(cause) if existed && is(&cause, Errno::INVAL) => {
+                attach(&plan.device, libc::IFF_MULTI_QUEUE)
+            }
             other => other,
         };
         return Ok(vec![queue.map_err(explain)?]);
     }
-    let queues = (0..plan.queue_pairs).map(|_| attach(&plan.device, true));
+    let queues = (0..plan.queue_pairs).map(|nth| {
+        let more = if nth == 0 { first } else { 0 };
+        attach(&plan.device, libc::IFF_MULTI_QUEUE | more)
+    });
     queues.collect::<io::Result<Vec<_>>>().map_err(|cause| {
         if existed && is(&cause, Errno::INVAL) {
             let detail = format!(
@@ -229,21 +266,20 @@ fn attach_all(plan: &TapPlan, existed: bool) -> Result<Vec<OwnedFd>, DeviceError
     })
 }
 
-/// Attaches to a TAP. Retries while the TAP is in use, because its holder may be ending, or be a
+/// Attaches to a TAP with these flags of `TUNSETIFF` in addition. Retries while the TAP is in use, because its holder may be ending, or be a
 /// child between fork and exec. Blocks up to [`BUSY_RETRIES`] times [`BUSY_PAUSE`].
-fn attach(device: &str, multi_queue: bool) -> io::Result<OwnedFd> {
+fn attach(device: &str, more: c_int) -> io::Result<OwnedFd> {
     for _ in 0..BUSY_RETRIES {
-        match attach_once(device, multi_queue) {
+        match attach_once(device, more) {
             Err(cause) if is(&cause, Errno::BUSY) => std::thread::sleep(BUSY_PAUSE),
             other => return other,
         }
     }
-    attach_once(device, multi_queue)
+    attach_once(device, more)
 }
 
-fn attach_once(device: &str, multi_queue: bool) -> io::Result<OwnedFd> {
+fn attach_once(device: &str, more: c_int) -> io::Result<OwnedFd> {
     let queue = open_clone_device_raw()?;
-    let more = if multi_queue { libc::IFF_MULTI_QUEUE } else { 0 };
     let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | more;
     // The field is a short; all TUN flags fit 16 bits.
     let mut request = IfRequest::new(device).with((flags as u16).to_ne_bytes());

@@ -19,6 +19,15 @@ use crate::tap_queue::{TapQueue, TapSink, TapSource};
 use crate::watch::{LinkWatch, LinkWatcher};
 use crate::watched_link::WatchSubject;
 
+/// Parts of the factory that an open TAP uses.
+#[derive(Clone, Copy)]
+pub(crate) struct TapParts<'a> {
+    pub(crate) watcher: &'a LinkWatcher,
+    pub(crate) kernel_paths: &'a KernelPaths,
+    /// Alias of created TAPs.
+    pub(crate) mark: &'a str,
+}
+
 pub(crate) struct TapDevice {
     port: PortId,
     plan: TapPlan,
@@ -42,11 +51,10 @@ impl TapDevice {
         plan: TapPlan,
         is_uplink: bool,
         queue_host: Arc<dyn QueueHost>,
-        watcher: &LinkWatcher,
-        kernel_paths: &KernelPaths,
+        TapParts { watcher, kernel_paths, mark }: TapParts<'_>,
         observer: Arc<dyn PortObserver>,
     ) -> Result<Self, DeviceError> {
-        let tap = tap::open(&plan)?;
+        let tap = tap::open(&plan, mark)?;
         let subject = WatchSubject {
             index: tap.index,
             device: &plan.device,

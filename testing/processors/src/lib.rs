@@ -103,6 +103,11 @@ impl Sender {
         self.0.broken.store(true, Ordering::SeqCst);
         self.0.kick();
     }
+
+    /// Returns true if the queue exists on a worker.
+    pub fn is_attached(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
 }
 
 struct MemorySource(Arc<Ingress>);

@@ -78,5 +78,5 @@ export const overview = {
   "operations.title": "Operations in progress",
   "operations.cancel": "Cancel",
   "operations.cancel.title": "Cancel: {kind} {subject}",
-  "operations.cancel.about": "The operation ends before its next step and is rolled back.",
+  "operations.cancel.about": "The operation ends before its next step. An incomplete change is undone; VMs that have migrated stay on their new nodes.",
 } as const;

@@ -78,5 +78,5 @@ export const overview = {
   "operations.title": "実行中の操作",
   "operations.cancel": "取り消し",
   "operations.cancel.title": "取り消す: {kind} {subject}",
-  "operations.cancel.about": "操作は次の段階の前に終わり、元の状態に戻ります。",
+  "operations.cancel.about": "操作は次の段階の前に終わります。未完了の変更は元に戻り、移行済みのVMは移行先に残ります。",
 };

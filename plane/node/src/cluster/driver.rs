@@ -73,6 +73,8 @@ pub(super) fn start(
         Ok(driver) => Ok((driver, worker)),
         Err(error) => {
             tasks.stop();
+            // The worker has no task that blocks.
+            let _ = worker.join();
             Err(error)
         }
     }

@@ -96,10 +96,9 @@ impl Shared {
 
     /// Migrates all VMs that can be migrated, and reports those that stay.
     pub(super) fn empty(self: &Arc<Self>, operation: &OperationHandle) -> Result<(), ApiError> {
-        operation.begin();
         let stored = self.drain.state().stored.clone();
         let Some(request) = stored.map(|stored| stored.request) else {
-            return operation.check_cancelled();
+            return self.check_going_on(operation);
         };
         let (mut sent, mut told) = (Sent::new(), BTreeMap::<Name, DrainedVm>::new());
         loop {
@@ -174,7 +173,18 @@ impl Shared {
             let text = "the daemon is stopping; the next one continues the drain";
             return Err(ApiError::new(ErrorCode::HostError, text).about("host"));
         }
-        operation.check_cancelled()
+        operation.check_cancelled().map_err(|_| {
+            let left = "the drain was cancelled; VMs that have left stay on the other nodes";
+            let is_drained = self.drain.state().stored.is_some();
+            let name = self.host_name();
+            let text = match is_drained {
+                true => format!(
+                    "{left}, and no VM comes to node {name} until `suimon node undrain {name}`"
+                ),
+                false => left.to_owned(),
+            };
+            ApiError::new(ErrorCode::Cancelled, text).about("host")
+        })
     }
 
     /// Migrates a VM to a node and waits for the end of the migration. Returns the reason of a

@@ -1,5 +1,7 @@
 //! Three nodes in one process, the first of which is drained.
 
+use std::sync::Mutex;
+
 use suimon_contract::{
     DrainRequest, ErrorCode, EventKind, HostConfig, MigrateVmRequest, Operation, OperationState,
     VmState,
@@ -184,8 +186,47 @@ fn taking_it_back_has_vms_stay() {
     first.undrain("one").unwrap();
     let ended = first.wait_operation(begun.id, PATIENCE).unwrap();
     assert_eq!(ended.state, OperationState::Cancelled, "{ended:?}");
+    let text = ended.error.unwrap().message;
+    assert!(text.contains("stay on the other nodes") && !text.contains("undrain"), "{text}");
     wait_until("it runs here", || site.nodes[0].vms.state("a") == Some(VmRunState::Running));
     wait_until("it is not there", || site.nodes[1].vms.state("a").is_none());
+}
+
+/// A drain of another node is cancelled there, and the operation ends with it. VMs that have left
+/// are not said to be back.
+#[test]
+fn cancelling_the_drain_of_another_node_ends_it_there() {
+    let site = Site::new();
+    let (asked, drained) = (&site.nodes[1].node, &site.nodes[0].node);
+    site.nodes[0].vms.hold_memory(true);
+    let begun = asked.drain("one", DrainRequest::default()).unwrap();
+    wait_until("one is on its way", || site.nodes[1].vms.state("a").is_some());
+    let there = drained.host_status().drain.unwrap().operation.unwrap();
+    asked.cancel_operation(begun.id).unwrap();
+    let ended = asked.wait_operation(begun.id, PATIENCE).unwrap();
+    assert_eq!(ended.state, OperationState::Cancelled, "{ended:?}");
+    let text = ended.error.unwrap().message;
+    assert!(text.contains("stay on the other nodes") && text.contains("undrain one"), "{text}");
+    assert_eq!(drained.operation(there).unwrap().state, OperationState::Cancelled);
+    wait_until("it runs here", || site.nodes[0].vms.state("a") == Some(VmRunState::Running));
+    assert!(drained.host_status().drain.is_some(), "the node stays drained");
+}
+
+/// A node that does not answer for some time carries its drain out nevertheless.
+#[test]
+fn requests_without_an_answer_do_not_end_the_drain_of_another_node() {
+    let site = Site::new();
+    let left = Mutex::new(3);
+    site.nodes[0].far_nodes.obstruct(move |address, call| {
+        let mut left = left.lock().unwrap();
+        let fails = address == "192.0.2.0:8443" && call == "operation" && *left > 0;
+        *left -= i32::from(fails);
+        fails.then(|| FarError::Unreachable("the line is cut".to_owned()))
+    });
+    let ended = site.drain(1, "one", DrainRequest::default());
+    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    assert!(site.running()[0].is_empty());
+    assert_eq!(ended.report.len(), 3, "{ended:?}");
 }
 
 /// After a kill of the daemon during a migration, the next daemon resumes the drain.

@@ -5,6 +5,9 @@
 //! the window the last one is emitted, with the number of events that it represents and its own
 //! time. Kinds that report opposite states (link up, link down) form one group, so that the last
 //! emitted event is the current state, delayed by at most one window.
+//!
+//! At most [`KEYS_MAX`] subjects have a window of their own. Events of further subjects share one
+//! window per group: the log stays bounded, but only the last of their states is emitted.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,7 +19,8 @@ use super::Draft;
 /// Events of one group and subject that are emitted immediately within [`WINDOW`].
 pub(crate) const BURST: u32 = 10;
 pub(crate) const WINDOW: Duration = Duration::from_secs(10);
-/// Maximum number of groups and subjects tracked. Events of further ones are emitted immediately.
+/// Maximum number of groups and subjects with a window of their own. Events of further subjects are
+/// merged per group.
 const KEYS_MAX: usize = 10_000;
 
 /// Set of event kinds that are limited together.
@@ -90,8 +94,9 @@ pub(crate) struct Repeats {
     has_ended: bool,
 }
 
-/// Group, subject, and value of the separating field.
-type Key = (Group, String, Option<String>);
+/// Group, subject, and the value of the separating field. The subject is `None` for the
+/// events of all subjects beyond [`KEYS_MAX`].
+type Key = (Group, Option<String>, Option<String>);
 
 #[derive(Debug)]
 struct Window {
@@ -108,6 +113,8 @@ struct Held {
     count: u64,
     /// Position among all events.
     place: u64,
+    /// It stands for events of several subjects.
+    is_mixed: bool,
 }
 
 impl Repeats {
@@ -115,21 +122,24 @@ impl Repeats {
     pub(crate) fn take(&mut self, draft: Draft, repeat: Repeat, now: Instant) -> Option<Draft> {
         let Repeat { count, group, field } = repeat;
         let value = field.and_then(|field| draft.fields.get(field)).cloned();
-        let key = (group, draft.subject.clone(), value);
-        let is_bounded = self.windows.contains_key(&key) || self.windows.len() < KEYS_MAX;
-        if self.has_ended || !is_bounded {
-            return Some(joined(draft, count));
+        if self.has_ended {
+            return Some(joined(draft, count, false));
         }
+        let mut key = (group, Some(draft.subject.clone()), value);
+        if !self.windows.contains_key(&key) && self.windows.len() >= KEYS_MAX {
+            key = (group, None, None);
+        }
+        let is_mixed = key.1.is_none();
         self.seen += 1;
         let new = Window { ends: now + WINDOW, told: 0, held: None };
         let window = self.windows.entry(key).or_insert(new);
         if window.told < BURST && window.held.is_none() {
             window.told += 1;
-            return Some(joined(draft, count));
+            return Some(joined(draft, count, false));
         }
         let before = window.held.take().map_or(0, |held| held.count);
         let count = before.saturating_add(count);
-        window.held = Some(Held { draft, count, place: self.seen });
+        window.held = Some(Held { draft, count, place: self.seen, is_mixed });
         None
     }
 
@@ -163,14 +173,15 @@ impl Repeats {
 
 fn in_order(mut held: Vec<Held>) -> Vec<Draft> {
     held.sort_by_key(|held| held.place);
-    held.into_iter().map(|held| joined(held.draft, held.count)).collect()
+    held.into_iter().map(|held| joined(held.draft, held.count, held.is_mixed)).collect()
 }
 
-fn joined(mut draft: Draft, count: u64) -> Draft {
+fn joined(mut draft: Draft, count: u64, is_mixed: bool) -> Draft {
     if count < 2 {
         return draft;
     }
-    draft.text = format!("{} This is the last of {count} such events.", draft.text);
+    let of = if is_mixed { " of several objects" } else { "" };
+    draft.text = format!("{} This is the last of {count} such events{of}.", draft.text);
     draft.with("events", count)
 }
 

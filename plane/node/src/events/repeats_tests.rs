@@ -67,14 +67,34 @@ fn kinds_and_subjects_do_not_hold_each_other() {
     assert_eq!(many.text, "Client 1 was refused. This is the last of 5 such events.");
 }
 
+/// Events of subjects beyond the bound are merged per kind, however many subjects there are.
 #[test]
-fn subjects_beyond_the_bound_are_told_of_as_they_come() {
+fn subjects_beyond_the_bound_share_a_window() {
     let (mut repeats, begun) = (Repeats::default(), Instant::now());
-    for subject in 0..KEYS_MAX + 5 {
-        assert!(repeats.take(refused(&format!("disk/{subject}"), 1), ONE, begun).is_some());
+    let subject = |number: usize| format!("disk/{number}");
+    for number in 0..KEYS_MAX {
+        assert!(repeats.take(refused(&subject(number), 1), ONE, begun).is_some());
     }
-    assert_eq!(repeats.windows.len(), KEYS_MAX);
-    repeats.end_windows(begun + WINDOW);
+    let mut told = Vec::new();
+    for number in KEYS_MAX..KEYS_MAX * 3 {
+        told.extend(repeats.take(refused(&subject(number), 1), ONE, begun));
+    }
+    assert_eq!(told.len(), BURST as usize, "{:?}", texts(&told));
+    assert_eq!(repeats.windows.len(), KEYS_MAX + 1);
+    // Known subjects and other kinds are not affected.
+    assert!(repeats.take(refused(&subject(0), 1), ONE, begun).is_some());
+    let other = Draft::new(EventKind::DiskNotOffered, "disk/new", "The disk is not offered.");
+    assert!(repeats.take(other, Repeat::of(EventKind::DiskNotOffered), begun).is_some());
+    let held = repeats.end_windows(begun + WINDOW);
+    let merged = KEYS_MAX * 2 - BURST as usize;
+    let text = format!(
+        "Client 1 was refused. This is the last of {merged} such events of several objects."
+    );
+    assert_eq!(texts(&held), [text.as_str()]);
+    assert_eq!(held[0].subject, subject(KEYS_MAX * 3 - 1));
+    assert_eq!(held[0].fields["events"], merged.to_string());
+    // The windows end when their events end.
+    repeats.end_windows(begun + 2 * WINDOW);
     assert!(repeats.windows.is_empty());
 }
 

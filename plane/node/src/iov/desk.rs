@@ -10,6 +10,7 @@ use suimon_frame::MacAddr;
 use suimon_quantity::{PciAddress, PortId};
 
 use super::look::{Seen, takers};
+use super::numbers::NicNumbers;
 use super::place::for_nic;
 use super::{VfPlace, VfReport, texts};
 use crate::control::Controller;
@@ -33,8 +34,10 @@ enum Led {
 #[derive(Debug)]
 pub(crate) struct IovDesk {
     policy: Failover,
-    /// Ids of NICs for the policy. An id is never reused for another NIC.
-    nics: BTreeMap<Name, PortId>,
+    /// Ids of NICs for the policy.
+    nics: NicNumbers,
+    /// Ids of adapters, which are never reused. Bounded by the PCI addresses of
+    /// the host.
     adapters: BTreeMap<PciAddress, AdapterId>,
     /// NICs last reported to the policy, with weight and adapters.
     pub(super) told_nics: BTreeMap<Name, (u8, Vec<AdapterId>)>,
@@ -54,7 +57,7 @@ impl Default for IovDesk {
     fn default() -> Self {
         Self {
             policy: Failover::new(FailoverSpec::default()),
-            nics: BTreeMap::new(),
+            nics: NicNumbers::default(),
             adapters: BTreeMap::new(),
             told_nics: BTreeMap::new(),
             told_vfs: BTreeMap::new(),
@@ -69,12 +72,21 @@ impl Default for IovDesk {
 
 impl IovDesk {
     pub(super) fn nic(&mut self, name: &Name) -> PortId {
-        let next = PortId(u32::try_from(self.nics.len()).unwrap_or(u32::MAX));
-        *self.nics.entry(name.clone()).or_insert(next)
+        self.nics.number(name)
     }
 
     fn name(&self, nic: PortId) -> Option<Name> {
-        self.nics.iter().find(|(_, id)| **id == nic).map(|(name, _)| name.clone())
+        self.nics.name(nic).cloned()
+    }
+
+    /// Forgets the NICs that are neither configured nor hold a VF (`held`).
+    fn forget_nics(&mut self, configured: &BTreeSet<&Name>, held: &BTreeSet<Name>) {
+        let Self { nics, told_nics, leaving, failures, .. } = self;
+        let is_kept = |name: &Name| configured.contains(name) || held.contains(name);
+        failures.retain(|name, _| is_kept(name));
+        nics.retain(|name| {
+            is_kept(name) || told_nics.contains_key(name) || leaving.contains_key(name)
+        });
     }
 
     fn adapter(&mut self, address: PciAddress) -> AdapterId {
@@ -168,6 +180,11 @@ impl Controller {
         self.take_iov_actions(config);
         self.keep_settings(config, &seen);
         self.lead_addresses(config, &seen);
+        let configured = config.nics.iter().map(|nic| &nic.name).collect();
+        let view = self.shared.iov.view();
+        let held = view.given.values().chain(view.paths.keys()).cloned().collect();
+        drop(view);
+        self.iov.forget_nics(&configured, &held);
     }
 
     fn see_drivers(&mut self, seen: &Seen) {
@@ -394,5 +411,32 @@ impl Controller {
     /// Has the embedded switches updated in the next iteration of the control thread.
     pub(crate) fn look_at_vfs_soon(&mut self) {
         self.iov.looked_at = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::name;
+
+    #[test]
+    fn nics_that_are_not_configured_are_forgotten() {
+        let mut desk = IovDesk::default();
+        let (kept, held) = (name("kept"), name("held"));
+        let numbers = [desk.nic(&kept), desk.nic(&held)];
+        let (configured, of_vfs) = (BTreeSet::from([&kept]), BTreeSet::from([held.clone()]));
+        let mut seen = BTreeSet::from(numbers);
+        for round in 0..1000 {
+            let other = name(&format!("nic{}", round % 3));
+            let number = desk.nic(&other);
+            assert!(seen.insert(number), "a number is not assigned twice");
+            assert_eq!(desk.name(number), Some(other.clone()));
+            desk.failures.insert(other, "no".to_owned());
+            desk.forget_nics(&configured, &of_vfs);
+            assert_eq!(desk.name(number), None);
+            assert!(desk.failures.is_empty());
+        }
+        assert_eq!([desk.nic(&kept), desk.nic(&held)], numbers);
+        assert_eq!(numbers.map(|number| desk.name(number)), [Some(kept), Some(held)]);
     }
 }

@@ -1,5 +1,10 @@
 //! Announcement of addresses that moved to another member, so that the physical switches learn
 //! their new port.
+//!
+//! At most [`WAITING_MAX`] frames are queued for all teams. If more addresses move at once, ports get
+//! equal shares of the queue, and shares that a port does not use go to the others: a guest with very
+//! many addresses displaces only its own. Addresses that are configured come first. Frames of
+//! different ports are sent in turn. Switches learn the rest when the guests send.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,8 +16,7 @@ use super::effects::AnnounceAt;
 use super::sockets::{Passed, Sockets};
 use crate::SwitchPlane;
 
-/// Maximum number of queued frames. A guest can have thousands of addresses; the physical switches
-/// learn the rest from frames that the guest sends.
+/// Maximum number of queued frames, of all ports and teams.
 const WAITING_MAX: usize = 4096;
 /// Frames sent at once, followed by a pause of [`CONTROL_PAUSE`].
 const BURST: usize = 64;
@@ -20,51 +24,198 @@ const BURST: usize = 64;
 /// Queue of announcements.
 #[derive(Default)]
 pub(crate) struct Announcing {
-    waiting: VecDeque<Waiting>,
+    waiting: BTreeMap<PortId, Waiting>,
+    /// Ports with queued frames, each once, in the order in which they are served.
+    turns: VecDeque<PortId>,
     resume_at: Time,
 }
 
+/// Queued frames of the addresses of one port.
 struct Waiting {
-    /// Switch port to which the address belongs.
-    port: PortId,
+    /// Port of the team member that sends the frames.
     member: PortId,
-    frame: Announcement,
+    frames: VecDeque<Announcement>,
 }
 
 impl Announcing {
-    /// Queues announcements for all addresses of these ports, in place of queued ones. Addresses
-    /// beyond [`WAITING_MAX`] are not announced.
+    /// Queues the addresses of ports that have moved to another member. Replaces queued frames of
+    /// these ports.
     pub(crate) fn add(&mut self, plane: &dyn SwitchPlane, places: &BTreeMap<PortId, AnnounceAt>) {
-        self.waiting.retain(|waiting| !places.contains_key(&waiting.port));
+        self.waiting.retain(|port, _| !places.contains_key(port));
         let switches: BTreeSet<SwitchId> = places.values().map(|place| place.switch).collect();
         for view in switches.into_iter().flat_map(|switch| plane.addresses(switch)) {
             let Some(place) = places.get(&view.port) else { continue };
-            if self.waiting.len() >= WAITING_MAX {
-                tracing::warn!("more addresses moved than can be announced");
-                return;
-            }
+            let new = Waiting { member: place.member, frames: VecDeque::new() };
+            let waiting = self.waiting.entry(view.port).or_insert(new);
             let frame = Announcement::reverse_arp(view.mac, view.vlan.map(VlanTag::of));
-            self.waiting.push_back(Waiting { port: view.port, member: place.member, frame });
+            waiting.frames.push_back(frame);
         }
+        let dropped = self.bound();
+        if dropped > 0 {
+            tracing::warn!(dropped, "more addresses have moved than are announced");
+        }
+        self.turns.retain(|port| self.waiting.contains_key(port));
+        // Every queue has its turn.
+        let known: BTreeSet<PortId> = self.turns.iter().copied().collect();
+        self.turns.extend(self.waiting.keys().filter(|port| !known.contains(port)));
     }
 
-    /// Sends at most [`BURST`] queued frames. A frame whose socket is not ready is queued again.
+    /// Reduces the queue to [`WAITING_MAX`] frames. Returns the number of dropped ones.
+    fn bound(&mut self) -> usize {
+        let before = self.len();
+        if before <= WAITING_MAX {
+            return 0;
+        }
+        let queued = |share: usize| -> usize {
+            self.waiting.values().map(|waiting| waiting.frames.len().min(share)).sum()
+        };
+        // The largest share of a port with which all fit: between `share` and `too_large`.
+        let (mut share, mut too_large) = (0, WAITING_MAX + 1);
+        while share + 1 < too_large {
+            let middle = share.midpoint(too_large);
+            if queued(middle) <= WAITING_MAX {
+                share = middle;
+            } else {
+                too_large = middle;
+            }
+        }
+        let mut left = WAITING_MAX - queued(share);
+        for waiting in self.waiting.values_mut() {
+            let has_more = waiting.frames.len() > share && left > 0;
+            left -= usize::from(has_more);
+            waiting.frames.truncate(share + usize::from(has_more));
+        }
+        self.waiting.retain(|_, waiting| !waiting.frames.is_empty());
+        before - self.len()
+    }
+
+    fn len(&self) -> usize {
+        self.waiting.values().map(|waiting| waiting.frames.len()).sum()
+    }
+
+    /// Removes the next frame. Returns its port, the member that sends it, and the frame.
+    fn take(&mut self) -> Option<(PortId, PortId, Announcement)> {
+        let port = self.turns.pop_front()?;
+        let waiting = self.waiting.get_mut(&port)?;
+        let (member, frame) = (waiting.member, waiting.frames.pop_front()?);
+        if waiting.frames.is_empty() {
+            self.waiting.remove(&port);
+        } else {
+            self.turns.push_back(port);
+        }
+        Some((port, member, frame))
+    }
+
+    /// Queues a frame again, behind the others of its port.
+    fn put_back(&mut self, port: PortId, member: PortId, frame: Announcement) {
+        let waiting = self.waiting.entry(port).or_insert_with(|| {
+            self.turns.push_back(port);
+            Waiting { member, frames: VecDeque::new() }
+        });
+        waiting.frames.push_back(frame);
+    }
+
+    /// Sends up to [`BURST`] frames.
     pub(crate) fn send(&mut self, sockets: &mut Sockets, now: Time) {
         if self.waiting.is_empty() || now < self.resume_at {
             return;
         }
-        for _ in 0..self.waiting.len().min(BURST) {
-            let Some(waiting) = self.waiting.pop_front() else { break };
-            match sockets.send(waiting.member, waiting.frame.bytes(), now) {
-                Passed::Later => self.waiting.push_back(waiting),
+        for _ in 0..self.len().min(BURST) {
+            let Some((port, member, frame)) = self.take() else { break };
+            match sockets.send(member, frame.bytes(), now) {
+                Passed::Later => self.put_back(port, member, frame),
                 Passed::Sent | Passed::Lost => {}
             }
         }
         self.resume_at = now + CONTROL_PAUSE;
     }
 
-    /// Returns when the next frames may be sent; `None` if none is queued.
+    /// Returns the time of the next transmission; `None` if no frame is queued.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         (!self.waiting.is_empty()).then_some(self.resume_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_frame::MacAddr;
+    use suimon_switch::AddressView;
+
+    use super::*;
+    use crate::testing::FakePlane;
+
+    fn mac(port: u32, number: u32) -> MacAddr {
+        let ([_, _, p, q], [_, _, a, b]) = (port.to_be_bytes(), number.to_be_bytes());
+        MacAddr::new([2, 0, p, q, a, b])
+    }
+
+    /// Announces ports with these numbers of addresses.
+    fn announcing(addresses: &[(u32, u32)]) -> Announcing {
+        let plane = FakePlane::default();
+        let views = addresses.iter().flat_map(|(port, number)| {
+            (0..*number).map(|at| AddressView {
+                mac: mac(*port, at),
+                vlan: None,
+                port: PortId(*port),
+                fixed: at == 0,
+                age: None,
+            })
+        });
+        plane.set_addresses(views.collect());
+        let place = AnnounceAt { switch: SwitchId(0), member: PortId(9999) };
+        let places = addresses.iter().map(|(port, _)| (PortId(*port), place)).collect();
+        let mut announcing = Announcing::default();
+        announcing.add(&plane, &places);
+        announcing
+    }
+
+    fn taken(mut announcing: Announcing) -> Vec<u32> {
+        core::iter::from_fn(|| announcing.take()).map(|(port, _, _)| port.0).collect()
+    }
+
+    #[test]
+    fn a_guest_with_many_addresses_displaces_only_its_own() {
+        let mut addresses = vec![(1, 5000), (2, 1024)];
+        addresses.extend((3..203).map(|port| (port, 4)));
+        let announcing = announcing(&addresses);
+        assert_eq!(announcing.len(), WAITING_MAX);
+        let taken = taken(announcing);
+        let of = |port| taken.iter().filter(|of| **of == port).count();
+        assert!((3..203).all(|port| of(port) == 4), "all of the others are announced");
+        assert_eq!((of(1), of(2)), (WAITING_MAX - 1024 - 800, 1024));
+        // Each port has its first address announced before any has its second.
+        let first: BTreeSet<u32> = taken[..202].iter().copied().collect();
+        assert_eq!(first.len(), 202);
+    }
+
+    #[test]
+    fn the_queue_is_bounded_however_many_ports_there_are() {
+        let ports = u32::try_from(WAITING_MAX).unwrap() + 100;
+        let addresses: Vec<(u32, u32)> = (0..ports).map(|port| (port, 2)).collect();
+        assert_eq!(taken(announcing(&addresses)).len(), WAITING_MAX);
+        let addresses: Vec<(u32, u32)> = (0..3000).map(|port| (port, 2)).collect();
+        let taken = taken(announcing(&addresses));
+        assert_eq!(taken.len(), WAITING_MAX);
+        assert_eq!(taken.into_iter().collect::<BTreeSet<u32>>().len(), 3000);
+    }
+
+    #[test]
+    fn a_port_that_moves_again_is_queued_once() {
+        let mut announcing = announcing(&[(1, 3), (2, 2)]);
+        let (port, member, frame) = announcing.take().unwrap();
+        announcing.put_back(port, member, frame);
+        let plane = FakePlane::default();
+        let view = |port| AddressView {
+            mac: mac(port, 0),
+            vlan: None,
+            port: PortId(port),
+            fixed: true,
+            age: None,
+        };
+        plane.set_addresses(vec![view(1)]);
+        let place = AnnounceAt { switch: SwitchId(0), member: PortId(9999) };
+        announcing.add(&plane, &BTreeMap::from([(PortId(1), place)]));
+        assert_eq!(announcing.len(), 3);
+        assert_eq!(taken(announcing), [2, 1, 2]);
     }
 }

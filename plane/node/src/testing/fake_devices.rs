@@ -20,7 +20,8 @@ use crate::wanted::{Claim, Tap, claim, socket_of, tap_of};
 /// State of the host that survives a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostLeft {
-    taps: BTreeSet<Tap>,
+    /// TAPs, and whether the daemon created each.
+    taps: BTreeMap<Tap, bool>,
     sockets: BTreeMap<PathBuf, FileIdentity>,
     files_made: u64,
 }
@@ -141,12 +142,18 @@ impl FakeDevices {
     }
 
     pub(crate) fn taps(&self) -> BTreeSet<String> {
-        self.left().taps.iter().map(|tap| tap.device.clone()).collect()
+        self.left().taps.keys().map(|tap| tap.device.clone()).collect()
     }
 
+    /// Creates a TAP as another program does.
     pub(crate) fn make_tap(&self, device: &str) {
         let tap = Tap { netns: None, device: device.to_owned() };
-        self.left().taps.insert(tap);
+        self.left().taps.insert(tap, false);
+    }
+
+    /// Deletes all TAPs, as a restart of the host does.
+    pub(crate) fn reboot(&self) {
+        self.left().taps.clear();
     }
 
     /// Returns the existing socket files.
@@ -330,7 +337,9 @@ impl DeviceFactory for FakeDevices {
         inner.count_call()?;
         inner.check(spec)?;
         socket_of(spec).map_or(Ok(()), |path| self.bound.bind(&path))?;
-        self.left().taps.extend(tap_of(spec));
+        if let Some(tap) = tap_of(spec) {
+            self.left().taps.entry(tap).or_insert(true);
+        }
         let socket = socket_of(spec).map(|path| (self.left().make_file(&path), path));
         inner.open.insert(claim(spec), Opened { port, spec: spec.clone(), observer });
         Ok(Box::new(FakeDevice { host: self.clone(), claim: claim(spec), socket }))
@@ -365,16 +374,15 @@ impl DeviceFactory for FakeDevices {
         }
     }
 
-    fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool {
-        let tap = Tap { netns: netns.map(str::to_owned), device: device.to_owned() };
-        self.left().taps.contains(&tap)
-    }
-
-    fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<(), DeviceError> {
+    fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<bool, DeviceError> {
         let tap = Tap { netns: netns.map(str::to_owned), device: device.to_owned() };
         assert!(!self.lock().open.contains_key(&Claim::Device(tap.clone())), "{tap:?} is open");
-        self.left().taps.remove(&tap);
-        Ok(())
+        let mut left = self.left();
+        if left.taps.get(&tap) == Some(&false) {
+            return Ok(false);
+        }
+        left.taps.remove(&tap);
+        Ok(true)
     }
 }
 

@@ -97,6 +97,13 @@ impl FarNode for FakeFarNode {
         })
     }
 
+    fn cancel_operation(&self, id: u64) -> Result<Operation, FarError> {
+        self.reach("cancel_operation")?.cancel_operation(id).ok_or_else(|| {
+            let text = format!("there is no operation {id}");
+            FarError::Refused(vec![ApiError::new(ErrorCode::NotFound, text)])
+        })
+    }
+
     fn arrival(&self, id: &str) -> Result<Arrival, FarError> {
         self.reach("arrival")?.arrival(id).map_err(refused)
     }

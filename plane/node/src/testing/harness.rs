@@ -16,7 +16,7 @@ use crate::testing::{
     FakeSriov, FakeVms, MemoryStore,
 };
 use crate::wanted::{socket_of, wanted_ports, wanted_taps};
-use crate::{Edit, NoListener, Node, NodeParts, ResourceEdit};
+use crate::{Edit, NoListener, Node, NodeError, NodeParts, ResourceEdit};
 
 /// Deadline of waits, long enough for any progress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
@@ -30,6 +30,7 @@ const RETRY_FIRST: Duration = Duration::from_millis(20);
 /// Environment of a host apart from its state store, devices, disks and VMs.
 #[derive(Default)]
 struct Host {
+    plane: FakePlane,
     power: FakePower,
     sriov: FakeSriov,
     far_nodes: FakeFarNodes,
@@ -82,6 +83,18 @@ impl Harness {
         Self::with_all(MemoryStore::default(), devices, disks, FakeVms::default(), host)
     }
 
+    /// A process on a host that a former one has left like this, with this switching plane. Failures
+    /// are retried at once, or after an hour.
+    pub(crate) fn with_plane(
+        (store, devices): (MemoryStore, FakeDevices),
+        plane: FakePlane,
+        retries_rarely: bool,
+    ) -> Self {
+        let retry_first = retries_rarely.then_some(Duration::from_secs(3600));
+        let host = Host { plane, retry_first, ..Host::default() };
+        Self::with_all(store, devices, FakeDisks::default(), FakeVms::default(), host)
+    }
+
     /// Starts a process on a new host whose wall clock, in Unix milliseconds, is set by a test.
     pub(crate) fn with_clock(clock: Arc<AtomicU64>) -> Self {
         let host = Host { clock: Some(clock), ..Host::default() };
@@ -124,6 +137,11 @@ impl Harness {
         Self::with_all(store, FakeDevices::default(), disks, FakeVms::default(), host)
     }
 
+    /// A process that may not start on what a former one has left.
+    pub(crate) fn try_start(store: MemoryStore, devices: FakeDevices) -> Result<Self, NodeError> {
+        Self::try_all(store, devices, FakeDisks::default(), FakeVms::default(), Host::default())
+    }
+
     fn with_all(
         store: MemoryStore,
         devices: FakeDevices,
@@ -131,9 +149,19 @@ impl Harness {
         vms: FakeVms,
         host: Host,
     ) -> Self {
+        Self::try_all(store, devices, disks, vms, host).unwrap()
+    }
+
+    fn try_all(
+        store: MemoryStore,
+        devices: FakeDevices,
+        disks: FakeDisks,
+        vms: FakeVms,
+        host: Host,
+    ) -> Result<Self, NodeError> {
         let store = Arc::new(store);
         disks.share_sockets(devices.bound());
-        let (plane, members) = (FakePlane::default(), FakeMembers::default());
+        let (plane, members) = (host.plane, FakeMembers::default());
         let mut parts = disks.parts();
         if let Some(bits) = host.bits {
             plane.run_clock();
@@ -165,8 +193,8 @@ impl Harness {
             retry_first: host.retry_first.unwrap_or(RETRY_FIRST),
             reconnect_max: Duration::ZERO,
         });
-        let node = Arc::new(node.unwrap());
-        Self { store, devices, plane, members, disks, vms, far_nodes: host.far_nodes, node }
+        let (node, far_nodes) = (Arc::new(node?), host.far_nodes);
+        Ok(Self { store, devices, plane, members, disks, vms, far_nodes, node })
     }
 
     /// As [`Harness::with_vms`], with access to other nodes.

@@ -10,6 +10,8 @@ use suimon_ports::{StateStore, StoreError, StoreErrorKind};
 pub(crate) enum StoreFailure {
     /// The commit is rejected and writes nothing.
     Refuse(usize),
+    /// This and every later one is refused.
+    RefuseFrom(usize),
     /// The process dies before the commit.
     CrashBefore(usize),
     /// The process dies after the commit.
@@ -97,6 +99,9 @@ impl StateStore for MemoryStore {
         match inner.failure {
             Some(StoreFailure::Refuse(n)) if n == nth => {
                 return Err(full());
+            }
+            Some(StoreFailure::RefuseFrom(n)) if n <= nth => {
+                return Err(StoreError { detail: "the disk is full".to_owned() });
             }
             Some(StoreFailure::CrashBefore(n)) if n <= nth => panic!("crash before commit {nth}"),
             Some(StoreFailure::CrashAfter(n)) if n < nth => panic!("dead since commit {n}"),

@@ -7,7 +7,6 @@ use suimon_ports::ServedDevice;
 use suimon_quantity::{Direction, QueueId};
 
 use super::{Batch, Engine};
-use crate::notice::PlaneNotice;
 use crate::post::return_home;
 use crate::stages::Probe;
 use crate::ways::{Exit, Way};
@@ -104,7 +103,7 @@ impl Engine {
         if let Some(mut sink) = self.sinks.get_mut(at).and_then(Option::take) {
             self.sink_of.remove(&sink.id);
             self.ledger.close(&mut sink.cost);
-            self.notices.tell(PlaneNotice::QueueFault { queue: sink.id, fault });
+            self.notices.tell_fault(sink.id, &sink.attached, fault);
             self.find_ways();
         }
     }

@@ -7,7 +7,6 @@ use suimon_quantity::{ProcessorId, QueueId};
 use super::Engine;
 use super::teams::Teams;
 use crate::link::{Latch, Mail};
-use crate::notice::PlaneNotice;
 use crate::owned::OwnedSink;
 use crate::post::return_home;
 use crate::published::Published;
@@ -46,8 +45,9 @@ impl Engine {
     fn depart(&mut self, queue: QueueId, to: ProcessorId) {
         let mut sink = self.detach_sink(queue);
         if let Some(Err(fault)) = sink.as_mut().map(|sink| sink.flush()) {
-            self.notices.tell(PlaneNotice::QueueFault { queue, fault });
-            sink = None;
+            if let Some(sink) = sink.take() {
+                self.notices.tell_fault(queue, &sink.attached, fault);
+            }
         }
         self.send_must(to, Mail::Sink(queue, sink));
     }

@@ -1,4 +1,5 @@
-//! Requests to rtnetlink(7): veth pairs, programs at `tc` hooks, and the XDP program of a device.
+//! Requests to rtnetlink(7): veth pairs, programs at `tc` hooks, the XDP program of a device, and
+//! its alias.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -31,6 +32,9 @@ const ADDRESS_MODE_NONE: u8 = 1;
 const LINK_XDP: u16 = 43;
 const XDP_ATTACHED: u16 = 2;
 const XDP_PROGRAM: u16 = 4;
+
+/// `IFLA_IFALIAS` of linux/if_link.h.
+const LINK_ALIAS: u16 = 20;
 
 // Attributes of linux/rtnetlink.h, linux/pkt_sched.h and linux/pkt_cls.h.
 const TC_BYTES: usize = 20;
@@ -146,6 +150,33 @@ impl Settings {
             let is_attached = attached.unwrap_or_default() != 0;
             Some(Ok(is_attached.then(|| program.unwrap_or_default())))
         })
+    }
+
+    /// Returns the alias of a device (`ip link show`); empty if it has none.
+    ///
+    /// # Errors
+    /// The kernel's errno; `ENODEV` if the device does not exist.
+    pub(crate) fn alias(&mut self, index: u32) -> Result<Vec<u8>, Errno> {
+        send(&self.socket, &state_request(Some(index)), SendFlags::empty())?;
+        self.answer(|message| {
+            if message.kind != libc::RTM_NEWLINK {
+                return None;
+            }
+            let alias = attribute(message.body.get(LINK_BYTES..)?, LINK_ALIAS).unwrap_or_default();
+            // The kernel terminates the text with a zero.
+            let text = alias.split(|byte| *byte == 0).next().unwrap_or_default();
+            Some(Ok(text.to_vec()))
+        })
+    }
+
+    /// Sets the alias of a device, at most 255 bytes.
+    ///
+    /// # Errors
+    /// The kernel's errno; `ENODEV` if the device does not exist.
+    pub(crate) fn set_alias(&mut self, index: u32, alias: &str) -> Result<(), Errno> {
+        let mut body = link_header(index);
+        push_attribute(&mut body, LINK_ALIAS, alias.as_bytes());
+        self.request(libc::RTM_SETLINK, 0, &body)
     }
 
     /// Disables automatic IPv6 addresses of a device. Has no effect on a kernel without IPv6.

@@ -283,6 +283,29 @@ fn a_guest_that_misbehaves_loses_its_own_queue_only() {
     wait_for("its frame", || bench.guests[2].receiver.poll().is_some());
 }
 
+/// A fault that the control plane has not read yet is not taken for one of the port's next device.
+#[test]
+fn the_fault_of_a_queue_is_not_reported_after_its_device_was_closed() {
+    let bench = Bench::new(1, 3);
+    bench.introduce();
+    let port = bench.guests[0].port;
+    let misbehave = |guest: &Guest| {
+        guest.sender.misbehave();
+        wait_for("the end of the queue", || !guest.sender.is_attached());
+    };
+    misbehave(&bench.guests[0]);
+    bench.plane.detach_port(port);
+    let again = attach(&bench.plane, port);
+    assert!(bench.plane.poll_notice().is_none());
+    // A fault of the next device is reported.
+    misbehave(&again);
+    let notice = bench.plane.poll_notice();
+    let Some(PlaneNotice::QueueFault { queue, .. }) = notice else { panic!("{notice:?}") };
+    assert_eq!(queue.port, port);
+    bench.plane.detach_port(port);
+    assert!(bench.plane.poll_notice().is_none());
+}
+
 #[test]
 fn a_queue_that_does_not_exist_cannot_be_moved() {
     let bench = Bench::new(1, 1);

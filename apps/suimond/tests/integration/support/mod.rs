@@ -267,12 +267,8 @@ impl DeviceFactory for Remembered {
         KernelPathCounters::default()
     }
 
-    fn tap_exists(&self, _device: &str, _netns: Option<&str>) -> bool {
-        false
-    }
-
-    fn remove_tap(&self, _device: &str, _netns: Option<&str>) -> Result<(), DeviceError> {
-        Ok(())
+    fn remove_tap(&self, _device: &str, _netns: Option<&str>) -> Result<bool, DeviceError> {
+        Ok(true)
     }
 }
 

@@ -1,0 +1,113 @@
+//! Mirroring of a drain that another node carries out.
+//!
+//! The local operation shows the progress of the other node's operation and ends with it. Requests
+//! that fail do not end it, because the drain continues meanwhile, even across a restart of the
+//! other node's daemon.
+
+use std::time::{Duration, Instant};
+
+use suimon_contract::{ApiError, ErrorCode, Name, Operation, OperationState};
+
+use crate::moving::far_error;
+use crate::operations::OperationHandle;
+use crate::shared::Shared;
+use crate::{FarError, FarNode};
+
+/// Time without an answer after which a node's drain is not followed any further.
+const SILENT_MAX: Duration = Duration::from_secs(600);
+/// Pause after a request without an answer.
+const PAUSE: Duration = Duration::from_millis(500);
+
+impl Shared {
+    /// Mirrors the drain of another node into `operation` until it has ended. Cancellation of
+    /// `operation` cancels the drain.
+    pub(super) fn follow_far(
+        &self,
+        (name, far): (&Name, &dyn FarNode),
+        begun: Operation,
+        operation: &OperationHandle,
+    ) -> Result<(), ApiError> {
+        let mut now = begun;
+        let mut silent_since = None;
+        let mut is_cancelled = false;
+        while now.state == OperationState::Running {
+            if silent_since.is_none() {
+                let step = now.step.as_deref().unwrap_or_default();
+                operation.progress(now.steps_done, now.steps, step);
+                operation.report(now.report.clone());
+            }
+            if self.drain.stops() {
+                let text = format!(
+                    "this daemon stops; the drain of node {name} continues: `suimon node list` shows it"
+                );
+                return Err(ApiError::new(ErrorCode::HostError, text));
+            }
+            if operation.is_cancelled() && !is_cancelled {
+                let cancelled = far.cancel_operation(now.id);
+                cancelled.map_err(|error| not_cancelled(name, error))?;
+                is_cancelled = true;
+            }
+            match next(far, &now) {
+                Ok(next) => (now, silent_since) = (next, None),
+                Err(FarError::Unreachable(reason)) => {
+                    let since: Instant = *silent_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= SILENT_MAX {
+                        return Err(lost(name, FarError::Unreachable(reason)));
+                    }
+                    let step = format!("node {name} does not answer: {reason}");
+                    operation.progress(now.steps_done, now.steps, &step);
+                    std::thread::sleep(PAUSE);
+                }
+                Err(error) => return Err(lost(name, error)),
+            }
+        }
+        operation.report(now.report);
+        now.error.map_or(Ok(()), Err)
+    }
+}
+
+/// Returns the current state of a drain. A restarted daemon continues it under another number.
+fn next(far: &dyn FarNode, before: &Operation) -> Result<Operation, FarError> {
+    match far.operation(before.id) {
+        Ok(now) if now.kind == before.kind && now.started_unix_ms == before.started_unix_ms => {
+            return Ok(now);
+        }
+        Ok(_) | Err(FarError::Refused(_)) => {}
+        Err(error) => return Err(error),
+    }
+    let drain = far.host()?.drain;
+    if let Some(id) = drain.as_ref().and_then(|drain| drain.operation) {
+        return far.operation(id);
+    }
+    let (state, error) = match drain {
+        Some(drain) if drain.is_empty => (OperationState::Succeeded, None),
+        Some(_) => {
+            let text = "the drain has ended, and VMs run on the node still; its events name them";
+            (OperationState::Failed, Some(ApiError::new(ErrorCode::Conflict, text)))
+        }
+        None => {
+            let text = "the node was undrained; VMs that have left stay on the other nodes";
+            (OperationState::Cancelled, Some(ApiError::new(ErrorCode::Cancelled, text)))
+        }
+    };
+    Ok(Operation { state, error, ..before.clone() })
+}
+
+fn not_cancelled(name: &Name, error: FarError) -> ApiError {
+    let mut error = far_error(name, error);
+    error.code = ErrorCode::Cancelled;
+    error.message = format!(
+        "{}; its drain may continue: `suimon node undrain {name}` ends it when the node answers",
+        error.message
+    );
+    error
+}
+
+fn lost(name: &Name, error: FarError) -> ApiError {
+    let mut error = far_error(name, error);
+    error.message = format!(
+        "{}; its drain may continue: `suimon node list` shows its state when the node answers",
+        error.message
+    );
+    error
+}
