@@ -22,6 +22,7 @@ use suimon_ports::{StateStore, StoreError};
 use crate::edit::not_found;
 use crate::events::Draft;
 use crate::moving::far_error;
+use crate::operations::OperationHandle;
 use crate::records::{decode, encode};
 use crate::shared::Shared;
 use crate::{FarNode, Node};

@@ -209,16 +209,7 @@ fn work(session: &mut Session, task: Task) -> Option<Answer> {
                 None
             }
         },
-        Task::Elect { store } => match session.elect(&store) {
-            Ok(Some(Elected { term, records, policies })) => {
-                Some(Answer::Elected { store, term, records, policies })
-            }
-            Ok(None) => Some(Answer::NotElected { store }),
-            Err(error) => {
-                tracing::debug!(%store, %error, "cannot read the leader from etcd");
-                Some(Answer::NotElected { store })
-            }
-        },
+        Task::Elect { store } => Some(elect(session, store)),
         Task::Write { store, term, grants, forgotten } => {
             let written = session.write(&store, term, &grants, &forgotten);
             if let Err(error) = &written {
@@ -272,6 +263,19 @@ fn work(session: &mut Session, task: Task) -> Option<Answer> {
             Some(Answer::Left { failure })
         }
         Task::Begin(_) | Task::End => None,
+    }
+}
+
+fn elect(session: &mut Session, store: Name) -> Answer {
+    match session.elect(&store) {
+        Ok(Some(Elected { term, records, policies })) => {
+            Answer::Elected { store, term, records, policies }
+        }
+        Ok(None) => Answer::NotElected { store },
+        Err(error) => {
+            tracing::debug!(%store, %error, "cannot read the leader from etcd");
+            Answer::NotElected { store }
+        }
     }
 }
 
