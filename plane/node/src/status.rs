@@ -47,6 +47,7 @@ impl Shared {
             nodes: config.nodes.len(),
             drain: self.drain_status(),
             confinement: (self.confinement)(),
+            nbd: self.disks.host_nbd_status(&config.host),
         }
     }
 
