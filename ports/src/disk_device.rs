@@ -7,8 +7,8 @@ use std::sync::Arc;
 use suimon_quantity::DiskId;
 
 use crate::{
-    DeviceError, DeviceNotice, DiskClient, DiskQueue, DiskQueueHost, NbdClient, NbdNotice,
-    NbdServerSpec, VhostUserMode, VhostUserPromise,
+    DeviceError, DeviceNotice, DiskClient, DiskQueue, DiskQueueHost, NbdClient, NbdLimits,
+    NbdNotice, NbdServerSpec, NbdUsage, VhostUserMode, VhostUserPromise,
 };
 
 /// Specification of a VM's vhost-user disk.
@@ -76,6 +76,8 @@ pub struct ExportedDisk {
     pub sector_bytes: u32,
     /// True if the export is read-only.
     pub is_read_only: bool,
+    /// Limits on the connections of the export.
+    pub limits: NbdLimits,
 }
 
 /// Exports of a listener. Queried for each new client.
@@ -169,4 +171,14 @@ pub trait DiskDevices: Send + Sync {
 
     /// Returns the NBD clients that use exports, in order of connection.
     fn nbd_clients(&self) -> Vec<NbdClient>;
+
+    /// Changes the limits on connections of NBD clients for the host and for each peer.
+    fn set_nbd_limits(&self, host: NbdLimits, peer: NbdLimits);
+
+    /// Changes the limits of an export for its present connections. Later connections have those of
+    /// [`ExportedDisk::limits`].
+    fn set_nbd_export_limits(&self, export: &str, limits: NbdLimits);
+
+    /// Returns the connections and buffer memory of NBD clients.
+    fn nbd_usage(&self) -> NbdUsage;
 }

@@ -146,6 +146,12 @@ pub trait DiskQueue: Send {
     /// readable; a notification that has occurred is still reported.
     fn park(&mut self) {}
 
+    /// Returns unused buffers to the system. Called every 500 ms while the return value is true and
+    /// after requests of an NBD client. Returns true if unused buffers remain for the next call.
+    fn release_unused(&mut self) -> bool {
+        false
+    }
+
     /// Returns the descriptor to wait on; valid while the queue exists.
     fn wake_fd(&self) -> BorrowedFd<'_>;
 

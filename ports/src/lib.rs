@@ -88,8 +88,8 @@ pub use kernel_path::{
 };
 pub use link_facts::{LinkFacts, LinkSpeed};
 pub use nbd_server::{
-    NbdClient, NbdClientWay, NbdNotice, NbdPlace, NbdServerSpec, NbdTcpAccess, NbdTlsFiles,
-    NbdUnixAccess,
+    NbdClient, NbdClientWay, NbdLevel, NbdLimits, NbdNotice, NbdPlace, NbdServerSpec, NbdTcpAccess,
+    NbdTlsFiles, NbdUnixAccess, NbdUsage,
 };
 pub use power::{PowerError, PowerHost};
 pub use processor::{

@@ -97,6 +97,8 @@ pub struct NbdClient {
     pub way: NbdClientWay,
     /// Peer, as text: process and user, or address and port.
     pub peer: String,
+    /// Buffer memory of the connection in bytes, reserved memory included.
+    pub buffer_bytes: u64,
 }
 
 /// Notice of an NBD server, for events.
@@ -109,6 +111,13 @@ pub enum NbdNotice {
         /// Reason of the rejection, as text.
         reason: String,
     },
+    /// A client was turned away because of a limit on connections, negotiations or buffer memory.
+    Limited {
+        /// Peer of the connection, as text.
+        peer: String,
+        /// Limit that was reached, as text.
+        reason: String,
+    },
     /// A disk cannot be exported.
     NotOffered {
         /// Name of the disk concerned.
@@ -116,4 +125,47 @@ pub enum NbdNotice {
         /// Reason why the disk cannot be exported, as text.
         reason: String,
     },
+}
+
+/// Limits on the connections of an export, a peer or the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NbdLimits {
+    /// Maximum number of connections.
+    pub connections_max: u32,
+    /// Maximum buffer memory of all connections in bytes, with the memory that each reserves.
+    pub buffer_max_bytes: u64,
+}
+
+impl NbdLimits {
+    /// Default limits of an export.
+    pub const EXPORT: Self = Self { connections_max: 128, buffer_max_bytes: 128 << 20 };
+    /// Default limits of a peer.
+    pub const PEER: Self = Self { connections_max: 512, buffer_max_bytes: 512 << 20 };
+    /// Default limits of the host.
+    pub const HOST: Self = Self { connections_max: 1024, buffer_max_bytes: 1 << 30 };
+}
+
+/// Connections and buffer memory of an export, a peer or the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NbdLevel {
+    /// Current number of connections.
+    pub connections: u32,
+    /// Current buffer memory in bytes, reserved memory included.
+    pub buffer_bytes: u64,
+    /// Limits in effect.
+    pub limits: NbdLimits,
+}
+
+/// Connections and buffer memory of NBD clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NbdUsage {
+    /// Clients of all servers.
+    pub host: NbdLevel,
+    /// Peers with connections: `user 107`, an IPv4 address or an IPv6 network.
+    pub peers: Vec<(String, NbdLevel)>,
+    /// Exports with connections.
+    pub exports: Vec<(String, NbdLevel)>,
+    /// Number of requests that were delayed or processed in parts, because a limit on buffer memory
+    /// was reached.
+    pub shortages: u64,
 }

@@ -228,10 +228,18 @@ pub(crate) fn used_by(disk: &DiskStatus) -> String {
     if users.is_empty() { "–".to_owned() } else { users.join(", ") }
 }
 
-/// Adds a line for each NBD client.
+/// Adds the use of the limits on NBD clients, and a line for each client.
 pub(crate) fn add_clients(lines: &mut Lines, disk: &DiskStatus) {
-    for client in disk.nbd.iter().flat_map(|nbd| &nbd.connections) {
-        lines.add("NBD client", format!("{}, {}", client.peer, way(client.way)));
+    let Some(nbd) = disk.nbd.as_ref().filter(|nbd| !nbd.connections.is_empty()) else { return };
+    let (count, bytes) = (nbd.connections.len(), units::size(nbd.buffer_bytes));
+    let (count_max, bytes_max) = (nbd.connections_max, units::size(nbd.buffer_max_bytes));
+    lines.add(
+        "NBD connections",
+        format!("{count} of {count_max}, {bytes} of {bytes_max} buffer memory"),
+    );
+    for client in &nbd.connections {
+        let bytes = units::size(client.buffer_bytes);
+        lines.add("NBD client", format!("{}, {}, {bytes}", client.peer, way(client.way)));
     }
 }
 

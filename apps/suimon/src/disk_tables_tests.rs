@@ -178,9 +178,20 @@ fn disks() -> Vec<DiskStatus> {
             }),
             nbd: Some(DiskNbdStatus {
                 clients: 2,
+                connections_max: 128,
+                buffer_bytes: 1280 << 10,
+                buffer_max_bytes: 128 << 20,
                 connections: vec![
-                    DiskNbdClient { way: NbdWay::Unix, peer: "process 7 of user 107".into() },
-                    DiskNbdClient { way: NbdWay::Tls, peer: "192.0.2.7:40000".into() },
+                    DiskNbdClient {
+                        way: NbdWay::Unix,
+                        peer: "process 7 of user 107".into(),
+                        buffer_bytes: 512 << 10,
+                    },
+                    DiskNbdClient {
+                        way: NbdWay::Tls,
+                        peer: "192.0.2.7:40000".into(),
+                        buffer_bytes: 768 << 10,
+                    },
                 ],
             }),
             counters: DiskCounters {
@@ -224,7 +235,7 @@ fn who_uses_a_disk_is_said_in_words() {
     let mut disk = disks().remove(0);
     assert_eq!(used_by(&disk), "VM, 2 NBD clients");
     disk.vhost_user = Some(DiskVhostUserStatus::default());
-    disk.nbd = Some(DiskNbdStatus { clients: 1, connections: Vec::new() });
+    disk.nbd = Some(DiskNbdStatus { clients: 1, ..DiskNbdStatus::default() });
     assert_eq!(used_by(&disk), "1 NBD client");
     disk.nbd = None;
     assert_eq!(used_by(&disk), "–");

@@ -1,7 +1,7 @@
 //! Commands of `host`: the host and its daemon.
 
 use clap::Subcommand;
-use suimon_contract::{ConfinementStatus, HostStatus};
+use suimon_contract::{ConfinementStatus, HostStatus, NbdStatus};
 
 use crate::exit::Failure;
 use crate::node_tables::drained;
@@ -49,7 +49,33 @@ fn details(host: &HostStatus) -> String {
     if let Some(reason) = &host.state_store.reason {
         text += &format!("state     not writable: {reason}\n");
     }
+    text += &nbd(&host.nbd);
     text += &confinement(&host.confinement);
+    text
+}
+
+/// Formats connections and buffer memory of NBD clients; nothing if a daemon does not report them.
+fn nbd(status: &NbdStatus) -> String {
+    if status.connections_max == 0 {
+        return String::new();
+    }
+    let mut text = format!(
+        "nbd       {} of {} connections, {} of {} buffer memory\n",
+        status.connections,
+        status.connections_max,
+        units::size(status.buffer_bytes),
+        units::size(status.buffer_max_bytes),
+    );
+    for peer in &status.peers {
+        text += &format!(
+            "  {}: {} of {} connections, {} of {}\n",
+            peer.peer,
+            peer.connections,
+            status.peer_connections_max,
+            units::size(peer.buffer_bytes),
+            units::size(status.peer_buffer_max_bytes),
+        );
+    }
     text
 }
 
@@ -76,7 +102,11 @@ mod tests {
     fn a_host_is_shown_with_what_it_has() {
         let host: HostStatus = serde_json::from_str(
             r#"{"name":"h","version":"1","uptime_s":61,"revision":7,"switches":1,"uplinks":2,
-                "teams":3,"nics":4,"stores":5,"qos_policies":6,"disks":8,"vms":9,"pfs":10,"nodes":11}"#,
+                "teams":3,"nics":4,"stores":5,"qos_policies":6,"disks":8,"vms":9,"pfs":10,"nodes":11,
+                "nbd":{"connections":3,"connections_max":1024,"buffer_bytes":2097152,
+                    "buffer_max_bytes":1073741824,"peer_connections_max":512,
+                    "peer_buffer_max_bytes":536870912,"shortages":0,
+                    "peers":[{"peer":"user 107","connections":3,"buffer_bytes":2097152}]}}"#,
         )
         .unwrap();
         insta::assert_snapshot!(details(&host), @r"
@@ -94,6 +124,8 @@ mod tests {
         vms       9
         pfs       10
         nodes     11
+        nbd       3 of 1024 connections, 2.00 MiB of 1.00 GiB buffer memory
+          user 107: 3 of 512 connections, 2.00 MiB of 512 MiB
         confined  off
         ");
     }

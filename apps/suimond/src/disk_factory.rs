@@ -11,8 +11,8 @@ use suimon_nbd_server::{NbdHost, serve_stream};
 use suimon_node::DiskParts;
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDevices, DiskExports, DiskListener,
-    DiskObserver, DiskQueueHost, NbdClient, NbdServerSpec, ThreadStart, VhostUserDiskSpec,
-    VhostUserDiskStatus,
+    DiskObserver, DiskQueueHost, NbdClient, NbdLimits, NbdServerSpec, NbdUsage, ThreadStart,
+    VhostUserDiskSpec, VhostUserDiskStatus,
 };
 use suimon_quantity::DiskId;
 use suimon_redo::FileRecords;
@@ -107,7 +107,7 @@ impl DiskDevices for HostDisks {
         spec: &NbdServerSpec,
         exports: Arc<dyn DiskExports>,
     ) -> Result<Box<dyn DiskListener>, DeviceError> {
-        let host = NbdHost { exports: Arc::new(Exports::new(exports)), ..self.nbd.clone() };
+        let host = self.nbd.with_exports(Arc::new(Exports::new(exports)));
         Ok(Box::new(Listener::open(spec, host)?))
     }
 
@@ -117,7 +117,7 @@ impl DiskDevices for HostDisks {
         peer: &str,
         exports: Arc<dyn DiskExports>,
     ) -> Result<(), DeviceError> {
-        let host = NbdHost { exports: Arc::new(Exports::new(exports)), ..self.nbd.clone() };
+        let host = self.nbd.with_exports(Arc::new(Exports::new(exports)));
         serve_stream(stream, peer, &host);
         Ok(())
     }
@@ -134,6 +134,18 @@ impl DiskDevices for HostDisks {
 
     fn nbd_clients(&self) -> Vec<NbdClient> {
         self.nbd.clients.list()
+    }
+
+    fn set_nbd_limits(&self, host: NbdLimits, peer: NbdLimits) {
+        self.nbd.budgets.set_limits(host, peer);
+    }
+
+    fn set_nbd_export_limits(&self, export: &str, limits: NbdLimits) {
+        self.nbd.budgets.set_export_limits(export, limits);
+    }
+
+    fn nbd_usage(&self) -> NbdUsage {
+        self.nbd.budgets.usage()
     }
 }
 

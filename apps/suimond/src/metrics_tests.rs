@@ -181,6 +181,38 @@ fn teams_members_and_vmq_are_measured() {
     assert!(!text.contains("processor=\"2\""), "{text}");
 }
 
+fn nbd() -> suimon_contract::DiskNbdStatus {
+    read(json!({
+        "clients": 1, "connections_max": 128, "buffer_bytes": 524_288, "buffer_max_bytes": 134_217_728,
+        "connections": [{"way": "unix", "peer": "process 7 of user 107", "buffer_bytes": 524_288}],
+    }))
+}
+
+#[test]
+fn connections_of_nbd_clients_have_their_limits_beside_them() {
+    let mut readings = readings();
+    readings.host.nbd = read(json!({
+        "connections": 3, "connections_max": 1024, "buffer_bytes": 1_572_864,
+        "buffer_max_bytes": 1_073_741_824, "peer_connections_max": 512,
+        "peer_buffer_max_bytes": 536_870_912, "shortages": 9,
+    }));
+    readings.disks[0].nbd = Some(nbd());
+    let text = render(&readings).unwrap();
+    for line in [
+        "suimon_nbd_connections 3",
+        "suimon_nbd_connections_max 1024",
+        "suimon_nbd_buffer_bytes 1572864",
+        "suimon_nbd_buffer_max_bytes 1073741824",
+        "suimon_nbd_buffer_shortages_total 9",
+        "suimon_disk_nbd_connections{disk=\"gold\"} 1",
+        "suimon_disk_nbd_connections_max{disk=\"gold\"} 128",
+        "suimon_disk_nbd_buffer_bytes{disk=\"gold\"} 524288",
+        "suimon_disk_nbd_buffer_max_bytes{disk=\"gold\"} 134217728",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+}
+
 #[test]
 fn disks_and_stores_are_measured() {
     let text = render(&readings()).unwrap();
@@ -255,6 +287,7 @@ fn readings_of_everything() -> Readings {
         "id": 0, "cpu": 2, "queues": 1, "cpu_time_ns": 1, "busy_ns": 1, "batches": 1, "frames": 1,
         "sleeps": 1, "asleep": false, "rests": 0, "resting": false, "stages": stages(),
     }))];
+    readings.disks[0].nbd = Some(nbd());
     readings.disks[0].qos = Some(read(json!({
         "disk": "gold", "store": "fast", "holder": "disk/gold", "limits": {},
         "waiting": 0, "in_flight": 0, "last_5_min": delivery(), "last_5_s": delivery(),

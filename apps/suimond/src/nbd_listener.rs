@@ -10,7 +10,7 @@ use suimon_nbd_server::{
     TcpAccess, TlsFile, UnixAccess,
 };
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DiskExports, DiskListener, ExportedDisk, NbdNotice,
+    DeviceError, DeviceErrorKind, DiskExports, DiskListener, ExportedDisk, NbdLimits, NbdNotice,
     NbdServerSpec, NbdTcpAccess, NbdUnixAccess,
 };
 
@@ -122,7 +122,7 @@ impl Exports {
     }
 
     fn export(&self, disk: ExportedDisk) -> Option<Export> {
-        let ExportedDisk { name, bytes, sector_bytes, is_read_only } = disk;
+        let ExportedDisk { name, bytes, sector_bytes, is_read_only, limits: _ } = disk;
         let spec = ExportSpec::of_disk(name.clone(), bytes, sector_bytes, is_read_only);
         let error = match Export::new(spec) {
             Ok(export) => return Some(export),
@@ -158,8 +158,18 @@ impl NbdExports for Exports {
         }
     }
 
+    fn limits(&self, name: &str) -> NbdLimits {
+        let disks = self.disks.as_ref().map(|disks| disks.exports()).unwrap_or_default();
+        let disk = disks.into_iter().find(|disk| disk.name == name);
+        disk.map_or(NbdLimits::EXPORT, |disk| disk.limits)
+    }
+
     fn handle_refused(&self, peer: String, reason: String) {
         self.tell(NbdNotice::Refused { peer, reason });
+    }
+
+    fn handle_limited(&self, peer: String, reason: String) {
+        self.tell(NbdNotice::Limited { peer, reason });
     }
 }
 
@@ -179,7 +189,9 @@ mod tests {
     impl DiskExports for Renamed {
         fn exports(&self) -> Vec<ExportedDisk> {
             let name = self.name.lock().unwrap().clone();
-            vec![ExportedDisk { name, bytes: 1 << 20, sector_bytes: 512, is_read_only: false }]
+            let limits = NbdLimits { connections_max: 3, ..NbdLimits::EXPORT };
+            let (bytes, sector_bytes, is_read_only) = (1 << 20, 512, false);
+            vec![ExportedDisk { name, bytes, sector_bytes, is_read_only, limits }]
         }
 
         fn attach(&self, _name: &str, _queue: Box<dyn DiskQueue>) -> Result<(), String> {
@@ -189,6 +201,18 @@ mod tests {
         fn handle_notice(&self, notice: NbdNotice) {
             self.told.lock().unwrap().push(notice);
         }
+    }
+
+    #[test]
+    fn exports_have_the_limits_of_their_disks() {
+        let disks = Arc::new(Renamed::default());
+        *disks.name.lock().unwrap() = "web".to_owned();
+        let exports = Exports::new(disks.clone());
+        assert_eq!(exports.limits("web").connections_max, 3);
+        assert_eq!(exports.limits("other"), NbdLimits::EXPORT);
+        let (peer, reason) = ("192.0.2.7:40000".to_owned(), "too many".to_owned());
+        exports.handle_limited(peer.clone(), reason.clone());
+        assert_eq!(*disks.told.lock().unwrap(), [NbdNotice::Limited { peer, reason }]);
     }
 
     #[test]

@@ -171,6 +171,15 @@ pub struct DiskVhostUserStatus {
 pub struct DiskNbdStatus {
     /// Number of connections of NBD clients.
     pub clients: u32,
+    /// Maximum number of connections in effect.
+    #[serde(default)]
+    pub connections_max: u32,
+    /// Buffer memory of the connections in bytes, reserved memory included.
+    #[serde(default)]
+    pub buffer_bytes: u64,
+    /// Maximum buffer memory in effect, in bytes.
+    #[serde(default)]
+    pub buffer_max_bytes: u64,
     /// Connections in order of acceptance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<DiskNbdClient>,
@@ -183,6 +192,9 @@ pub struct DiskNbdClient {
     pub way: NbdWay,
     /// Peer: the process and its user, or the address and port.
     pub peer: String,
+    /// Buffer memory of the connection in bytes, reserved memory included.
+    #[serde(default)]
+    pub buffer_bytes: u64,
 }
 
 /// Transport of an NBD connection.

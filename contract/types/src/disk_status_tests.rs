@@ -27,8 +27,12 @@ fn measurement() -> StoreMeasurement {
 }
 
 fn one_client() -> DiskNbdStatus {
-    let client = DiskNbdClient { way: NbdWay::Unix, peer: "process 7 of user 0".to_owned() };
-    DiskNbdStatus { clients: 1, connections: vec![client] }
+    let client = DiskNbdClient {
+        way: NbdWay::Unix,
+        peer: "process 7 of user 0".to_owned(),
+        buffer_bytes: 1 << 19,
+    };
+    DiskNbdStatus { clients: 1, connections: vec![client], ..DiskNbdStatus::default() }
 }
 
 fn connected() -> DiskVhostUserStatus {

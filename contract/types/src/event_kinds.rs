@@ -256,6 +256,8 @@ catalogue! {
         "A job on a disk that the exit of the previous daemon interrupted was abandoned; its partial results were removed, and the disk is unchanged.";
     6122 DiskHasManyLayers "disk_has_many_layers" Warning
         "A disk has 48 or more layers (image files, its own and its parents'). Snapshots are refused from 64 layers on: merge layers (`suimon disk merge`).";
+    6123 NbdLimitReached "nbd_limit_reached" Warning
+        "The NBD server rejected a client because a limit of connections, negotiations or buffer memory was reached. The fields contain the client and the limit.";
     6140 ImageRepaired "image_repaired" Info
         "The metadata of an image file was repaired; the former metadata was saved to a file beside it.";
     6141 ImageRelinked "image_relinked" Info

@@ -5,7 +5,9 @@ use crate::cluster_keys::{CLUSTER, CLUSTER_TLS};
 use crate::form::{HOST_ADDRESSES_MAX, PROCESSORS_MAX};
 use crate::pf_keys::{PF, VF};
 use crate::power_keys::POWER;
-use crate::storage_keys::{DISK, DISK_NBD, DISK_QOS, DISK_VHOST_USER, QOS_POLICY, STORE};
+use crate::storage_keys::{
+    DISK, DISK_NBD, DISK_QOS, DISK_VHOST_USER, NBD_BUFFER, NBD_CONNECTIONS, QOS_POLICY, STORE,
+};
 use crate::vm_keys::VM;
 use crate::{Form, TEAM_MEMBERS_MAX};
 
@@ -274,6 +276,10 @@ const HOST: &[Key] = &[
         Effect::Live,
     ),
     optional("vm_folder", Form::FilePath, Effect::NextBoot),
+    optional("nbd_connections_max", NBD_CONNECTIONS, Effect::Live),
+    optional("nbd_buffer_max_bytes", NBD_BUFFER, Effect::Live),
+    optional("nbd_peer_connections_max", NBD_CONNECTIONS, Effect::Live),
+    optional("nbd_peer_buffer_max_bytes", NBD_BUFFER, Effect::Live),
 ];
 
 const API: &[Key] = &[

@@ -130,6 +130,7 @@ mod migration;
 mod name;
 mod nbd_config;
 mod nbd_fits;
+mod nbd_status;
 mod node_config;
 mod node_fits;
 mod node_status;
@@ -241,6 +242,7 @@ pub use migration::{
 };
 pub use name::{Name, NameError};
 pub use nbd_config::DiskNbd;
+pub use nbd_status::{NbdPeerStatus, NbdStatus};
 pub use node_config::NodeConfig;
 pub use node_status::NodeStatus;
 pub use offload_status::{DeviceFeatureStatus, DeviceFeaturesStatus, OffloadDoer, OffloadStatus};

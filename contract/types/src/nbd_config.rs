@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::{ByteSize, HostSection};
+
 /// `[disk.nbd]`: exports the disk over NBD on a Unix socket, a TCP address or both. Disks that
 /// share a socket or address also share its access rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -56,7 +58,27 @@ pub struct DiskNbd {
     /// path can then read and change the data. Requires `addresses`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub plaintext: bool,
+    /// Maximum number of connections of the disk's clients, 1 to 16 384; 128 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_max: Option<u32>,
+    /// Maximum buffer memory of the disk's connections in bytes, 1 MiB to 1 TiB; 128 MiB if absent.
+    /// 512 KiB of it are set aside for each connection that `connections_max` permits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_max_bytes: Option<ByteSize>,
 }
+
+/// Default of `[disk.nbd] connections_max`.
+const CONNECTIONS_MAX: u32 = 128;
+/// Default of `[disk.nbd] buffer_max_bytes`.
+const BUFFER_MAX_BYTES: u64 = 128 << 20;
+/// Default of `[host] nbd_connections_max`.
+const HOST_CONNECTIONS_MAX: u32 = 1024;
+/// Default of `[host] nbd_buffer_max_bytes`.
+const HOST_BUFFER_MAX_BYTES: u64 = 1 << 30;
+/// Default of `[host] nbd_peer_connections_max`.
+const PEER_CONNECTIONS_MAX: u32 = 512;
+/// Default of `[host] nbd_peer_buffer_max_bytes`.
+const PEER_BUFFER_MAX_BYTES: u64 = 512 << 20;
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it")]
 const fn is_false(flag: &bool) -> bool {
@@ -69,8 +91,40 @@ impl DiskNbd {
         Self { socket: Some(socket.into()), ..Self::default() }
     }
 
+    /// Returns the maximum number of connections.
+    pub fn effective_connections_max(&self) -> u32 {
+        self.connections_max.unwrap_or(CONNECTIONS_MAX)
+    }
+
+    /// Returns the maximum buffer memory in bytes.
+    pub fn effective_buffer_max_bytes(&self) -> u64 {
+        self.buffer_max_bytes.map_or(BUFFER_MAX_BYTES, ByteSize::bytes)
+    }
+
     /// Returns true if TLS is configured for TCP.
     pub const fn has_tls(&self) -> bool {
         self.tls_certificate.is_some() || self.tls_key.is_some()
+    }
+}
+
+impl HostSection {
+    /// Returns the maximum number of NBD connections of the host.
+    pub fn effective_nbd_connections_max(&self) -> u32 {
+        self.nbd_connections_max.unwrap_or(HOST_CONNECTIONS_MAX)
+    }
+
+    /// Returns the maximum buffer memory of NBD connections of the host in bytes.
+    pub fn effective_nbd_buffer_max_bytes(&self) -> u64 {
+        self.nbd_buffer_max_bytes.map_or(HOST_BUFFER_MAX_BYTES, ByteSize::bytes)
+    }
+
+    /// Returns the maximum number of NBD connections of a peer.
+    pub fn effective_nbd_peer_connections_max(&self) -> u32 {
+        self.nbd_peer_connections_max.unwrap_or(PEER_CONNECTIONS_MAX)
+    }
+
+    /// Returns the maximum buffer memory of the NBD connections of a peer in bytes.
+    pub fn effective_nbd_peer_buffer_max_bytes(&self) -> u64 {
+        self.nbd_peer_buffer_max_bytes.map_or(PEER_BUFFER_MAX_BYTES, ByteSize::bytes)
     }
 }

@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 
 use crate::{
     ConfinementStatus, DeviceFeaturesStatus, DrainStatus, IovStatus, KernelPathStatus, Name,
-    NicConfig, OffloadStatus, ProcessorStages, SteeringStatus, SwitchConfig, TopDisk, TopPower,
-    UplinkConfig, XdpStatus,
+    NbdStatus, NicConfig, OffloadStatus, ProcessorStages, SteeringStatus, SwitchConfig, TopDisk,
+    TopPower, UplinkConfig, XdpStatus,
 };
 
 /// Response of `GET /1.0`: observed state of the host.
@@ -58,6 +58,9 @@ pub struct HostStatus {
     /// Confinement of the daemon's threads.
     #[serde(default)]
     pub confinement: ConfinementStatus,
+    /// Connections of NBD clients to all disks.
+    #[serde(default)]
+    pub nbd: NbdStatus,
 }
 
 /// Ability of the daemon to store changes in its state directory.

@@ -82,6 +82,11 @@ pub(crate) const DISK_VHOST_USER: &[Key] = &[
     defaulted("queues", QUEUES, Effect::Replace),
 ];
 
+/// Maximum number of connections of NBD clients.
+pub(crate) const NBD_CONNECTIONS: Form = Form::Number { least: 1, most: 16_384 };
+/// Maximum buffer memory of connections of NBD clients: at least that of one connection.
+pub(crate) const NBD_BUFFER: Form = Form::Bytes { least: MIB, most: 1 << 40, step: 1 };
+
 /// Largest number of users, groups, names or addresses permitted by an NBD server.
 const LET_IN_MAX: usize = 64;
 
@@ -96,4 +101,6 @@ pub(crate) const DISK_NBD: &[Key] = &[
     optional("tls_clients", Form::DnsNames { most: LET_IN_MAX }, Effect::Live),
     optional("addresses", Form::Networks { most: LET_IN_MAX }, Effect::Live),
     defaulted("plaintext", Form::Flag, Effect::Live),
+    optional("connections_max", NBD_CONNECTIONS, Effect::Live),
+    optional("buffer_max_bytes", NBD_BUFFER, Effect::Live),
 ];

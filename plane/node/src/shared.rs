@@ -107,6 +107,8 @@ pub(crate) struct SharedParts {
 
 impl Shared {
     pub(crate) fn new(parts: SharedParts) -> Self {
+        let disks = Disks::new(parts.disks);
+        disks.set_nbd_limits(&parts.desired.config.host);
         Self {
             operations: Arc::new(Operations::new(parts.clock.clone(), parts.listener.clone())),
             plane: parts.plane,
@@ -117,7 +119,7 @@ impl Shared {
             events: parts.events,
             store: parts.store,
             ports: PortTable::default(),
-            disks: Disks::new(parts.disks),
+            disks,
             vms: Vms::new(parts.vms),
             abandoned: Abandoned::default(),
             late_notices: Arc::default(),
@@ -153,6 +155,7 @@ impl Shared {
     }
 
     pub(crate) fn set_desired(&self, state: StoredState) {
+        self.disks.set_nbd_limits(&state.config.host);
         *self.desired.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
     }
 

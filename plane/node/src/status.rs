@@ -48,6 +48,7 @@ impl Shared {
             drain: self.drain_status(),
             state_store: self.state_store_status(),
             confinement: (self.confinement)(),
+            nbd: self.disks.host_nbd_status(&config.host),
         }
     }
 

@@ -106,6 +106,10 @@ pub(crate) struct Client {
     pub(crate) fault: Option<PortFault>,
     /// True if the queue does not take requests back.
     pub(crate) takes_nothing_back: bool,
+    /// Number of checks that find unused buffers.
+    pub(crate) spares: usize,
+    /// Number of checks for unused buffers.
+    pub(crate) spare_looks: usize,
 }
 
 /// Queue of the client.
@@ -178,6 +182,12 @@ impl DiskQueue for FakeQueue {
     }
     fn is_polled_by_fd(&self) -> bool {
         self.is_polled_by_fd
+    }
+    fn release_unused(&mut self) -> bool {
+        let mut client = self.client.lock().unwrap();
+        client.spare_looks += 1;
+        client.spares = client.spares.saturating_sub(1);
+        client.spares > 0
     }
     fn has_untaken_answers(&self) -> bool {
         self.has_untaken_answers

@@ -297,6 +297,7 @@ impl StorageWork {
         let stores = self.stores.numbers().filter_map(|number| self.stores.get(number));
         let own = self.stalls_deadline().into_iter().chain(self.idle_deadline());
         let own = own.chain(self.respites_deadline()).chain(self.full_deadline());
+        let own = own.chain(self.spares_deadline());
         stores.filter_map(|of| of.next_deadline()).chain(own).min()
     }
 

@@ -126,6 +126,7 @@ mod service;
 #[cfg(test)]
 mod service_tests;
 mod slab;
+mod spare;
 mod stall;
 #[cfg(test)]
 mod stall_tests;

@@ -22,6 +22,7 @@ use crate::resolve::Scratch;
 use crate::respite::Respite;
 use crate::rotation::Rotation;
 use crate::slab::Slab;
+use crate::spare::SpareLook;
 use crate::store::StoreUse;
 use crate::tally::DiskTally;
 use crate::token::Purpose;
@@ -93,6 +94,7 @@ pub struct StorageWork {
     /// Time of the last check for stalled disks.
     pub(crate) stalls_looked: Time,
     pub(crate) idle_look: IdleLook,
+    pub(crate) spare_look: SpareLook,
     pub(crate) lost_time: LostTime,
     taken: Vec<DiskRequest>,
     /// Requests that a queue brought in one turn, and their sizes.
@@ -148,6 +150,7 @@ impl StorageWork {
             is_busy: true,
             stalls_looked: Time::ZERO,
             idle_look: IdleLook::default(),
+            spare_look: SpareLook::default(),
             lost_time: LostTime::default(),
             taken: Vec::with_capacity(REQUESTS_PER_TURN),
             arrived: Vec::with_capacity(REQUESTS_PER_TURN),
@@ -382,6 +385,7 @@ impl StorageWork {
         self.observe();
         self.look_for_stalls();
         self.commit_idle();
+        self.release_spares();
         self.repeat_full();
         self.end_stores();
         self.send_parts();
@@ -481,6 +485,7 @@ impl StorageWork {
         let mut taken = std::mem::take(&mut self.taken);
         let room = room.min(REQUESTS_PER_TURN);
         note_serving(self.serving.as_ref(), of.id);
+        self.spare_look.handle_served(of.kind, self.now);
         let received = of.queue.receive(room, &mut taken);
         let has_found_full = !of.found_full.is_empty();
         of.handle_looked(self.now, (taken.len(), taken.len() < room), self.is_busy);

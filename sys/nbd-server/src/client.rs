@@ -6,17 +6,15 @@ use std::sync::{Arc, OnceLock};
 
 use suimon_socket_runtime::blocking;
 
-use crate::clients::{Caller, Noted};
+use crate::budgets::Share;
+use crate::clients::Caller;
 use crate::handshake::{Admitted, shake_hands};
 use crate::handshakes::{Evicted, Handshake};
+use crate::inside::Inside;
+use crate::origin::Origin;
 use crate::queue::NbdQueue;
-use crate::relay::QueueLife;
 use crate::server::NbdHost;
-use crate::ticket::{Connections, Ticket};
 use crate::tls::NbdTls;
-
-/// Reason for rejecting a client when the limit is reached.
-pub(crate) const TOO_MANY: &str = "the limit of connections is reached";
 
 /// Connected client with the server's parameters.
 #[derive(Clone)]
@@ -25,30 +23,23 @@ pub(crate) struct Client {
     /// `None` if the server offers no TLS.
     pub(crate) tls: Option<NbdTls>,
     pub(crate) caller: Caller,
-    /// Set when the negotiation is complete, if the connection counts towards its server's limit.
-    /// The connection counts until its queue and its TLS have ended.
-    pub(crate) place: Arc<OnceLock<Ticket>>,
-    /// `None` if the negotiation does not count towards a server's limit.
+    /// `None` for connections that the daemon makes itself. These are neither limited nor listed.
+    pub(crate) origin: Option<Origin>,
+    /// Set at the end of the negotiation. The connection counts until its queue and its TLS have
+    /// ended.
+    pub(crate) share: Arc<OnceLock<Arc<Share>>>,
+    /// `None` if the negotiation is not limited.
     pub(crate) evicted: Option<Evicted>,
 }
 
-/// Values that the queue of a connection owns as long as it exists.
-pub(crate) struct Inside {
-    _place: Arc<OnceLock<Ticket>>,
-    _noted: Option<Noted>,
-    _life: Option<QueueLife>,
-}
-
-/// Limits that a client of a server counts towards. Connections made by the daemon itself are
-/// neither limited nor listed.
-pub(crate) struct Counted {
-    pub(crate) handshake: Handshake,
-    pub(crate) connections: Connections,
-}
-
 impl Client {
-    pub(crate) fn new(host: NbdHost, tls: Option<NbdTls>, caller: Caller) -> Self {
-        Self { host, tls, caller, place: Arc::default(), evicted: None }
+    pub(crate) fn new(
+        host: NbdHost,
+        tls: Option<NbdTls>,
+        caller: Caller,
+        origin: Option<Origin>,
+    ) -> Self {
+        Self { host, tls, caller, origin, share: Arc::default(), evicted: None }
     }
 
     /// Reports that the client was rejected. Clients determine the rate, so each entry is logged at
@@ -59,16 +50,45 @@ impl Client {
         self.host.exports.handle_refused(peer, reason.to_owned());
     }
 
-    /// Negotiates with the client and passes its queue to the export that it chose.
+    /// Reports that the client was turned away because of a limit. Logged at level debug, because
+    /// clients determine the rate.
+    pub(crate) fn turn_away(&self, reason: &str) {
+        let peer = self.caller.peer.clone();
+        tracing::debug!(peer, reason, "an NBD client is turned away");
+        self.host.exports.handle_limited(peer, reason.to_owned());
+    }
+
+    /// Counts the connection towards the limits of the export, the peer and the host.
     ///
     /// # Errors
-    /// The negotiation failed, the host cannot serve the connection, or the export rejects it.
+    /// The limit that would be exceeded, which was reported.
+    pub(crate) fn claim(&self, export: &str) -> io::Result<()> {
+        let budgets = &self.host.budgets;
+        let share = match self.origin {
+            None => Ok(budgets.admit_own()),
+            Some(origin) => budgets.admit(origin, export, self.host.exports.limits(export)),
+        };
+        let share = share.map_err(|exceeded| {
+            self.turn_away(&exceeded.to_string());
+            io::Error::other(exceeded)
+        })?;
+        // A client negotiates once.
+        let _ = self.share.set(Arc::new(share));
+        Ok(())
+    }
+
+    /// Negotiates with the client and passes its queue to the export that it chose. Without a
+    /// handshake, the negotiation is not limited.
+    ///
+    /// # Errors
+    /// The negotiation failed, a limit is reached, the host cannot serve the connection, or the
+    /// export rejects it.
     pub(crate) async fn admit(
         mut self,
         socket: OwnedFd,
-        counted: Option<Counted>,
+        handshake: Option<Handshake>,
     ) -> io::Result<()> {
-        let Some(Counted { handshake, connections }) = counted else {
+        let Some(handshake) = handshake else {
             let Some(admitted) = shake_hands(socket, &self, None).await? else { return Ok(()) };
             return self.attach_soon(admitted).await;
         };
@@ -78,17 +98,11 @@ impl Client {
             biased;
             admitted = shake_hands(socket, &self, Some(&handshake)) => admitted?,
             () = evicted.wait() => {
-                self.refuse(
-                    "the limit of clients in negotiation was reached, and it was the oldest");
+                self.turn_away("the limit of clients in negotiation was reached, and it was the oldest");
                 return Ok(());
             }
         };
         let Some(admitted) = admitted else { return Ok(()) };
-        let Some(ticket) = connections.take() else {
-            self.refuse(TOO_MANY);
-            return Ok(());
-        };
-        let _ = self.place.set(ticket);
         // The export may wait for its disk; other clients may negotiate meanwhile.
         drop(handshake);
         self.attach_soon(admitted).await
@@ -101,14 +115,17 @@ impl Client {
     fn attach(&self, admitted: Admitted) -> io::Result<()> {
         let Admitted { socket, negotiated, rest, life } = admitted;
         let name = negotiated.export.name().to_owned();
-        let is_counted = self.place.get().is_some();
-        let noted = is_counted.then(|| self.host.clients.note(&name, &self.caller));
-        let inside = Inside { _place: Arc::clone(&self.place), _noted: noted, _life: life };
+        let missing = || io::Error::other("the connection is not counted");
+        let share = Arc::clone(self.share.get().ok_or_else(missing)?);
+        let is_listed = self.origin.is_some();
+        let noted =
+            is_listed.then(|| self.host.clients.note(&name, &self.caller, Arc::clone(&share)));
+        let inside = Inside { _share: Arc::clone(&share), _noted: noted, _life: life };
         // The host lacks descriptors or memory: the operator is informed, and other clients are
         // served.
-        let queue = NbdQueue::new(socket, &negotiated, rest).inspect_err(|error| {
+        let queue = NbdQueue::new(socket, &negotiated, rest, share).inspect_err(|error| {
             self.refuse(&format!("the host cannot serve its connection: {error}"));
         })?;
-        self.host.exports.attach(&name, queue.counted_by(inside)).map_err(io::Error::other)
+        self.host.exports.attach(&name, queue.owning(inside)).map_err(io::Error::other)
     }
 }

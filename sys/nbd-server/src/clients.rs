@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{NbdClient, NbdClientWay};
 
+use crate::budgets::Share;
+
 /// Connections of the servers that share this list, in the order of their arrival. Clones refer to
 /// the same list.
 #[derive(Clone, Default)]
@@ -13,20 +15,31 @@ pub struct NbdClients(Arc<Mutex<Book>>);
 #[derive(Default)]
 struct Book {
     next: u64,
-    connections: BTreeMap<u64, NbdClient>,
+    connections: BTreeMap<u64, Connection>,
+}
+
+struct Connection {
+    export: String,
+    caller: Caller,
+    share: Arc<Share>,
 }
 
 impl NbdClients {
     /// Returns the current connections.
     #[must_use]
     pub fn list(&self) -> Vec<NbdClient> {
-        self.lock().connections.values().cloned().collect()
+        let client = |Connection { export, caller, share }: &Connection| NbdClient {
+            export: export.clone(),
+            way: caller.way,
+            peer: caller.peer.clone(),
+            buffer_bytes: share.bytes(),
+        };
+        self.lock().connections.values().map(client).collect()
     }
 
     /// Lists a connection as long as the returned value exists.
-    pub(crate) fn note(&self, export: &str, caller: &Caller) -> Noted {
-        let client =
-            NbdClient { export: export.to_owned(), way: caller.way, peer: caller.peer.clone() };
+    pub(crate) fn note(&self, export: &str, caller: &Caller, share: Arc<Share>) -> Noted {
+        let client = Connection { export: export.to_owned(), caller: caller.clone(), share };
         let mut book = self.lock();
         let number = book.next;
         book.next += 1;
@@ -47,7 +60,9 @@ pub(crate) struct Noted {
 
 impl Drop for Noted {
     fn drop(&mut self) {
-        self.clients.lock().connections.remove(&self.number);
+        let removed = self.clients.lock().connections.remove(&self.number);
+        // The end of the share takes another lock.
+        drop(removed);
     }
 }
 

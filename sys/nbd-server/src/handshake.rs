@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use suimon_nbd::{GREETING, Handshake as Negotiation, Negotiated, Step, TlsMode};
@@ -32,7 +32,8 @@ pub(crate) struct Admitted {
 /// only a request for TLS is accepted before it.
 ///
 /// # Errors
-/// The client violated the protocol, exceeded [`HANDSHAKE_MAX`], or the socket failed.
+/// The client violated the protocol, exceeded [`HANDSHAKE_MAX`] or a limit on connections, or the
+/// socket failed.
 pub(crate) async fn shake_hands(
     socket: OwnedFd,
     client: &Client,
@@ -70,6 +71,9 @@ async fn negotiate(
                 if !receive(&socket, &mut rest).await? {
                     return Ok(None);
                 }
+                if let Some(place) = place {
+                    place.handle_bytes(Instant::now());
+                }
                 // Nothing is received through TLS before the client's certificate was verified.
                 let is_shown = life.is_some() && tls.is_some_and(NbdTls::requires_certificates);
                 if let Some(place) = place.filter(|_| is_shown) {
@@ -92,6 +96,7 @@ async fn negotiate(
                 return Ok(None);
             }
             Step::Negotiated(negotiated) => {
+                client.claim(negotiated.export.name())?;
                 send_all(&socket, &output).await?;
                 let socket = socket.into_fd()?;
                 return Ok(Some(Admitted { socket, negotiated: *negotiated, rest, life }));

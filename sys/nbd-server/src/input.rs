@@ -7,15 +7,16 @@ use rustix::io::{Errno, readv};
 use rustix::net::{RecvFlags, recv};
 use suimon_nbd::{Incoming, Refused, Request, Transmission};
 
-use crate::pool::{CHUNK_BYTES, Memory};
-
-/// Bytes read from the socket at once if the length of the next message is unknown: many short
-/// requests, with a copy of their payloads instead of a system call for each.
-const AHEAD_BYTES: usize = 256 << 10;
+use crate::level::AHEAD_BYTES;
+use crate::memory::{CHUNK_BYTES, Memory};
 
 /// Bytes read in addition to a long payload, which is likely to be followed by another one: data
 /// that is not read ahead needs no copy.
 const AHEAD_BYTES_LONG: usize = 512;
+
+/// Bytes read at once by a connection without a buffer. A connection allocates the buffer when it
+/// receives something, and frees it when it has been idle.
+const FIRST_BYTES: usize = 4 << 10;
 
 /// Length in bytes from which a payload is long.
 const LONG_BYTES: u32 = 32 << 10;
@@ -67,7 +68,8 @@ pub(crate) enum InputError {
 /// Bytes of a client that were received and not parsed yet.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// Buffer; the received bytes are between `start` and `end`.
+    /// Buffer; the received bytes are between `start` and `end`. Shorter than [`AHEAD_BYTES`] if
+    /// nothing was received since it was freed.
     bytes: Vec<u8>,
     start: usize,
     end: usize,
@@ -79,20 +81,48 @@ pub(crate) struct Input {
     ahead: usize,
     /// True if the last read was shorter than its buffer, so that the socket is empty.
     is_dry: bool,
+    /// True if the received bytes are the beginning of a header.
+    is_incomplete: bool,
+    /// True if something was received since unused memory was last released.
+    was_used: bool,
 }
 
 impl Input {
     /// Creates the input with the bytes received after the handshake.
-    pub(crate) fn new(mut bytes: Vec<u8>) -> Self {
-        let end = bytes.len();
-        bytes.resize(end.max(AHEAD_BYTES), 0);
-        let ahead = AHEAD_BYTES;
-        Self { bytes, start: 0, end, arriving: None, skip: 0, ahead, is_dry: false }
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        Self {
+            start: 0,
+            end: bytes.len(),
+            bytes,
+            arriving: None,
+            skip: 0,
+            ahead: AHEAD_BYTES,
+            is_dry: false,
+            is_incomplete: false,
+            was_used: true,
+        }
     }
 
     /// Returns true if received bytes were not parsed, because there was no room for a request.
     pub(crate) fn has_bytes(&self) -> bool {
-        self.start < self.end
+        self.start < self.end && !self.is_incomplete
+    }
+
+    /// Frees the buffer if nothing was received since the last call. Returns true if the next call
+    /// may free it.
+    pub(crate) fn release_unused(&mut self) -> bool {
+        let is_empty = self.start == self.end;
+        if is_empty && !self.was_used {
+            self.bytes = Vec::new();
+            (self.start, self.end) = (0, 0);
+        }
+        self.was_used = false;
+        is_empty && !self.bytes.is_empty()
+    }
+
+    /// Skips the next bytes of the stream, which are the rest of a payload.
+    pub(crate) fn skip(&mut self, bytes: u64) {
+        self.skip = self.skip.saturating_add(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 
     /// Begins a turn, in which the socket may have data again.
@@ -117,6 +147,7 @@ impl Input {
         memory: &Memory,
         transmission: &Transmission,
     ) -> Result<Event, InputError> {
+        self.is_incomplete = false;
         loop {
             if let Some(mut arriving) = self.arriving.take() {
                 if self.fill(socket, memory, &mut arriving)? {
@@ -137,6 +168,7 @@ impl Input {
             match incoming {
                 Incoming::Incomplete => {
                     if !self.read_ahead(socket)? {
+                        self.is_incomplete = true;
                         return Ok(Event::Nothing);
                     }
                 }
@@ -156,6 +188,12 @@ impl Input {
 
     /// Receives more bytes. Returns true if there were any.
     fn read_ahead(&mut self, socket: &OwnedFd) -> Result<bool, InputError> {
+        if self.bytes.len() < AHEAD_BYTES {
+            if self.start == self.end {
+                return self.read_first(socket);
+            }
+            self.bytes.resize(AHEAD_BYTES, 0);
+        }
         // An incomplete header is moved to the front.
         self.bytes.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -164,7 +202,22 @@ impl Input {
         let room = self.bytes.get_mut(self.end..last).unwrap_or_default();
         let got = receive(socket, &mut [IoSliceMut::new(room)], &mut self.is_dry)?;
         self.end += got.unwrap_or(0);
+        self.was_used |= got.is_some();
         Ok(got.is_some())
+    }
+
+    /// Receives bytes before there is a buffer, which is allocated for them. Returns true if there
+    /// were any.
+    fn read_first(&mut self, socket: &OwnedFd) -> Result<bool, InputError> {
+        let mut first = [0; FIRST_BYTES];
+        let got = receive(socket, &mut [IoSliceMut::new(&mut first)], &mut self.is_dry)?;
+        let Some(got) = got else { return Ok(false) };
+        self.bytes = vec![0; AHEAD_BYTES];
+        for (byte, received) in self.bytes.iter_mut().zip(first.iter().take(got)) {
+            *byte = *received;
+        }
+        (self.start, self.end, self.was_used) = (0, got, true);
+        Ok(true)
     }
 
     /// Receives a payload. Returns true if it is complete.
@@ -193,6 +246,7 @@ impl Input {
             let now = got.min(all - arriving.got);
             arriving.got += now;
             self.end = got - now;
+            self.was_used = true;
         }
         Ok(true)
     }

@@ -4,7 +4,8 @@
 //! - [`UnixAccess`], [`TcpAccess`]: access control; both can change while the server listens.
 //! - [`serve_stream`]: serves one client that is already connected.
 //! - [`NbdTls`]: certificates that a TCP server presents and requires.
-//! - [`NbdHost`]: state shared by servers: exports, the list of connections, and the threads
+//! - [`NbdHost`]: state shared by servers: exports, the list of connections, their limits
+//!   ([`NbdBudgets`]), and the threads
 //!   ([`SocketRuntime`](suimon_socket_runtime::SocketRuntime)), whose number does not depend on the
 //!   number of servers and connections.
 //! - [`NbdQueue`]: a connection after its handshake, a [`DiskQueue`](suimon_ports::DiskQueue) that
@@ -15,7 +16,7 @@
 //! Life cycle of a request
 //! ```text
 //! socket ──► header ──► memory for the payload ──► payload of a write ──► receive
-//!                        │ none is free: reading stops                       │
+//!                        │ none is left: reading stops                       │
 //!                        ▼                                                   ▼
 //! socket ◄── reply, with the payload of a read ◄── complete ◄── the worker's I/O
 //! ```
@@ -24,7 +25,11 @@
 //! - A TCP server requires TLS before anything else, or serves only clients of this host, unless
 //!   plaintext access is configured.
 //! - A client that sends more than can be processed, or does not read its replies, is not read from
-//!   until it catches up: memory of a connection is bounded.
+//!   until it catches up: memory of a connection is bounded, and that of all connections of an
+//!   export, of a peer and of the host ([`NbdBudgets`]).
+//! - A request that the limits permit no more memory for is processed in parts, in the memory that
+//!   its connection has reserved. No request fails for lack of memory, and no connection waits for
+//!   memory of another one.
 //! - A payload stays in one place between socket and file; only the kernel copies it, apart from
 //!   the part received together with a header.
 //! - A chunk of memory belongs to one request from the receipt of its header until its reply was
@@ -34,13 +39,24 @@
 
 mod access;
 mod accounts;
+mod budgets;
 mod client;
 mod clients;
 mod handshake;
 mod handshakes;
+mod in_parts;
+#[cfg(test)]
+mod in_parts_tests;
 mod input;
+mod inside;
 mod keepalive;
+mod level;
+mod memory;
+#[cfg(test)]
+mod memory_tests;
+mod origin;
 mod output;
+mod parts;
 mod pool;
 mod queue;
 #[cfg(test)]
@@ -48,18 +64,21 @@ mod queue_tests;
 mod relay;
 #[cfg(test)]
 mod relay_tests;
+mod replies;
+mod requests;
 mod server;
 #[cfg(test)]
 mod server_tests;
 mod slot;
-mod ticket;
 mod tls;
 mod untaken;
 mod watch;
 
 pub use access::{TcpAccess, UnixAccess};
 pub use accounts::{AccountError, Accounts};
+pub use budgets::{NbdBudgets, Share};
 pub use clients::NbdClients;
+pub use level::{Exceeded, NbdScope, RESERVED_BYTES};
 pub use queue::{NbdQueue, REQUESTS_MAX};
-pub use server::{CONNECTIONS_MAX, NbdExports, NbdHost, NbdServer, serve_stream};
+pub use server::{NbdExports, NbdHost, NbdServer, serve_stream};
 pub use tls::{NbdTls, NbdTlsError, TlsFile};

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
-use crate::pool::{CHUNK_BYTES, Memory};
+use crate::memory::{CHUNK_BYTES, Memory};
 
 /// Maximum number of slices per system call.
 const SLICES_MAX: usize = 256;
@@ -50,6 +50,18 @@ impl Output {
 
     pub(crate) fn len(&self) -> usize {
         self.replies.len()
+    }
+
+    /// Returns the size of the queued heads in bytes.
+    pub(crate) fn heads(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Frees the memory of the heads if no reply is queued.
+    pub(crate) fn release_unused(&mut self) {
+        if self.replies.is_empty() {
+            self.heads = Vec::new();
+        }
     }
 
     #[cfg(test)]

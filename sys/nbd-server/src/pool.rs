@@ -1,116 +1,228 @@
-//! Memory for the payloads of one connection.
-#![allow(unsafe_code, reason = "maps memory that the kernel reads and writes")]
+//! Free chunks of a connection's memory, and the account of the chunks that use memory.
+//!
+//! A chunk is cold until its first use, and warm until its memory is returned to the system. Memory
+//! of warm chunks, free or not, counts: up to [`PAYLOAD_RESERVED_BYTES`] towards the reservation of
+//! the connection, and beyond towards the limits of its export, its peer and the host
+//! ([`Share::take`]).
+//!
+//! Invariant: if no chunk is in use, a payload of [`PAYLOAD_RESERVED_BYTES`] or less gets chunks,
+//! whatever other connections hold.
 
-use core::ffi::c_void;
-use std::io;
+use core::ops::Range;
+use std::sync::Arc;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-
-/// Size of a chunk in bytes: a multiple of every block size, so that chunks are aligned.
-pub(crate) const CHUNK_BYTES: usize = 64 << 10;
-
-/// Number of chunks of a connection: enough for two payloads of maximum length.
-pub(crate) const CHUNKS: u32 = 1024;
-
-/// Size of a small chunk in bytes: sufficient for most payloads. Small chunks are contiguous,
-/// because addresses a power of two apart share a CPU cache set.
-pub(crate) const SMALL_BYTES: usize = 4 << 10;
-
-/// Number of small chunks of a connection; their indices follow those of the others.
-const SMALL_CHUNKS: u32 = 256;
-
-/// Memory of a connection's chunks. The kernel allocates pages on first access.
-pub(crate) struct Memory {
-    start: *mut c_void,
-}
-
-// SAFETY: plain memory; [`Pool`] and the owners of chunks determine which thread accesses which
-// chunk.
-unsafe impl Send for Memory {}
-// SAFETY: as above; no reference is handed out here.
-unsafe impl Sync for Memory {}
-
-const BYTES: usize = CHUNK_BYTES * CHUNKS as usize + SMALL_BYTES * SMALL_CHUNKS as usize;
-
-impl Memory {
-    pub(crate) fn new() -> io::Result<Self> {
-        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-        // SAFETY: creates a new mapping at an address chosen by the kernel.
-        let start = unsafe { mmap_anonymous(core::ptr::null_mut(), BYTES, protection, flags) }?;
-        Ok(Self { start })
-    }
-
-    /// Returns the address of a chunk.
-    pub(crate) fn chunk(&self, chunk: u32) -> *mut u8 {
-        let small = chunk.saturating_sub(CHUNKS).min(SMALL_CHUNKS - 1);
-        let offset = chunk.min(CHUNKS) as usize * CHUNK_BYTES + small as usize * SMALL_BYTES;
-        // SAFETY: the offset is within the mapping.
-        unsafe { self.start.cast::<u8>().add(offset) }
-    }
-
-    /// Returns part of a chunk, to be accessed by its owner.
-    ///
-    /// # Safety
-    /// Nothing else may access the chunk meanwhile, and `from + len` must be at most its length.
-    #[allow(clippy::mut_from_ref, reason = "chunks are apart; the caller owns this one")]
-    pub(crate) unsafe fn part(&self, chunk: u32, from: usize, len: usize) -> &mut [u8] {
-        // SAFETY: within the mapping, as the caller ensures, and accessed by the caller only.
-        unsafe { core::slice::from_raw_parts_mut(self.chunk(chunk).add(from), len) }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: mapped with this length, and no pointer into it is left: all holders of pointers
-        // held this memory.
-        let _ = unsafe { munmap(self.start, BYTES) };
-    }
-}
+use crate::budgets::Share;
+use crate::level::PAYLOAD_RESERVED_BYTES;
+use crate::memory::{CHUNK_BYTES, CHUNKS, SMALL_BYTES, SMALL_CHUNKS};
 
 /// Maximum number of empty lists that a pool keeps, so that requests rarely allocate one: the queue
 /// depth of most clients.
 const SPARE_LISTS_MAX: usize = 64;
 
-/// Free chunks. The most recently freed one is reused first, because it may still be in the CPU's
-/// cache.
-pub(crate) struct Pool {
+/// Maximum number of chunks whose memory one call of [`Pool::release_unused`] returns, which limits
+/// the duration of the call.
+const RELEASED_MAX: usize = 256;
+
+/// Free chunks of one size. The most recently freed one is reused first, because it may still be in
+/// the CPU's cache, and because the others can be released.
+struct Stack {
+    /// Free chunks, the most recently freed one last.
     free: Vec<u32>,
-    small: Vec<u32>,
+    /// Number of cold chunks, at the start of `free`.
+    cold: usize,
+    /// Least number of free chunks since memory was last released: this many were not used.
+    unused: usize,
+    /// Number of chunks, free or not.
+    count: usize,
+    /// Size of a chunk in bytes.
+    bytes: usize,
+}
+
+impl Stack {
+    fn new(chunks: Range<u32>, bytes: usize) -> Self {
+        let free: Vec<u32> = chunks.rev().collect();
+        let count = free.len();
+        Self { free, cold: count, unused: count, count, bytes }
+    }
+
+    fn is_unused(&self) -> bool {
+        self.free.len() == self.count
+    }
+
+    /// Returns the memory of warm chunks in bytes.
+    fn warm_bytes(&self) -> u64 {
+        (self.count - self.cold) as u64 * self.bytes as u64
+    }
+
+    /// Returns the number of free warm chunks.
+    fn spare(&self) -> usize {
+        self.free.len() - self.cold
+    }
+
+    /// Returns the additional memory that this number of chunks needs, in bytes.
+    fn growth(&self, chunks: usize) -> u64 {
+        chunks.saturating_sub(self.spare()) as u64 * self.bytes as u64
+    }
+
+    /// Moves chunks to `taken`; there must be as many.
+    fn take(&mut self, chunks: usize, taken: &mut Vec<u32>) {
+        let from = self.free.len().saturating_sub(chunks);
+        taken.extend(self.free.drain(from..).rev());
+        self.cold = self.cold.min(from);
+        self.unused = self.unused.min(from);
+    }
+
+    /// Makes the spare chunks up to position `end` cold. `release` receives adjacent ones.
+    fn cool(&mut self, end: usize, release: &mut impl FnMut(Range<u32>)) {
+        let Some(spare) = self.free.get_mut(self.cold..end) else { return };
+        spare.sort_unstable_by(|a, b| b.cmp(a));
+        for run in spare.chunk_by(|above, below| *above == *below + 1) {
+            if let (Some(last), Some(first)) = (run.first(), run.last()) {
+                release(*first..*last + 1);
+            }
+        }
+        self.cold = end;
+    }
+}
+
+/// Free chunks of a connection.
+pub(crate) struct Pool {
+    chunks: Stack,
+    small: Stack,
+    share: Arc<Share>,
+    /// Bytes taken from the share beyond the reservation.
+    surplus: u64,
     /// At most [`SPARE_LISTS_MAX`], each with capacity for at most [`CHUNKS`] indices.
     spare_lists: Vec<Vec<u32>>,
 }
 
 impl Pool {
-    pub(crate) fn new() -> Self {
-        let small = (CHUNKS..CHUNKS + SMALL_CHUNKS).rev().collect();
-        Self { free: (0..CHUNKS).rev().collect(), small, spare_lists: Vec::new() }
+    pub(crate) fn new(share: Arc<Share>) -> Self {
+        Self {
+            chunks: Stack::new(0..CHUNKS, CHUNK_BYTES),
+            small: Stack::new(CHUNKS..CHUNKS + SMALL_CHUNKS, SMALL_BYTES),
+            share,
+            surplus: 0,
+            spare_lists: Vec::new(),
+        }
     }
 
-    /// Takes chunks for this number of bytes; `None` if there are too few, in which case none is
-    /// taken.
-    pub(crate) fn take(&mut self, bytes: u64) -> Option<Vec<u32>> {
+    /// Takes chunks for this number of bytes; `None` if there are too few or the limits permit no
+    /// more memory, in which case none is taken. `release` receives chunks whose memory must be
+    /// returned to the system.
+    pub(crate) fn take(
+        &mut self,
+        bytes: u64,
+        release: &mut impl FnMut(Range<u32>),
+    ) -> Option<Vec<u32>> {
         if bytes == 0 {
             return Some(Vec::new());
         }
-        let small = if bytes <= SMALL_BYTES as u64 { self.small.pop() } else { None };
-        let count = usize::try_from(bytes.div_ceil(CHUNK_BYTES as u64)).unwrap_or(usize::MAX);
-        let count = if small.is_some() { 0 } else { count };
-        let from = self.free.len().checked_sub(count)?;
-        let mut chunks = self.spare_lists.pop().unwrap_or_default();
-        chunks.extend(small);
-        chunks.extend(self.free.drain(from..).rev());
-        Some(chunks)
+        if bytes <= SMALL_BYTES as u64 && !self.small.free.is_empty() {
+            let growth = self.small.growth(1);
+            if self.may_grow(growth, 0) || (self.chunks.spare() == 0 && self.grow(growth)) {
+                let mut taken = self.spare_lists.pop().unwrap_or_default();
+                self.small.take(1, &mut taken);
+                return Some(taken);
+            }
+        }
+        let count = chunks_for(bytes);
+        if count > self.chunks.free.len() {
+            return None;
+        }
+        let growth = self.chunks.growth(count);
+        if !self.may_grow(growth, 0) && !self.grow(growth) {
+            // Spare small chunks are the only other memory of which something can be returned.
+            self.small.cool(self.small.free.len(), release);
+            if !self.grow(growth) {
+                return None;
+            }
+        }
+        let mut taken = self.spare_lists.pop().unwrap_or_default();
+        self.chunks.take(count, &mut taken);
+        Some(taken)
+    }
+
+    /// Returns true if [`Pool::take`] would succeed.
+    pub(crate) fn fits(&self, bytes: u64) -> bool {
+        let is_small = bytes <= SMALL_BYTES as u64 && !self.small.free.is_empty();
+        if bytes == 0 || (is_small && self.may_reach(self.small.growth(1), 0)) {
+            return true;
+        }
+        let count = chunks_for(bytes);
+        let returned = self.small.spare() as u64 * SMALL_BYTES as u64;
+        count <= self.chunks.free.len() && self.may_reach(self.chunks.growth(count), returned)
     }
 
     pub(crate) fn give_back(&mut self, mut chunks: Vec<u32>) {
         for chunk in chunks.drain(..) {
-            let kind = if chunk < CHUNKS { &mut self.free } else { &mut self.small };
-            kind.push(chunk);
+            let kind = if chunk < CHUNKS { &mut self.chunks } else { &mut self.small };
+            kind.free.push(chunk);
         }
         // A list without memory saves no allocation.
         if chunks.capacity() > 0 && self.spare_lists.len() < SPARE_LISTS_MAX {
             self.spare_lists.push(chunks);
         }
+    }
+
+    /// Returns true if no chunk is in use.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.chunks.is_unused() && self.small.is_unused()
+    }
+
+    /// Releases chunks that were not used since the last call. `release` receives chunks whose
+    /// memory must be returned to the system. Returns true if spare chunks remain.
+    pub(crate) fn release_unused(&mut self, release: &mut impl FnMut(Range<u32>)) -> bool {
+        let mut left = RELEASED_MAX;
+        for kind in [&mut self.chunks, &mut self.small] {
+            let end = kind.unused.min(kind.cold + left);
+            left -= end.saturating_sub(kind.cold);
+            kind.cool(end, release);
+            if kind.unused <= end {
+                kind.unused = kind.free.len();
+            }
+        }
+        let needed = self.warm_bytes().saturating_sub(PAYLOAD_RESERVED_BYTES);
+        let over = self.surplus.saturating_sub(needed);
+        if over > 0 {
+            self.share.give_back(over);
+            self.surplus -= over;
+        }
+        self.chunks.spare() > 0 || self.small.spare() > 0
+    }
+
+    /// Records that a request is delayed or processed in parts for lack of memory.
+    pub(crate) fn note_shortage(&self) {
+        self.share.note_shortage();
+    }
+
+    fn warm_bytes(&self) -> u64 {
+        self.chunks.warm_bytes() + self.small.warm_bytes()
+    }
+
+    /// Returns the memory that must be taken from the share for `growth` more bytes, if `returned`
+    /// bytes are returned before.
+    fn missing(&self, growth: u64, returned: u64) -> u64 {
+        let warm = self.warm_bytes().saturating_sub(returned);
+        (warm + growth).saturating_sub(PAYLOAD_RESERVED_BYTES + self.surplus)
+    }
+
+    /// Returns true if the connection may use `growth` more bytes without taking any of the share.
+    fn may_grow(&self, growth: u64, returned: u64) -> bool {
+        growth == 0 || self.missing(growth, returned) == 0
+    }
+
+    /// Returns true if the connection may use `growth` more bytes, with what the share has.
+    fn may_reach(&self, growth: u64, returned: u64) -> bool {
+        self.may_grow(growth, returned) || self.share.has(self.missing(growth, returned))
+    }
+
+    /// Takes from the share what `growth` more bytes need. Returns false if a limit is reached.
+    fn grow(&mut self, growth: u64) -> bool {
+        let missing = if growth == 0 { 0 } else { self.missing(growth, 0) };
+        let is_taken = missing == 0 || self.share.take(missing);
+        self.surplus += if is_taken { missing } else { 0 };
+        is_taken
     }
 
     /// Returns the number of empty lists that are kept.
@@ -120,65 +232,17 @@ impl Pool {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chunks_are_given_out_once_and_none_if_there_are_too_few() {
-        let mut pool = Pool::new();
-        let some = pool.take(CHUNK_BYTES as u64 * 1000 + 1).unwrap();
-        assert_eq!(pool.take(CHUNK_BYTES as u64 * 24), None);
-        let others = pool.take(CHUNK_BYTES as u64 * 23).unwrap();
-        let mut all = [some.clone(), others].concat();
-        all.sort_unstable();
-        assert!(all.into_iter().eq(0..CHUNKS));
-        pool.give_back(some);
-        assert!(pool.take(CHUNK_BYTES as u64 * 1001).is_some());
-    }
-
-    #[test]
-    fn what_is_small_has_small_chunks_and_others_when_they_are_gone() {
-        let mut pool = Pool::new();
-        assert_eq!(pool.take(0), Some(Vec::new()));
-        let some: Vec<_> =
-            (0..SMALL_CHUNKS).map(|_| pool.take(SMALL_BYTES as u64).unwrap()).collect();
-        assert!(some.iter().flatten().all(|&chunk| chunk >= CHUNKS));
-        assert!(pool.take(1).unwrap()[0] < CHUNKS);
-        let hot = some.last().unwrap().clone();
-        some.into_iter().for_each(|chunks| pool.give_back(chunks));
-        assert_eq!(pool.take(512).unwrap(), hot);
-        assert!(pool.take(SMALL_BYTES as u64 + 1).unwrap()[0] < CHUNKS);
-    }
-
-    #[test]
-    fn lists_that_are_given_back_are_used_again_and_not_kept_without_end() {
-        let mut pool = Pool::new();
-        let many: Vec<_> = (0..3 * SPARE_LISTS_MAX).map(|_| pool.take(1).unwrap()).collect();
-        many.into_iter().for_each(|chunks| pool.give_back(chunks));
-        for _ in 0..100 {
-            pool.give_back(Vec::new());
-        }
-        assert_eq!(pool.spare_lists(), SPARE_LISTS_MAX);
-        let chunks = pool.take(1);
-        assert_eq!(pool.spare_lists(), SPARE_LISTS_MAX - 1);
-        drop(chunks);
-    }
-
-    #[test]
-    fn chunks_are_apart_and_aligned() {
-        let memory = Memory::new().unwrap();
-        assert_eq!(memory.chunk(0) as usize % 4096, 0);
-        assert_eq!(memory.chunk(5) as usize - memory.chunk(4) as usize, CHUNK_BYTES);
-        assert_eq!(memory.chunk(CHUNKS) as usize - memory.chunk(CHUNKS - 1) as usize, CHUNK_BYTES);
-        let smalls = memory.chunk(CHUNKS + 3) as usize - memory.chunk(CHUNKS + 2) as usize;
-        assert_eq!(smalls, SMALL_BYTES);
-        let ends = [(CHUNKS - 1, CHUNK_BYTES), (CHUNKS + SMALL_CHUNKS - 1, SMALL_BYTES)];
-        for (last, bytes) in ends {
-            // SAFETY: nothing else accesses the memory in this test.
-            let part = unsafe { memory.part(last, bytes - 4, 4) };
-            part.copy_from_slice(&[1, 2, 3, 4]);
-            assert_eq!(part, [1, 2, 3, 4]);
-        }
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.share.give_back(self.surplus);
     }
 }
+
+/// Returns the number of chunks for a payload.
+fn chunks_for(bytes: u64) -> usize {
+    usize::try_from(bytes.div_ceil(CHUNK_BYTES as u64)).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;

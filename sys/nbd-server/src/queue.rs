@@ -8,29 +8,25 @@ use std::sync::Arc;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use suimon_image::ByteRange;
-use suimon_nbd::{
-    ByteRange as NbdRange, Command, Extent, ExtentState, NbdError, Negotiated, REPLY_BYTES_MAX,
-    Refused, Request, STATUS_BYTES_MIN, Transmission,
-};
+use suimon_nbd::{Command, Negotiated, Request, Transmission};
 use suimon_ports::{
-    AllocatedExtent, Allocation, DiskOp, DiskOutcome, DiskQueue, DiskRequest, FaultKind, PortFault,
-    Wakeup,
+    AllocatedExtent, DiskOp, DiskOutcome, DiskQueue, DiskRequest, FaultKind, PortFault, Wakeup,
 };
-use suimon_uring::{PayloadTable, PayloadUse, Piece};
+use suimon_uring::PayloadTable;
 
-use crate::client::Inside;
+use crate::budgets::Share;
 use crate::input::{Event, Input, InputError};
+use crate::inside::Inside;
+use crate::memory::{CHUNK_BYTES, CHUNKS, Memory};
 use crate::output::{Output, Sending};
-use crate::pool::{CHUNK_BYTES, CHUNKS, Memory, Pool, SMALL_BYTES};
-use crate::slot::{Slot, Work, payload_bytes, work_of};
+use crate::parts::{Parts, Phase};
+use crate::pool::Pool;
+use crate::slot::{Slot, payload_bytes};
 use crate::untaken;
 use crate::watch::SocketWatch;
 
 /// Maximum number of requests of a connection in flight; further ones stay in the socket.
 pub const REQUESTS_MAX: u32 = 256;
-
-/// Size in bytes of an extent in the longer of both framings.
-const STATUS_EXTENT_BYTES: usize = 16;
 
 /// Size of the socket's send buffer: the replies to the queue depth of most clients, so that
 /// sending rarely blocks.
@@ -39,36 +35,48 @@ const SEND_BUFFER_BYTES: usize = 1 << 20;
 /// Number of unsent replies from which no further request is read.
 const REPLIES_MAX: usize = 1024;
 
+/// Size in bytes of the unsent replies without payload from which no further request is read.
+const HEADS_BYTES_MAX: usize = 64 << 10;
+
 /// Connection of a client, as a queue of a disk. Dropping it closes the connection.
 pub struct NbdQueue {
-    socket: OwnedFd,
-    watch: SocketWatch,
+    pub(crate) socket: OwnedFd,
+    pub(crate) watch: SocketWatch,
     /// True if the last poll returned requests.
-    has_brought: bool,
+    pub(crate) has_brought: bool,
     /// True if the socket reports which replies the client has read.
-    is_reading_told: bool,
+    pub(crate) is_reading_told: bool,
     /// Error of watching the socket; reported when requests are received.
-    unwatchable: Option<Errno>,
-    transmission: Transmission,
-    memory: Arc<Memory>,
-    pool: Pool,
-    table: PayloadTable,
-    slots: Vec<Option<Slot>>,
-    free: Vec<u32>,
-    input: Input,
-    output: Output,
-    is_blocked: bool,
+    pub(crate) unwatchable: Option<Errno>,
+    /// Reason why the connection must end; reported when requests are received or replies sent.
+    pub(crate) broken: Option<&'static str>,
+    pub(crate) transmission: Transmission,
+    /// True if the client has negotiated structured or extended replies.
+    pub(crate) has_chunks: bool,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) pool: Pool,
+    pub(crate) table: PayloadTable,
+    pub(crate) slots: Vec<Option<Slot>>,
+    pub(crate) free: Vec<u32>,
+    pub(crate) input: Input,
+    pub(crate) output: Output,
+    pub(crate) is_blocked: bool,
     /// Request that waits for memory for its payload.
-    waiting: Option<Request>,
+    pub(crate) waiting: Option<Request>,
+    /// True if the waiting request was counted as delayed.
+    pub(crate) is_short: bool,
+    /// Request that is processed in parts. The connection has no other one meanwhile.
+    pub(crate) parts: Option<Parts>,
     /// Requests to be followed by a flush.
-    to_flush: Vec<u32>,
+    pub(crate) to_flush: Vec<u32>,
     /// Requests that were taken back, in the order in which they are to be received again.
-    returned: VecDeque<DiskRequest>,
-    _inside: Option<Inside>,
+    pub(crate) returned: VecDeque<DiskRequest>,
+    pub(crate) _inside: Option<Inside>,
 }
 
 impl NbdQueue {
-    /// Creates the queue of a connection after its handshake; `rest` was received after it.
+    /// Creates the queue of a connection after its handshake; `rest` was received after it. Its
+    /// buffers count towards `share`.
     ///
     /// # Errors
     /// Memory or descriptors are exhausted.
@@ -76,6 +84,7 @@ impl NbdQueue {
         socket: impl Into<OwnedFd>,
         negotiated: &Negotiated,
         rest: Vec<u8>,
+        share: Arc<Share>,
     ) -> std::io::Result<Self> {
         let socket: OwnedFd = socket.into();
         rustix::io::ioctl_fionbio(&socket, true)?;
@@ -88,16 +97,20 @@ impl NbdQueue {
             is_reading_told: untaken::is_told(&socket),
             socket,
             unwatchable: None,
+            broken: None,
             transmission: Transmission::new(negotiated),
+            has_chunks: negotiated.framing.has_chunks(),
             table: PayloadTable::new(REQUESTS_MAX, 4, Arc::clone(&memory) as _),
             memory,
-            pool: Pool::new(),
+            pool: Pool::new(share),
             slots: (0..REQUESTS_MAX).map(|_| None).collect(),
             free: (0..REQUESTS_MAX).rev().collect(),
             input: Input::new(rest),
             output: Output::default(),
             is_blocked: false,
             waiting: None,
+            is_short: false,
+            parts: None,
             to_flush: Vec::new(),
             returned: VecDeque::new(),
             _inside: None,
@@ -110,15 +123,32 @@ impl NbdQueue {
         self.watch.lose();
     }
 
-    /// Attaches values that count the connection as long as it exists.
-    pub(crate) fn counted_by(self, inside: Inside) -> Self {
+    /// Attaches values that exist as long as the connection.
+    pub(crate) fn owning(self, inside: Inside) -> Self {
         Self { _inside: Some(inside), ..self }
     }
 
-    /// Returns true if a request may be read from the socket: a tag is free and fewer than
-    /// [`REPLIES_MAX`] replies are unsent.
+    /// Returns true if a request may be read from the socket: a tag is free, and fewer than
+    /// [`REPLIES_MAX`] replies of less than [`HEADS_BYTES_MAX`] are unsent.
     fn has_room(&self) -> bool {
-        !self.free.is_empty() && self.output.len() < REPLIES_MAX
+        let is_read = self.output.len() < REPLIES_MAX && self.output.heads() < HEADS_BYTES_MAX;
+        !self.free.is_empty() && is_read
+    }
+
+    /// Returns true if the connection can continue without an event of its socket or its disk.
+    fn can_continue(&self) -> bool {
+        match (&self.parts, &self.waiting) {
+            (Some(parts), _) => match parts.phase {
+                Phase::Next => self.pool.fits(parts.bytes()),
+                Phase::Receiving => self.input.has_bytes(),
+                Phase::OnDisk => false,
+            },
+            _ if !self.has_room() => false,
+            (None, Some(request)) => {
+                self.pool.fits(payload_bytes(request)) || self.parts_of(request).is_some()
+            }
+            (None, None) => self.input.has_bytes(),
+        }
     }
 
     /// Returns the sizes of memory kept for later requests: empty lists, and bytes of reply heads.
@@ -142,12 +172,26 @@ impl NbdQueue {
             let range = ByteRange::new(0, 0);
             return Ok(range.map(|range| DiskRequest { tag, op: DiskOp::Flush, range }));
         }
-        while self.has_room() {
+        loop {
+            if self.parts.is_some() {
+                return self.take_part();
+            }
+            if !self.has_room() {
+                return Ok(None);
+            }
             if let Some(request) = self.waiting {
                 let Some(chunks) = self.chunks(payload_bytes(&request)) else {
+                    if !core::mem::replace(&mut self.is_short, true) {
+                        self.pool.note_shortage();
+                    }
+                    self.parts = self.parts_of(&request);
+                    if self.parts.is_some() {
+                        (self.waiting, self.is_short) = (None, false);
+                        continue;
+                    }
                     return Ok(None);
                 };
-                self.waiting = None;
+                (self.waiting, self.is_short) = (None, false);
                 if request.payload_bytes > 0 {
                     self.input.expect(request, chunks);
                 } else if let Some(begun) = self.begin(request, chunks) {
@@ -173,147 +217,45 @@ impl NbdQueue {
                 Event::Disconnect => return Err(InputError::Left),
             }
         }
-        Ok(None)
     }
 
-    /// Takes chunks for a payload; `None` if there are too few now. The number of chunks is
-    /// sufficient for every payload.
-    fn chunks(&mut self, bytes: u64) -> Option<Vec<u32>> {
-        self.pool.take(bytes.min(u64::from(CHUNKS) * CHUNK_BYTES as u64))
+    /// Takes chunks for a payload; `None` if there are too few now, or the limits on buffer memory
+    /// permit no more. The number of chunks is sufficient for every payload.
+    pub(crate) fn chunks(&mut self, bytes: u64) -> Option<Vec<u32>> {
+        let Self { pool, memory, .. } = self;
+        let bytes = bytes.min(u64::from(CHUNKS) * CHUNK_BYTES as u64);
+        pool.take(bytes, &mut |chunks| memory.release(&chunks))
     }
 
-    fn refuse(&mut self, refused: &Refused) {
-        self.output.push(REPLY_BYTES_MAX, |out| refused.encode(out).ok(), Vec::new(), 0);
-    }
-
-    /// Begins a request whose payload contains parameters.
-    #[allow(unsafe_code, reason = "reads chunks that the client's bytes were put into")]
-    fn begin_named(&mut self, request: Request, chunks: Vec<u32>) -> Option<DiskRequest> {
-        let bytes = request.payload_bytes as usize;
-        let judged = chunks.first().map(|&chunk| {
-            // SAFETY: the request was not handed on, so nothing else accesses its chunk, and its
-            // payload of a few bytes fits into it.
-            let payload = unsafe { self.memory.part(chunk, 0, bytes.min(SMALL_BYTES)) };
-            self.transmission.handle_contexts(request, payload)
-        });
-        self.pool.give_back(chunks);
-        match judged? {
-            Ok(request) => self.begin(request, Vec::new()),
-            Err(refused) => {
-                self.refuse(&refused);
-                None
-            }
-        }
-    }
-
-    /// Assigns a tag to a request. Requests that need no disk operation are completed.
-    fn begin(&mut self, request: Request, chunks: Vec<u32>) -> Option<DiskRequest> {
-        let refusal = match work_of(&request.command) {
-            Work::Nothing => None,
-            Work::Overflow => Some((NbdError::Inval, "the end of the range exceeds 64 bits")),
-            Work::Disk(op, range) => match self.free.pop() {
-                Some(tag) => return Some(self.begin_on_disk(request, chunks, (tag, op, range))),
-                // The number of requests read at a time prevents it.
-                None => Some((NbdError::Nomem, "too many requests are in flight")),
-            },
-        };
-        let reply_to = request.reply_to;
-        let encode = |out: &mut [u8]| match refusal {
-            None => reply_to.done(out).ok(),
-            Some((error, text)) => reply_to.error(error, text, out).ok(),
-        };
-        self.output.push(REPLY_BYTES_MAX, encode, Vec::new(), 0);
-        self.pool.give_back(chunks);
-        None
-    }
-
-    fn begin_on_disk(
-        &mut self,
-        request: Request,
-        chunks: Vec<u32>,
-        (tag, op, range): (u32, DiskOp, ByteRange),
-    ) -> DiskRequest {
-        let usage = if op == DiskOp::Read { PayloadUse::Destination } else { PayloadUse::Source };
-        self.describe(tag, usage, payload_bytes(&request), &chunks);
-        let is_to_flush = matches!(request.command, Command::Trim { fua: true, .. });
-        if let Some(slot) = self.slots.get_mut(tag as usize) {
-            *slot = Some(Slot { request, chunks, extents: Vec::new(), is_to_flush });
-        }
-        DiskRequest { tag, op, range }
-    }
-
-    #[allow(unsafe_code, reason = "says where a payload lies")]
-    fn describe(&mut self, tag: u32, usage: PayloadUse, bytes: u64, chunks: &[u32]) {
-        let memory = &self.memory;
-        let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let pieces = chunks.iter().map(|&chunk| {
-            let len = left.min(CHUNK_BYTES);
-            left -= len;
-            Piece { pointer: memory.chunk(chunk), len }
-        });
-        // SAFETY: the chunks are in memory that the table holds, and belong to this request until
-        // its reply; references into them exist before and after, but not meanwhile.
-        unsafe { self.table.set(tag, usage, pieces) };
-    }
-
-    fn answer(&mut self, slot: Slot, outcome: DiskOutcome) {
-        let Slot { request, chunks, extents, .. } = slot;
-        let to = request.reply_to;
-        let error = match outcome {
-            DiskOutcome::Done => None,
-            DiskOutcome::Failed => Some((NbdError::Io, "the store of the disk failed the request")),
-            DiskOutcome::NoSpace => Some((NbdError::Nospc, "the store of the disk is full")),
-            DiskOutcome::Unsupported => {
-                Some((NbdError::Notsup, "a fast zero is not possible for this range"))
-            }
-            DiskOutcome::ReadOnly => Some((NbdError::Perm, "the disk is read-only")),
-        };
-        if let Some((error, why)) = error {
-            self.output.push(REPLY_BYTES_MAX, |out| to.error(error, why, out).ok(), Vec::new(), 0);
-        } else if let Command::Read { range, .. } = request.command {
-            let head = self.read_head(&request, range);
-            let bytes = usize::try_from(range.length).unwrap_or(0);
-            return self.output.push(REPLY_BYTES_MAX, head, chunks, bytes);
-        } else if let Command::BlockStatus { range, one } = request.command {
-            let room = STATUS_BYTES_MIN + STATUS_EXTENT_BYTES * extents.len();
-            let transmission = self.transmission;
-            let told = |out: &mut [u8]| {
-                let mut reply = transmission.block_status(to, range, one, out).ok()?;
-                extents.into_iter().map(extent).all(|extent| reply.push(extent));
-                Some(reply.finish())
-            };
-            self.output.push(room, told, Vec::new(), 0);
-        } else {
-            self.output.push(REPLY_BYTES_MAX, |out| to.done(out).ok(), Vec::new(), 0);
-        }
-        self.pool.give_back(chunks);
-    }
-
-    /// Encodes the head of the only chunk of a read's reply.
-    fn read_head(
-        &self,
-        request: &Request,
-        range: NbdRange,
-    ) -> impl FnOnce(&mut [u8]) -> Option<usize> + use<> {
-        let whole = core::iter::empty();
-        let mut chunks = self.transmission.read_chunks(request.reply_to, range, true, whole);
-        move |out| chunks.next()?.encode_head(out).ok()
+    /// Returns the first part of a request that must be processed in parts. That requires that the
+    /// client has collected all replies to earlier requests.
+    fn parts_of(&self, request: &Request) -> Option<Parts> {
+        let is_first = self.free.len() == REQUESTS_MAX as usize && self.output.is_empty();
+        if is_first && self.pool.is_unused() { Parts::new(*request) } else { None }
     }
 
     /// Arms the watch for the events that can be handled.
     fn arm_watch(&mut self) -> Result<(), Errno> {
         let mut wanted = epoll::EventFlags::empty();
-        wanted.set(epoll::EventFlags::IN, self.has_room() && self.waiting.is_none());
+        let is_reading = match &self.parts {
+            Some(parts) => parts.phase == Phase::Receiving,
+            None => self.has_room() && self.waiting.is_none(),
+        };
+        wanted.set(epoll::EventFlags::IN, is_reading);
         wanted.set(epoll::EventFlags::OUT, self.is_blocked);
         self.watch.arm(&self.socket, wanted)
     }
 
-    fn send(&mut self) -> Result<(), Errno> {
+    fn send(&mut self) -> Result<(), PortFault> {
         let pool = &mut self.pool;
-        let sending =
-            self.output.send(&self.socket, &self.memory, |chunks| pool.give_back(chunks))?;
-        self.is_blocked = sending == Sending::Blocked;
+        let sending = self.output.send(&self.socket, &self.memory, |chunks| pool.give_back(chunks));
+        self.is_blocked = sending.map_err(|errno| gone(&errno))? == Sending::Blocked;
         Ok(())
+    }
+
+    /// Returns an error if the connection must end.
+    fn check(&self) -> Result<(), PortFault> {
+        self.broken.map_or(Ok(()), |reason| Err(gone(&reason)))
     }
 }
 
@@ -327,10 +269,11 @@ impl DiskQueue for NbdQueue {
             let detail = format!("the connection cannot be polled: {errno}");
             return Err(PortFault { kind: FaultKind::Host, detail });
         }
+        self.check()?;
         self.watch.handle_look(&self.socket, core::mem::take(&mut self.has_brought));
         self.input.begin_turn();
         if self.is_blocked {
-            self.send().map_err(|errno| gone(&errno))?;
+            self.send()?;
         }
         for taken in 0..max {
             match self.take() {
@@ -376,7 +319,10 @@ impl DiskQueue for NbdQueue {
             return;
         }
         self.free.push(tag);
-        self.answer(slot, outcome);
+        match self.parts {
+            Some(parts) => self.end_part(parts, slot, outcome),
+            None => self.answer(slot, outcome),
+        }
     }
 
     fn take_back(&mut self, request: DiskRequest) -> bool {
@@ -385,15 +331,16 @@ impl DiskQueue for NbdQueue {
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {
+        self.check()?;
         if self.output.is_empty() {
             return Ok(());
         }
-        self.send().map_err(|errno| gone(&errno))
+        self.send()
     }
 
     fn arm(&mut self) -> Wakeup {
-        let can_take = self.has_room() && self.waiting.is_none() && self.input.has_bytes();
-        if !self.to_flush.is_empty() || !self.returned.is_empty() || can_take {
+        let has_work = !self.to_flush.is_empty() || !self.returned.is_empty();
+        if has_work || self.broken.is_some() || self.can_continue() {
             return Wakeup::Pending;
         }
         self.unwatchable = self.arm_watch().err();
@@ -410,18 +357,17 @@ impl DiskQueue for NbdQueue {
         true
     }
 
+    fn release_unused(&mut self) -> bool {
+        let Self { pool, memory, .. } = self;
+        let has_chunks = pool.release_unused(&mut |chunks| memory.release(&chunks));
+        let has_bytes = self.input.release_unused();
+        self.output.release_unused();
+        has_chunks || has_bytes
+    }
+
     fn has_untaken_answers(&self) -> bool {
         self.is_reading_told && !self.is_blocked && untaken::has_untaken(&self.socket)
     }
-}
-
-/// Converts an extent to the context `base:allocation`.
-fn extent(of: AllocatedExtent) -> Extent {
-    let state = match of.allocation {
-        Allocation::Data => ExtentState::DATA,
-        Allocation::Hole => ExtentState::HOLE | ExtentState::ZERO,
-    };
-    Extent { length: of.len, state }
 }
 
 fn gone(error: &impl ToString) -> PortFault {

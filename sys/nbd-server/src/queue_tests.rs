@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suimon_image::ByteRange;
@@ -11,12 +12,12 @@ use suimon_ports::{
 };
 use suimon_uring::PayloadTable;
 
-use crate::NbdQueue;
-use crate::pool::{CHUNK_BYTES, CHUNKS};
+use crate::memory::{CHUNK_BYTES, CHUNKS};
+use crate::{NbdBudgets, NbdQueue};
 
 const SIZE: u64 = 1 << 30;
-const READ: u16 = 0;
-const WRITE: u16 = 1;
+pub(crate) const READ: u16 = 0;
+pub(crate) const WRITE: u16 = 1;
 const DISCONNECT: u16 = 2;
 const TRIM: u16 = 4;
 const FUA: u16 = 1;
@@ -27,6 +28,11 @@ fn connection() -> (NbdQueue, UnixStream) {
 }
 
 fn connection_with(framing: Framing) -> (NbdQueue, UnixStream) {
+    connection_of(framing, &NbdBudgets::default())
+}
+
+/// Creates a connection whose buffers count towards the host's limit of `budgets`.
+pub(crate) fn connection_of(framing: Framing, budgets: &NbdBudgets) -> (NbdQueue, UnixStream) {
     let has_chunks = framing.has_chunks();
     let mut features =
         Features { flush: true, fua: true, trim: true, write_zeroes: true, ..Features::default() };
@@ -36,11 +42,12 @@ fn connection_with(framing: Framing) -> (NbdQueue, UnixStream) {
     let flags = export.flags(framing, has_chunks);
     let negotiated = Negotiated { export, flags, framing, base_allocation: has_chunks, tls: false };
     let (ours, client) = UnixStream::pair().unwrap();
-    (NbdQueue::new(ours, &negotiated, Vec::new()).unwrap(), client)
+    let share = Arc::new(budgets.admit_own());
+    (NbdQueue::new(ours, &negotiated, Vec::new(), share).unwrap(), client)
 }
 
 /// Encodes a request's header (section "Request message" of the protocol).
-fn header(flags: u16, kind: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
+pub(crate) fn header(flags: u16, kind: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> {
     let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
     bytes.extend(flags.to_be_bytes());
     bytes.extend(kind.to_be_bytes());
@@ -50,20 +57,20 @@ fn header(flags: u16, kind: u16, cookie: u64, offset: u64, len: u32) -> Vec<u8> 
     bytes
 }
 
-fn received(queue: &mut NbdQueue) -> Vec<DiskRequest> {
+pub(crate) fn received(queue: &mut NbdQueue) -> Vec<DiskRequest> {
     let mut requests = Vec::new();
     queue.receive(32, &mut requests).unwrap();
     requests
 }
 
-fn is_readable(queue: &NbdQueue) -> bool {
+pub(crate) fn is_readable(queue: &NbdQueue) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let fd = queue.wake_fd();
     poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&now)).unwrap() == 1
 }
 
 /// Receives a simple reply. Returns error and cookie.
-fn reply(client: &mut UnixStream) -> (u32, u64) {
+pub(crate) fn reply(client: &mut UnixStream) -> (u32, u64) {
     let mut bytes = [0; 16];
     client.read_exact(&mut bytes).unwrap();
     assert_eq!(bytes[..4], 0x6744_6698_u32.to_be_bytes());
@@ -89,6 +96,19 @@ fn a_request_in_pieces_is_one_request_and_its_answer_bears_its_cookie() {
     queue.complete(tag, DiskOutcome::NoSpace);
     queue.flush().unwrap();
     assert_eq!(reply(&mut client), (28, 7));
+}
+
+#[test]
+fn a_header_that_has_not_arrived_completely_is_waited_for_without_polling() {
+    let (mut queue, mut client) = connection();
+    let bytes = header(0, READ, 1, 0, 512);
+    client.write_all(&bytes[..10]).unwrap();
+    assert!(received(&mut queue).is_empty());
+    assert_eq!(queue.arm(), Wakeup::Armed);
+    assert!(!is_readable(&queue));
+    client.write_all(&bytes[10..]).unwrap();
+    assert!(is_readable(&queue));
+    assert_eq!(received(&mut queue).len(), 1);
 }
 
 #[test]

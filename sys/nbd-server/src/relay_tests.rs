@@ -12,9 +12,9 @@ use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
 
 use crate::client::Client;
 use crate::clients::Caller;
+use crate::origin::Origin;
 use crate::relay::start_relay;
-use crate::ticket::Connections;
-use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, NbdTls, TcpAccess};
+use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, NbdTls, RESERVED_BYTES, TcpAccess};
 
 /// Deadline of conditions, generous because the machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -67,21 +67,22 @@ fn a_connection_has_its_place_until_its_tls_has_ended() {
     let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (socket, _) = listener.accept().unwrap();
     socket.set_nonblocking(true).unwrap();
-    let (tls, connections) = (tls(), Connections::default());
+    let (tls, budgets) = (tls(), host.budgets.clone());
     let caller = Caller { way: NbdClientWay::Tls, peer: "a test".to_owned() };
-    let client = Client::new(host, Some(tls.clone()), caller);
-    let place = Arc::clone(&client.place);
+    let client = Client::new(host, Some(tls.clone()), caller, Some(Origin::User(7)));
+    client.claim("disk").unwrap();
     let (inside, life) = {
         let _guard = runtime.enter();
         start_relay(&tls, socket.into(), Vec::new(), client).unwrap()
     };
-    place.set(connections.take().unwrap()).unwrap();
     // As at the end of a queue, but without the notification of the relay.
-    drop((place, inside));
-    assert_eq!(connections.count(), 1, "the relay still holds the client's socket");
+    drop(inside);
+    let level = budgets.usage().host;
+    assert_eq!(level.connections, 1, "the relay still holds the client's socket");
+    assert_eq!(level.buffer_bytes, RESERVED_BYTES);
     drop(life);
     let deadline = Instant::now() + LIMIT;
-    while connections.count() > 0 {
+    while budgets.usage().host.connections > 0 {
         assert!(Instant::now() < deadline, "its place is not free again");
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -7,26 +7,23 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{set_tcp_nodelay, socket_peercred};
 use rustix::net::{SocketFlags, accept_with, getpeername};
 use suimon_nbd::Export;
-use suimon_ports::NbdClientWay;
+use suimon_ports::{NbdClientWay, NbdLimits};
 use suimon_socket_runtime::{SocketRuntime, Stop, Task, Watched};
 use tokio::time::sleep;
 
 use crate::access::{TcpAccess, UnixAccess};
-use crate::client::{Client, Counted, TOO_MANY};
+use crate::budgets::NbdBudgets;
+use crate::client::Client;
 use crate::clients::{Caller, NbdClients};
-use crate::handshakes::{Handshakes, Origin};
+use crate::handshakes::Handshakes;
 use crate::keepalive;
+use crate::origin::Origin;
 use crate::queue::NbdQueue;
-use crate::ticket::Connections;
-
-/// Maximum number of connections of a server after the negotiation. Further clients are rejected.
-/// Each may use 64 MiB.
-pub const CONNECTIONS_MAX: usize = 128;
 
 /// Time until the next attempt if the host has no descriptor or memory for a connection.
 const SHORTAGE: Duration = Duration::from_millis(100);
@@ -42,8 +39,16 @@ pub trait NbdExports: Send + Sync {
     /// The reason why the connection is rejected; it is then closed.
     fn attach(&self, name: &str, queue: NbdQueue) -> Result<(), String>;
 
+    /// Returns the limits on the connections of an export. Must not block.
+    fn limits(&self, _name: &str) -> NbdLimits {
+        NbdLimits::EXPORT
+    }
+
     /// Reports a client that was rejected. Must not block.
     fn handle_refused(&self, _peer: String, _reason: String) {}
+
+    /// Reports a client that was turned away because of a limit. Must not block.
+    fn handle_limited(&self, _peer: String, _reason: String) {}
 }
 
 /// State that several servers share.
@@ -53,6 +58,10 @@ pub struct NbdHost {
     pub exports: Arc<dyn NbdExports>,
     /// List of the servers' connections.
     pub clients: NbdClients,
+    /// Accounts of their connections and buffer memory, with the limits.
+    pub budgets: NbdBudgets,
+    /// Negotiations of the servers.
+    pub(crate) handshakes: Handshakes,
     /// Runtime that accepts clients, negotiates with them and carries their TLS. Its threads open
     /// no files.
     pub runtime: SocketRuntime,
@@ -62,7 +71,19 @@ impl NbdHost {
     /// Creates the state of servers that offer `exports` and run on the threads of `runtime`.
     #[must_use]
     pub fn new(exports: Arc<dyn NbdExports>, runtime: SocketRuntime) -> Self {
-        Self { exports, clients: NbdClients::default(), runtime }
+        Self {
+            exports,
+            clients: NbdClients::default(),
+            budgets: NbdBudgets::default(),
+            handshakes: Handshakes::default(),
+            runtime,
+        }
+    }
+
+    /// Returns the shared state for servers that offer `exports`.
+    #[must_use]
+    pub fn with_exports(&self, exports: Arc<dyn NbdExports>) -> Self {
+        Self { exports, ..self.clone() }
     }
 }
 
@@ -206,7 +227,8 @@ impl Access {
                 let (process, user) = (who.pid.as_raw_nonzero(), who.uid.as_raw());
                 let peer = format!("process {process} of user {user}");
                 let caller = Caller { way: NbdClientWay::Unix, peer };
-                Ok((Client::new(host, None, caller), Origin::User(user), judged))
+                let origin = Origin::User(user);
+                Ok((Client::new(host, None, caller, Some(origin)), origin, judged))
             }
             Self::Tcp(access) => {
                 let from = getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?;
@@ -218,7 +240,8 @@ impl Access {
                 let way = if access.tls.is_some() { NbdClientWay::Tls } else { NbdClientWay::Tcp };
                 let caller = Caller { way, peer: from.to_string() };
                 let origin = Origin::of_address(from.ip());
-                Ok((Client::new(host, access.tls.clone(), caller), origin, judged))
+                let client = Client::new(host, access.tls.clone(), caller, Some(origin));
+                Ok((client, origin, judged))
             }
         }
     }
@@ -229,7 +252,7 @@ impl Access {
 /// and the connection is passed to [`NbdExports::attach`] of `host`.
 pub fn serve_stream(socket: OwnedFd, peer: &str, host: &NbdHost) {
     let caller = Caller { way: NbdClientWay::Unix, peer: peer.to_owned() };
-    let client = Client::new(host.clone(), None, caller);
+    let client = Client::new(host.clone(), None, caller, None);
     host.runtime.spawn_detached(async move {
         let refusing = client.clone();
         let served = match rustix::io::ioctl_fionbio(&socket, true) {
@@ -243,7 +266,6 @@ pub fn serve_stream(socket: OwnedFd, peer: &str, host: &NbdHost) {
 }
 
 async fn accept_clients(listener: &Watched, access: &Access, host: &NbdHost) {
-    let (handshakes, connections) = (Handshakes::default(), Connections::default());
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     loop {
         let accepted = listener.read(|listener| Ok(accept_with(listener, flags)?)).await;
@@ -254,18 +276,18 @@ async fn accept_clients(listener: &Watched, access: &Access, host: &NbdHost) {
         match judged {
             Ok((_, client, _, Err(reason))) => client.refuse(reason),
             Ok((socket, client, origin, Ok(()))) => {
-                let handshake = match connections.is_full() {
-                    true => None,
-                    false => handshakes.begin(origin).await,
-                };
-                let Some(handshake) = handshake else {
-                    client.refuse(TOO_MANY);
+                // Nothing is waited for here: the next client is accepted at once.
+                if let Err(exceeded) = host.budgets.check(origin) {
+                    client.turn_away(&exceeded.to_string());
+                    continue;
+                }
+                let Some(handshake) = host.handshakes.begin(origin, Instant::now()) else {
+                    client.turn_away("too many clients with certificates negotiate");
                     continue;
                 };
-                let counted = Counted { handshake, connections: connections.clone() };
                 // Not ended with the server: connections continue.
                 tokio::spawn(async move {
-                    if let Err(error) = client.admit(socket, Some(counted)).await {
+                    if let Err(error) = client.admit(socket, Some(handshake)).await {
                         tracing::debug!(%error, "the handshake of an NBD client failed");
                     }
                 });

@@ -4,6 +4,8 @@ use suimon_image::ByteRange;
 use suimon_nbd::{ByteRange as NbdRange, Command, Request};
 use suimon_ports::{AllocatedExtent, DiskOp};
 
+use crate::memory::SMALL_BYTES;
+
 /// Request of a connection in flight.
 #[derive(Debug)]
 pub(crate) struct Slot {
@@ -45,8 +47,17 @@ pub(crate) fn work_of(command: &Command) -> Work {
     ByteRange::new(range.offset, range.length).map_or(Work::Overflow, |range| Work::Disk(op, range))
 }
 
-/// Returns the number of bytes of memory that a request's payload needs.
+/// Returns the number of bytes of memory that a request and its reply need.
 pub(crate) fn payload_bytes(request: &Request) -> u64 {
+    match request.command {
+        // The list of extents is not in this memory, and counts like a small chunk.
+        Command::BlockStatus { .. } => SMALL_BYTES as u64,
+        _ => disk_bytes(request),
+    }
+}
+
+/// Returns the number of bytes that the disk reads from or writes to memory.
+pub(crate) fn disk_bytes(request: &Request) -> u64 {
     match request.command {
         Command::Read { range, .. } => range.length,
         _ => request.payload_bytes.into(),

@@ -33,7 +33,8 @@ impl SocketWatch {
         Ok(watch)
     }
 
-    /// Watches the socket until it is ready for these events.
+    /// Watches the socket until it is ready for these events. Without events it is not watched: the
+    /// kernel would report the end of the connection, which cannot be handled, continuously.
     ///
     /// # Errors
     /// The socket cannot be watched.
@@ -42,6 +43,12 @@ impl SocketWatch {
         let data = EventData::new_u64(0);
         match self.watched {
             Some(watched) if watched == wanted => return Ok(()),
+            None if wanted.is_empty() => return Ok(()),
+            Some(_) if wanted.is_empty() => {
+                epoll::delete(&self.wake, socket)?;
+                self.watched = None;
+                return Ok(());
+            }
             Some(_) => epoll::modify(&self.wake, socket, data, wanted)?,
             None => epoll::add(&self.wake, socket, data, wanted)?,
         }

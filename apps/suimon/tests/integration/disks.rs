@@ -28,7 +28,7 @@ fn host_with_disks() -> Daemon {
         )
     };
     let nbd = r#""format":"vhdx","nbd":{"socket":"/run/nbd.sock","listen":"192.0.2.1:10809","tls_certificate":"/c","tls_key":"/k"}}"#;
-    let client = r#","nbd":{"clients":1,"connections":[{"way":"tls","peer":"192.0.2.7:40000"}]}}"#;
+    let client = r#","nbd":{"clients":1,"connections_max":128,"buffer_bytes":524288,"buffer_max_bytes":134217728,"connections":[{"way":"tls","peer":"192.0.2.7:40000","buffer_bytes":524288}]}}"#;
     let offered = disk("offered").replace(r#""format":"vhdx"}"#, nbd);
     let offered = format!("{}{client}", offered.strip_suffix('}').unwrap());
     let flows = [FLOW.replace("NAME", "web"), FLOW.replace("NAME", "db")].join(",");
@@ -177,7 +177,8 @@ fn how_a_disk_is_offered_and_what_it_gets_are_shown() {
         "NBD URI                 nbd+unix:///offered?socket=/run/nbd.sock",
         "NBD URI                 nbds://192.0.2.1:10809/offered",
         "used by                 1 NBD client",
-        "NBD client              192.0.2.7:40000, TLS",
+        "NBD connections         1 of 128, 512 KiB of 128 MiB buffer memory",
+        "NBD client              192.0.2.7:40000, TLS, 512 KiB",
     ] {
         assert!(out.lines().any(|told| told == line), "{line}: {out}");
     }

@@ -4,10 +4,10 @@ use suimon_contract::ProcessorStages;
 use suimon_forwarding::DropReason;
 
 use super::family::{Family, FamilyKind};
-use super::{disks, host, ports, power, processors, sriov, stores, teams, vmq, vms};
+use super::{disks, host, nbd, ports, power, processors, sriov, stores, teams, vmq, vms};
 
 /// Sections of the page: title and families.
-fn sections() -> [(&'static str, Vec<Family>); 10] {
+fn sections() -> [(&'static str, Vec<Family>); 11] {
     [
         ("Daemon and configuration", host::families()),
         ("Workers", processors::families()),
@@ -17,6 +17,7 @@ fn sections() -> [(&'static str, Vec<Family>); 10] {
         ("SR-IOV", sriov::families()),
         ("Stores", stores::families()),
         ("Disks", disks::families()),
+        ("NBD clients", nbd::families()),
         ("VMs", vms::families()),
         ("Power", power::families()),
     ]

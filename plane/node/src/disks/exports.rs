@@ -34,10 +34,15 @@ struct Offered {
     disks: Mutex<BTreeMap<String, (DiskId, ExportedDisk)>>,
     /// True if the clients are the QEMU of a VM that emulates the disk's controller.
     is_vms: bool,
-    /// Last rejected client, and the number of rejections since [`Exports::take_refusals`].
-    /// Rejections are counted instead of queued, so that any number of them displaces no other
-    /// notice.
-    refused: Mutex<Option<(NbdNotice, u64)>>,
+    refusals: Mutex<Refusals>,
+}
+
+/// Last rejected client of each kind, and the number of them since the control thread read them.
+/// Clients determine their number, which must not displace other notices.
+#[derive(Default)]
+struct Refusals {
+    refused: Option<(NbdNotice, u64)>,
+    limited: Option<(NbdNotice, u64)>,
 }
 
 impl Exports {
@@ -56,6 +61,7 @@ impl Exports {
         is_vms: bool,
         notices: &SyncSender<Command>,
     ) -> Result<(), DeviceError> {
+        self.devices.set_nbd_export_limits(&exported.name, exported.limits);
         let mut servers = self.lock();
         if let Some(open) = servers.get_mut(&spec.place()) {
             if open.spec != *spec {
@@ -71,7 +77,7 @@ impl Exports {
             notices: notices.clone(),
             disks: Mutex::new(disks),
             is_vms,
-            refused: Mutex::default(),
+            refusals: Mutex::default(),
         });
         let listener = self.devices.listen_nbd(spec, offered.clone())?;
         servers.insert(spec.place(), Server { spec: spec.clone(), offered, listener });
@@ -103,13 +109,14 @@ impl Exports {
         reloaded.collect()
     }
 
-    /// Returns for each server the last rejected client and the number of rejections since the
-    /// previous call.
+    /// Returns the last clients that each server has rejected, and the number of rejections since
+    /// the previous call.
     pub(crate) fn take_refusals(&self) -> Vec<(NbdNotice, u64)> {
         let take = |server: &Server| {
-            server.offered.refused.lock().unwrap_or_else(PoisonError::into_inner).take()
+            let mut refusals = server.offered.refusals();
+            [refusals.refused.take(), refusals.limited.take()]
         };
-        self.lock().values().filter_map(take).collect()
+        self.lock().values().flat_map(take).flatten().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<NbdPlace, Server>> {
@@ -120,6 +127,10 @@ impl Exports {
 impl Offered {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (DiskId, ExportedDisk)>> {
         self.disks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -139,11 +150,19 @@ impl DiskExports for Offered {
     }
 
     fn handle_notice(&self, notice: NbdNotice) {
-        if let NbdNotice::Refused { .. } = notice {
-            let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = refused.as_ref().map_or(0, |(_, count)| *count);
-            *refused = Some((notice, count.saturating_add(1)));
-        } else if self.notices.try_send(Command::NbdNotice(notice)).is_err() {
+        let mut refusals = self.refusals();
+        let last = match notice {
+            NbdNotice::Refused { .. } => Some(&mut refusals.refused),
+            NbdNotice::Limited { .. } => Some(&mut refusals.limited),
+            NbdNotice::NotOffered { .. } => None,
+        };
+        if let Some(last) = last {
+            let count = last.as_ref().map_or(0, |(_, count)| *count);
+            *last = Some((notice, count.saturating_add(1)));
+            return;
+        }
+        drop(refusals);
+        if self.notices.try_send(Command::NbdNotice(notice)).is_err() {
             tracing::warn!("a notice of an NBD server was lost");
         }
     }

@@ -12,7 +12,9 @@ use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode, Kind, Name, StorageState};
 use suimon_image::Shape;
-use suimon_ports::{DeviceError, DiskClient, DiskExports, DiskQueue, ExportedDisk, NbdNotice};
+use suimon_ports::{
+    DeviceError, DiskClient, DiskExports, DiskQueue, ExportedDisk, NbdLimits, NbdNotice,
+};
 use suimon_quantity::DiskId;
 use suimon_storage::DirtyMap;
 use suimon_storage::mirror::{Mirror, MirrorError, MirrorProgress};
@@ -117,6 +119,7 @@ impl Offer {
             bytes: shape.size,
             sector_bytes: shape.logical_sector,
             is_read_only,
+            limits: NbdLimits::EXPORT,
         };
         let plane = Arc::clone(marked.plane());
         Arc::new(Self { plane, disk: marked.entry.id, exported, is_over: Mutex::new(false) })

@@ -1,11 +1,14 @@
 //! NBD servers of disks: their specifications from the configuration, their clients, and events of
 //! their notices.
 
-use suimon_contract::{ApiError, DiskNbd, DiskNbdClient, DiskNbdStatus, EventKind, NbdWay};
+use suimon_contract::{
+    ApiError, DiskNbd, DiskNbdClient, DiskNbdStatus, EventKind, HostSection, NbdPeerStatus,
+    NbdStatus, NbdWay,
+};
 use suimon_image::Shape;
 use suimon_ports::{
-    ExportedDisk, NbdClient, NbdClientWay, NbdNotice, NbdPlace, NbdServerSpec, NbdTcpAccess,
-    NbdTlsFiles, NbdUnixAccess,
+    ExportedDisk, NbdClient, NbdClientWay, NbdLimits, NbdNotice, NbdPlace, NbdServerSpec,
+    NbdTcpAccess, NbdTlsFiles, NbdUnixAccess,
 };
 
 use super::Disks;
@@ -42,6 +45,29 @@ pub(crate) fn server_specs(nbd: &DiskNbd) -> Vec<NbdServerSpec> {
         NbdServerSpec::Tcp { address, access }
     });
     unix.into_iter().chain(tcp).collect()
+}
+
+/// Returns the limits on the connections of an export.
+fn export_limits(nbd: Option<&DiskNbd>) -> NbdLimits {
+    let default = DiskNbd::default();
+    let nbd = nbd.unwrap_or(&default);
+    NbdLimits {
+        connections_max: nbd.effective_connections_max(),
+        buffer_max_bytes: nbd.effective_buffer_max_bytes(),
+    }
+}
+
+/// Returns the limits on the connections of the host, and of each peer.
+fn host_limits(host: &HostSection) -> (NbdLimits, NbdLimits) {
+    let of_host = NbdLimits {
+        connections_max: host.effective_nbd_connections_max(),
+        buffer_max_bytes: host.effective_nbd_buffer_max_bytes(),
+    };
+    let of_peer = NbdLimits {
+        connections_max: host.effective_nbd_peer_connections_max(),
+        buffer_max_bytes: host.effective_nbd_peer_buffer_max_bytes(),
+    };
+    (of_host, of_peer)
 }
 
 /// Returns the server for a VM's QEMU that emulates the disk's controller; `None` for other
@@ -88,13 +114,50 @@ impl Disks {
         errors
     }
 
-    /// Returns the NBD clients of a disk.
-    pub(crate) fn nbd_status(&self, disk: &str, clients: usize) -> DiskNbdStatus {
+    /// Returns the state of a disk as an NBD export. `nbd`: its configuration.
+    pub(crate) fn nbd_status(
+        &self,
+        disk: &str,
+        nbd: Option<&DiskNbd>,
+        clients: usize,
+    ) -> DiskNbdStatus {
         let all = self.parts.devices.nbd_clients();
         let own = all.into_iter().filter(|client| client.export == disk);
+        let connections: Vec<DiskNbdClient> = own.map(connection).collect();
+        let limits = export_limits(nbd);
         DiskNbdStatus {
             clients: u32::try_from(clients).unwrap_or(u32::MAX),
-            connections: own.map(connection).collect(),
+            connections_max: limits.connections_max,
+            buffer_bytes: connections.iter().map(|of| of.buffer_bytes).sum(),
+            buffer_max_bytes: limits.buffer_max_bytes,
+            connections,
+        }
+    }
+
+    /// Sets the limits on connections of NBD clients.
+    pub(crate) fn set_nbd_limits(&self, host: &HostSection) {
+        let (of_host, of_peer) = host_limits(host);
+        self.parts.devices.set_nbd_limits(of_host, of_peer);
+    }
+
+    /// Returns the connections and buffer memory of NBD clients to all disks.
+    pub(crate) fn host_nbd_status(&self, host: &HostSection) -> NbdStatus {
+        let usage = self.parts.devices.nbd_usage();
+        let (_, of_peer) = host_limits(host);
+        let peers = usage.peers.into_iter().map(|(peer, level)| NbdPeerStatus {
+            peer,
+            connections: level.connections,
+            buffer_bytes: level.buffer_bytes,
+        });
+        NbdStatus {
+            connections: usage.host.connections,
+            connections_max: usage.host.limits.connections_max,
+            buffer_bytes: usage.host.buffer_bytes,
+            buffer_max_bytes: usage.host.limits.buffer_max_bytes,
+            peer_connections_max: of_peer.connections_max,
+            peer_buffer_max_bytes: of_peer.buffer_max_bytes,
+            shortages: usage.shortages,
+            peers: peers.collect(),
         }
     }
 }
@@ -105,7 +168,7 @@ fn connection(client: NbdClient) -> DiskNbdClient {
         NbdClientWay::Tcp => NbdWay::Tcp,
         NbdClientWay::Tls => NbdWay::Tls,
     };
-    DiskNbdClient { way, peer: client.peer }
+    DiskNbdClient { way, peer: client.peer, buffer_bytes: client.buffer_bytes }
 }
 
 impl Controller {
@@ -125,6 +188,7 @@ impl Controller {
                 bytes: shape.size,
                 sector_bytes: shape.logical_sector,
                 is_read_only: wanted.config.read_only,
+                limits: export_limits(wanted.config.nbd.as_ref()),
             };
             let exports = &self.shared.disks.exports;
             let is_vms = key == "controller";
@@ -203,6 +267,12 @@ pub(crate) fn nbd_event(notice: NbdNotice) -> Draft {
         NbdNotice::Refused { peer, reason } => {
             let text = format!("NBD client {peer} was rejected: {reason}.");
             Draft::new(EventKind::NbdClientRefused, "host", text)
+                .with("peer", peer)
+                .with("reason", reason)
+        }
+        NbdNotice::Limited { peer, reason } => {
+            let text = format!("An NBD client ({peer}) was turned away: {reason}.");
+            Draft::new(EventKind::NbdLimitReached, "host", text)
                 .with("peer", peer)
                 .with("reason", reason)
         }

@@ -1,7 +1,7 @@
 use suimon_contract::{
-    ErrorCode, Event, EventKind, HostConfig, NbdWay, OperationState, StorageState,
+    ByteSize, ErrorCode, Event, EventKind, HostConfig, NbdWay, OperationState, StorageState,
 };
-use suimon_ports::{NbdClient, NbdClientWay, NbdNotice, NbdServerSpec};
+use suimon_ports::{NbdClient, NbdClientWay, NbdLimits, NbdNotice, NbdServerSpec};
 
 use crate::Edit;
 use crate::testing::{FakeDevices, FakeDisks, Harness, MemoryStore, PATIENCE, host, wait_until};
@@ -138,10 +138,39 @@ fn disks_whose_server_cannot_be_had_fail_and_leave_the_others_running() {
 }
 
 #[test]
+fn limits_on_connections_change_live_and_are_shown() {
+    let harness = harness();
+    harness.apply_well(&shared(""));
+    let (host, peer, of_a) = harness.disks.nbd_limits("a");
+    // The defaults of the configuration are those of servers without one.
+    assert_eq!((host, peer, of_a), (NbdLimits::HOST, NbdLimits::PEER, Some(NbdLimits::EXPORT)));
+    let servers = harness.disks.servers().1;
+    let mut after = shared("");
+    after.host.nbd_buffer_max_bytes = Some(ByteSize::new(3 << 20));
+    after.host.nbd_peer_connections_max = Some(7);
+    let nbd = after.disks[0].nbd.as_mut().unwrap();
+    (nbd.connections_max, nbd.buffer_max_bytes) = (Some(2), Some(ByteSize::new(2 << 20)));
+    harness.apply_well(&after);
+    let (host, peer, of_a) = harness.disks.nbd_limits("a");
+    assert_eq!(host, NbdLimits { buffer_max_bytes: 3 << 20, ..NbdLimits::HOST });
+    assert_eq!(peer, NbdLimits { connections_max: 7, ..NbdLimits::PEER });
+    assert_eq!(of_a, Some(NbdLimits { connections_max: 2, buffer_max_bytes: 2 << 20 }));
+    let exports = harness.disks.exports_at("/run/nbd.sock");
+    assert_eq!(exports.iter().map(|of| Some(of.limits)).collect::<Vec<_>>(), [of_a]);
+    assert!(harness.disks.servers().1 >= servers, "servers continue");
+    let status = harness.node.disk("a").unwrap().nbd.unwrap();
+    assert_eq!((status.connections_max, status.buffer_max_bytes), (2, 2 << 20));
+    let host = harness.node.host_status().nbd;
+    assert_eq!((host.buffer_max_bytes, host.peer_connections_max, host.shortages), (3 << 20, 7, 3));
+    assert_eq!(host.peers[0].peer, "user 107");
+}
+
+#[test]
 fn clients_are_shown_and_those_that_are_refused_told() {
     let harness = harness();
     harness.apply_well(&shared(""));
     let client = |export: &str, way, peer: &str| NbdClient {
+        buffer_bytes: 1 << 19,
         export: export.to_owned(),
         way,
         peer: peer.to_owned(),
@@ -166,6 +195,8 @@ fn clients_are_shown_and_those_that_are_refused_told() {
     for _ in 0..2000 {
         harness.disks.tell(ADDRESS, refused.clone());
     }
+    let (peer, reason) = ("192.0.2.67:9".to_owned(), "its export is full".to_owned());
+    harness.disks.tell(ADDRESS, NbdNotice::Limited { peer, reason });
     let reason = "the name is too long".to_owned();
     harness.disks.tell("/run/nbd.sock", NbdNotice::NotOffered { disk: "a".to_owned(), reason });
     let told = || harness.events(EventKind::NbdClientRefused.id());
@@ -175,5 +206,7 @@ fn clients_are_shown_and_those_that_are_refused_told() {
     harness.node.stop();
     let count = |of: &Event| of.fields.get("events").map_or(1, |count| count.parse().unwrap());
     assert_eq!(told().iter().map(count).sum::<u64>(), 2000, "none is left out");
+    let limited = harness.events(EventKind::NbdLimitReached.id());
+    assert!(limited[0].text.contains("192.0.2.67:9"), "{:?}", limited[0]);
     assert!(told().len() < 50, "a flood is bounded: {}", told().len());
 }

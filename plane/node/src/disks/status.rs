@@ -222,7 +222,7 @@ impl Shared {
             processor: view.map(|view| view.processor.0),
             vhost_user,
             nbd: (config.nbd.is_some() || state.wanted.emulated.is_some())
-                .then(|| self.disks.nbd_status(config.name.as_str(), clients)),
+                .then(|| self.disks.nbd_status(config.name.as_str(), config.nbd.as_ref(), clients)),
             counters: view.map(|view| counters(&view.tally)).unwrap_or_default(),
             qos: seen.flows.get(&entry.id).cloned(),
         }

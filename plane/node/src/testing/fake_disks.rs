@@ -9,9 +9,9 @@ use std::time::Duration;
 use suimon_ports::testing::{MemoryRecords, MemoryStore as MemoryFiles, Pace, PacedDevices};
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDevices, DiskExports, DiskListener,
-    DiskObserver, DiskQueue, DiskQueueHost, ExportedDisk, NbdClient, NbdNotice, NbdPlace,
-    NbdServerSpec, StoreFault, StoreFileError, StoreFiles, StoreSource, VhostUserDiskSpec,
-    VhostUserDiskStatus,
+    DiskObserver, DiskQueue, DiskQueueHost, ExportedDisk, NbdClient, NbdLevel, NbdLimits,
+    NbdNotice, NbdPlace, NbdServerSpec, NbdUsage, StoreFault, StoreFileError, StoreFiles,
+    StoreSource, VhostUserDiskSpec, VhostUserDiskStatus,
 };
 use suimon_quantity::{Cap, DiskId, ProcessorId, StoreId};
 use suimon_storage::{
@@ -40,6 +40,10 @@ struct World {
     listeners: BTreeMap<PathBuf, (NbdServerSpec, Arc<dyn DiskExports>)>,
     /// Clients reported for NBD servers.
     clients: Vec<NbdClient>,
+    /// Limits of the host and of each peer on connections.
+    nbd_limits: Option<(NbdLimits, NbdLimits)>,
+    /// Limits of exports that were changed.
+    export_limits: BTreeMap<String, NbdLimits>,
     /// Number of changes of servers, including reloads of their files.
     reloaded: usize,
     refused: BTreeSet<PathBuf>,
@@ -210,6 +214,20 @@ impl FakeDisks {
     pub(crate) fn tell(&self, place: &str, notice: NbdNotice) {
         let exports = self.lock().listeners[Path::new(place)].1.clone();
         exports.handle_notice(notice);
+    }
+
+    /// Returns the exports of the server at this place.
+    pub(crate) fn exports_at(&self, place: &str) -> Vec<ExportedDisk> {
+        let world = self.lock();
+        let (_, exports) = &world.listeners[Path::new(place)];
+        exports.exports()
+    }
+
+    /// Returns the limits of the host and of each peer on connections, and those of an export.
+    pub(crate) fn nbd_limits(&self, export: &str) -> (NbdLimits, NbdLimits, Option<NbdLimits>) {
+        let world = self.lock();
+        let (host, peer) = world.nbd_limits.unwrap_or((NbdLimits::HOST, NbdLimits::PEER));
+        (host, peer, world.export_limits.get(export).copied())
     }
 
     /// Sets the clients reported for NBD servers.
@@ -561,6 +579,21 @@ impl DiskDevices for FakeDisks {
 
     fn nbd_clients(&self) -> Vec<NbdClient> {
         self.lock().clients.clone()
+    }
+
+    fn set_nbd_limits(&self, host: NbdLimits, peer: NbdLimits) {
+        self.lock().nbd_limits = Some((host, peer));
+    }
+
+    fn set_nbd_export_limits(&self, export: &str, limits: NbdLimits) {
+        self.lock().export_limits.insert(export.to_owned(), limits);
+    }
+
+    fn nbd_usage(&self) -> NbdUsage {
+        let limits = self.lock().nbd_limits.map_or(NbdLimits::HOST, |(host, _)| host);
+        let level = NbdLevel { connections: 2, buffer_bytes: 1 << 20, limits };
+        let peers = vec![("user 107".to_owned(), level)];
+        NbdUsage { host: level, peers, exports: Vec::new(), shortages: 3 }
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::bench::{Bench, done, run};
 use suimon_disk_tests::{DiskExports, DiskProcessor};
-use suimon_nbd_server::{Accounts, CONNECTIONS_MAX, NbdServer, UnixAccess};
-use suimon_ports::Placement;
+use suimon_nbd_server::{Accounts, NbdServer, UnixAccess};
+use suimon_ports::{NbdLimits, Placement};
 use suimon_rig::until;
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -92,7 +92,8 @@ fn who_is_one_too_many_is_turned_away_until_another_leaves() {
         socket.read_exact(&mut answer)?;
         Ok(socket)
     };
-    let mut inside: Vec<_> = (0..CONNECTIONS_MAX).map(|_| come_in().unwrap()).collect();
+    let mut inside: Vec<_> =
+        (0..NbdLimits::EXPORT.connections_max).map(|_| come_in().unwrap()).collect();
     assert!(come_in().is_err());
     inside.pop();
     until("a place that is free again", PATIENCE, || Ok(come_in().is_ok())).unwrap();

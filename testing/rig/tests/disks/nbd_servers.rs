@@ -2,7 +2,9 @@
 //! through sockets to users of this host; nbdinfo, nbdcopy and QEMU's tools are the clients.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -250,9 +252,9 @@ fn clients_that_are_refused_by_the_thousand_fill_no_log() {
     let lines = |daemon: &mut Daemon| daemon.process().log().lines().count();
     let before = lines(&mut daemon);
     for _ in 0..CLIENTS {
-        let mut stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+        let mut stream = UnixStream::connect(&socket).unwrap();
         // The server's end closes; what it had to say before that does not matter.
-        let _ = std::io::Read::read_to_end(&mut stream, &mut Vec::new());
+        let _ = stream.read_to_end(&mut Vec::new());
     }
     let refusals = |daemon: &Daemon| -> Vec<u64> {
         let events = daemon.json(&["event", "list", "--id", "6114"]).unwrap();
@@ -268,6 +270,65 @@ fn clients_that_are_refused_by_the_thousand_fill_no_log() {
     .unwrap();
     let (told, grown) = (refusals(&daemon).len(), lines(&mut daemon) - before);
     assert!(told < 50 && grown < 100, "{told} events, {grown} lines of log");
+    assert!(daemon.stop().unwrap().success());
+}
+
+/// Connects to the export `a` and sends reads of 1 MiB as long as the server receives them. The replies
+/// are not collected.
+fn request_and_collect_nothing(socket: &str) -> std::io::Result<UnixStream> {
+    // Client flags, and NBD_OPT_EXPORT_NAME.
+    let hello = [&3_u32.to_be_bytes()[..], b"IHAVEOPT", &[0, 0, 0, 1, 0, 0, 0, 1], b"a"].concat();
+    let mut stream = UnixStream::connect(socket)?;
+    stream.read_exact(&mut [0; 18])?;
+    stream.write_all(&hello)?;
+    stream.read_exact(&mut [0; 10])?;
+    stream.set_nonblocking(true)?;
+    let fields = [&[0, 0, 0, 0][..], &[0; 16], &(1_u32 << 20).to_be_bytes()].concat();
+    let read = [&0x2560_9513_u32.to_be_bytes()[..], &fields].concat();
+    for _ in 0..256 {
+        if stream.write_all(&read).is_err() {
+            break;
+        }
+    }
+    Ok(stream)
+}
+
+#[test]
+fn clients_that_collect_nothing_stay_within_the_limits_of_their_export() {
+    const MIB: u64 = 1 << 20;
+    let rig = Rig::new().unwrap();
+    let socket = rig.path("nbd.sock");
+    let keys = "connections_max = 8\nbuffer_max_bytes = \"16 MiB\"";
+    let toml = host(&rig, &format!("socket = \"{socket}\"\n{keys}"));
+    let mut daemon = Daemon::start(&rig, &toml).unwrap();
+    let private = |daemon: &mut Daemon| -> u64 {
+        let path = format!("/proc/{}/smaps_rollup", daemon.process().id());
+        let text = fs::read_to_string(path).unwrap();
+        let kib = text.lines().filter(|line| line.starts_with("Private_"));
+        let kib = kib.map(|line| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap());
+        kib.sum::<u64>() << 10
+    };
+    let before = private(&mut daemon);
+    let greedy: Vec<_> = (0..7).map(|_| request_and_collect_nothing(&socket).unwrap()).collect();
+    let nbd = |daemon: &Daemon| daemon.json(&["disk", "show", "a"]).unwrap()["nbd"].clone();
+    until("the memory to be in use", PATIENCE, || {
+        Ok(nbd(&daemon)["buffer_bytes"].as_u64().unwrap() > 13 * MIB)
+    })
+    .unwrap();
+    // Another client reads the whole disk meanwhile, and no further one is let in beside it.
+    let uri = format!("nbd+unix:///a?socket={socket}");
+    run(&["nbdcopy", "--connections=1", &uri, &rig.path("copy")]).unwrap();
+    let last = request_and_collect_nothing(&socket).unwrap();
+    assert!(request_and_collect_nothing(&socket).is_err());
+    until("the limit told", PATIENCE, || {
+        Ok(event_texts(&daemon, 6123).iter().any(|text| text.contains("connections_max")))
+    })
+    .unwrap();
+    assert!(nbd(&daemon)["buffer_bytes"].as_u64().unwrap() <= 16 * MIB);
+    let grown = private(&mut daemon).saturating_sub(before);
+    assert!(grown < 64 * MIB, "{grown} bytes; without limits each client has 64 MiB");
+    drop((greedy, last));
+    until("the memory to be free", PATIENCE, || Ok(nbd(&daemon)["buffer_bytes"] == 0)).unwrap();
     assert!(daemon.stop().unwrap().success());
 }
 

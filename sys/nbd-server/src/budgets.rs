@@ -1,0 +1,215 @@
+//! Accounts of connections and buffer memory of all servers.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use suimon_ports::{NbdLimits, NbdUsage};
+
+use crate::level::{Exceeded, Level, NbdScope, RESERVED_BYTES};
+use crate::origin::Origin;
+
+/// Accounts of the servers of a host. Clones refer to the same accounts.
+#[derive(Clone)]
+pub struct NbdBudgets(Arc<Accounts>);
+
+struct Accounts {
+    host: Level,
+    /// Requests delayed or processed in parts for lack of memory.
+    shortages: AtomicU64,
+    book: Mutex<Book>,
+}
+
+/// Peers and exports that have connections.
+struct Book {
+    peer_limits: NbdLimits,
+    peers: BTreeMap<Origin, Arc<Level>>,
+    exports: BTreeMap<String, Arc<Level>>,
+}
+
+impl Default for NbdBudgets {
+    /// Returns accounts with the default limits.
+    fn default() -> Self {
+        let book =
+            Book { peer_limits: NbdLimits::PEER, peers: BTreeMap::new(), exports: BTreeMap::new() };
+        Self(Arc::new(Accounts {
+            host: Level::new(NbdLimits::HOST),
+            shortages: AtomicU64::new(0),
+            book: Mutex::new(book),
+        }))
+    }
+}
+
+impl fmt::Debug for NbdBudgets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NbdBudgets").field(&self.0.host).finish()
+    }
+}
+
+impl NbdBudgets {
+    /// Changes the limits of the host and of each peer. Connections and memory beyond a lower limit
+    /// remain.
+    pub fn set_limits(&self, host: NbdLimits, peer: NbdLimits) {
+        let mut book = self.lock();
+        self.0.host.set_limits(host);
+        book.peer_limits = peer;
+        book.peers.values().for_each(|level| level.set_limits(peer));
+    }
+
+    /// Changes the limits of an export for its present connections. The limits of a later
+    /// connection are those given to [`NbdBudgets::admit`].
+    pub fn set_export_limits(&self, export: &str, limits: NbdLimits) {
+        if let Some(level) = self.lock().exports.get(export) {
+            level.set_limits(limits);
+        }
+    }
+
+    /// Returns use and limits of the host, and of the peers and exports that have connections.
+    #[must_use]
+    pub fn usage(&self) -> NbdUsage {
+        let book = self.lock();
+        let peers = book.peers.iter().map(|(of, level)| (of.to_string(), level.usage()));
+        let exports = book.exports.iter().map(|(of, level)| (of.clone(), level.usage()));
+        NbdUsage {
+            host: self.0.host.usage(),
+            peers: peers.collect(),
+            exports: exports.collect(),
+            shortages: self.0.shortages.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Checks whether the host and a peer may have another connection.
+    ///
+    /// # Errors
+    /// The limit that is reached.
+    pub(crate) fn check(&self, origin: Origin) -> Result<(), Exceeded> {
+        self.0.host.check(NbdScope::Host)?;
+        self.lock().peers.get(&origin).map_or(Ok(()), |level| level.check(NbdScope::Peer))
+    }
+
+    /// Counts a connection until the returned share is dropped. `limits` are those of the export
+    /// from now on.
+    ///
+    /// # Errors
+    /// The limit that would be exceeded; nothing is counted.
+    pub(crate) fn admit(
+        &self,
+        origin: Origin,
+        export: &str,
+        limits: NbdLimits,
+    ) -> Result<Share, Exceeded> {
+        let mut book = self.lock();
+        let new = |limits| Arc::new(Level::new(limits));
+        let of_export = book.exports.get(export).cloned().unwrap_or_else(|| new(limits));
+        of_export.set_limits(limits);
+        let of_peer = book.peers.get(&origin).cloned().unwrap_or_else(|| new(book.peer_limits));
+        of_export.check(NbdScope::Export)?;
+        of_peer.check(NbdScope::Peer)?;
+        self.0.host.check(NbdScope::Host)?;
+        for level in [&*of_export, &*of_peer, &self.0.host] {
+            level.add_connection();
+        }
+        book.exports.insert(export.to_owned(), Arc::clone(&of_export));
+        book.peers.insert(origin, Arc::clone(&of_peer));
+        let client = Counted { export: (export.to_owned(), of_export), peer: (origin, of_peer) };
+        Ok(Share { budgets: self.clone(), client: Some(client), surplus: AtomicU64::new(0) })
+    }
+
+    /// Counts the memory of a connection that the daemon makes itself, which is admitted at any
+    /// time.
+    pub(crate) fn admit_own(&self) -> Share {
+        self.0.host.take_any(RESERVED_BYTES);
+        Share { budgets: self.clone(), client: None, surplus: AtomicU64::new(0) }
+    }
+
+    /// Removes a connection whose surplus was returned.
+    fn remove(&self, client: Option<&Counted>) {
+        let mut book = self.lock();
+        let Some(Counted { export, peer }) = client else {
+            return self.0.host.give_back(RESERVED_BYTES);
+        };
+        for level in [&*export.1, &*peer.1, &self.0.host] {
+            level.remove_connection();
+        }
+        if export.1.connections() == 0 {
+            book.exports.remove(&export.0);
+        }
+        if peer.1.connections() == 0 {
+            book.peers.remove(&peer.0);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Book> {
+        self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Connection in the accounts of its export, its peer and the host, until it is dropped.
+#[derive(Debug)]
+pub struct Share {
+    budgets: NbdBudgets,
+    /// `None` for connections that the daemon makes itself; only the host counts their memory.
+    client: Option<Counted>,
+    /// Bytes beyond the reservation.
+    surplus: AtomicU64,
+}
+
+/// Accounts of the connection of a server's client.
+#[derive(Debug)]
+struct Counted {
+    export: (String, Arc<Level>),
+    peer: (Origin, Arc<Level>),
+}
+
+impl Share {
+    /// Returns the buffer memory of the connection in bytes, reserved memory included.
+    pub(crate) fn bytes(&self) -> u64 {
+        RESERVED_BYTES.saturating_add(self.surplus.load(Ordering::Relaxed))
+    }
+
+    fn levels(&self) -> impl Iterator<Item = &Level> {
+        let client = self.client.iter();
+        client.flat_map(|of| [&*of.export.1, &*of.peer.1]).chain([&self.budgets.0.host])
+    }
+
+    /// Takes memory beyond the reservation. Returns false, and takes nothing, if a limit would be
+    /// exceeded.
+    pub(crate) fn take(&self, bytes: u64) -> bool {
+        for (taken, level) in self.levels().enumerate() {
+            if !level.take(bytes) {
+                self.levels().take(taken).for_each(|level| level.give_back(bytes));
+                return false;
+            }
+        }
+        self.surplus.fetch_add(bytes, Ordering::Relaxed);
+        true
+    }
+
+    /// Returns true if [`Share::take`] would succeed now.
+    pub(crate) fn has(&self, bytes: u64) -> bool {
+        self.levels().all(|level| level.has(bytes))
+    }
+
+    /// Returns memory that [`Share::take`] has taken.
+    pub(crate) fn give_back(&self, bytes: u64) {
+        self.levels().for_each(|level| level.give_back(bytes));
+        self.surplus.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Records that a request is delayed or processed in parts for lack of memory.
+    pub(crate) fn note_shortage(&self) {
+        self.budgets.0.shortages.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.give_back(self.surplus.load(Ordering::Relaxed));
+        self.budgets.remove(self.client.as_ref());
+    }
+}
+
+#[cfg(test)]
+#[path = "budgets_tests.rs"]
+mod tests;

@@ -1,0 +1,105 @@
+//! Processing of a large request in parts ([`Parts`]).
+
+use suimon_nbd::{Command, Extent, ExtentState, REPLY_BYTES_MAX, Request};
+use suimon_ports::{DiskOutcome, DiskRequest};
+
+use crate::input::{Event, InputError};
+use crate::parts::{PartReply, Parts, Phase};
+use crate::queue::NbdQueue;
+use crate::replies::error_of;
+use crate::slot::Slot;
+
+impl NbdQueue {
+    /// Returns the current part as soon as it is ready for execution; `None` before.
+    pub(crate) fn take_part(&mut self) -> Result<Option<DiskRequest>, InputError> {
+        let Some(mut parts) = self.parts else { return Ok(None) };
+        let begun = self.advance(&mut parts);
+        self.parts = Some(parts);
+        begun
+    }
+
+    fn advance(&mut self, parts: &mut Parts) -> Result<Option<DiskRequest>, InputError> {
+        if parts.phase == Phase::Next {
+            // Memory is missing while the client has not collected the previous part.
+            let Some(chunks) = self.chunks(parts.bytes()) else { return Ok(None) };
+            let part = parts.part();
+            if part.payload_bytes == 0 {
+                return Ok(self.begin_part(parts, part, chunks));
+            }
+            self.input.expect(part, chunks);
+            parts.phase = Phase::Receiving;
+        }
+        if parts.phase == Phase::Receiving {
+            let event = self.input.next(&self.socket, &self.memory, &self.transmission)?;
+            if let Event::Whole(arrived) = event {
+                return Ok(self.begin_part(parts, arrived.request, arrived.chunks));
+            }
+        }
+        Ok(None)
+    }
+
+    fn begin_part(
+        &mut self,
+        parts: &mut Parts,
+        part: Request,
+        chunks: Vec<u32>,
+    ) -> Option<DiskRequest> {
+        parts.phase = Phase::OnDisk;
+        let begun = self.begin(part, chunks);
+        if begun.is_none() {
+            // The range of the whole request is valid, and no other request has a tag.
+            self.broken = Some("a part of a request cannot be executed");
+        }
+        begun
+    }
+
+    /// Handles the completion of the current part: queues a reply, or continues with the next part.
+    pub(crate) fn end_part(&mut self, mut parts: Parts, slot: Slot, outcome: DiskOutcome) {
+        if error_of(outcome).is_some() {
+            return self.fail_part(&parts, slot, outcome);
+        }
+        let is_read = matches!(slot.request.command, Command::Read { .. });
+        if is_read {
+            self.reply_to_part(&parts, slot.chunks);
+            self.parts = (!parts.handle_done()).then_some(parts);
+        } else if parts.handle_done() {
+            self.parts = None;
+            self.answer(slot, outcome);
+        } else {
+            self.parts = Some(parts);
+            self.pool.give_back(slot.chunks);
+        }
+    }
+
+    /// Ends a request one of whose parts has failed. The client gets an error, except within a reply
+    /// that has begun and cannot report one: there the connection ends (section "Simple replies").
+    fn fail_part(&mut self, parts: &Parts, slot: Slot, outcome: DiskOutcome) {
+        self.parts = None;
+        let is_read = matches!(slot.request.command, Command::Read { .. });
+        if is_read && parts.reply(self.has_chunks) == PartReply::Data {
+            self.pool.give_back(slot.chunks);
+            self.broken = Some("the disk failed within a reply whose head was sent");
+            return;
+        }
+        self.input.skip(parts.unreceived());
+        self.answer(slot, outcome);
+    }
+
+    /// Queues the data of a part of a read.
+    fn reply_to_part(&mut self, parts: &Parts, chunks: Vec<u32>) {
+        let (bytes, to) = (parts.bytes(), parts.request().reply_to);
+        let form = parts.reply(self.has_chunks);
+        // An extent of data followed by anything else makes a chunk that is not the last one.
+        let data = Extent { length: bytes, state: ExtentState::DATA };
+        let other = Extent { length: u64::MAX, state: ExtentState::HOLE | ExtentState::ZERO };
+        let extents = [data, other].into_iter();
+        let in_one = form == PartReply::Head;
+        let mut heads = self.transmission.read_chunks(to, parts.rest(), in_one, extents);
+        let encode = |out: &mut [u8]| match form {
+            PartReply::Data => Some(0),
+            PartReply::Head | PartReply::Chunk => heads.next()?.encode_head(out).ok(),
+        };
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.output.push(REPLY_BYTES_MAX, encode, chunks, bytes);
+    }
+}

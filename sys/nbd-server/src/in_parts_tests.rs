@@ -1,0 +1,264 @@
+//! Tests of large requests of a connection whose buffer memory is exhausted.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::thread::JoinHandle;
+
+use suimon_image::ByteRange;
+use suimon_nbd::Framing;
+use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, DiskRequest, FaultKind, NbdLimits, Wakeup};
+use suimon_uring::PayloadTable;
+
+use crate::parts::PART_BYTES;
+use crate::queue_tests::{READ, WRITE, connection_of, header, is_readable, received, reply};
+use crate::{NbdBudgets, NbdQueue, RESERVED_BYTES};
+
+/// Not a multiple of a part.
+const LEN: u32 = (32 << 20) - 4096;
+const OFFSET: u64 = 8192;
+const FUA: u16 = 1;
+const DF: u16 = 1 << 2;
+
+/// Returns accounts with memory for this number of connections, and `surplus` bytes more. Nothing
+/// is set aside for others.
+fn budgets(connections: u64, surplus: u64) -> NbdBudgets {
+    let budgets = NbdBudgets::default();
+    let bytes = connections * RESERVED_BYTES + surplus;
+    let limits = NbdLimits { connections_max: 0, buffer_max_bytes: bytes };
+    budgets.set_limits(limits, limits);
+    budgets
+}
+
+/// Returns the contents of the disk.
+fn contents(range: ByteRange) -> Vec<u8> {
+    (range.offset()..range.end()).map(|at| (at / 512 % 251) as u8).collect()
+}
+
+/// Executes requests until the queue waits for its client, or its connection has ended. `execute`
+/// returns the outcome of a request.
+fn serve(queue: &mut NbdQueue, execute: &mut impl FnMut(&NbdQueue, DiskRequest) -> DiskOutcome) {
+    loop {
+        let requests = received(queue);
+        for request in requests {
+            let outcome = execute(queue, request);
+            queue.complete(request.tag, outcome);
+        }
+        if queue.flush().is_err() || queue.arm() == Wakeup::Armed {
+            return;
+        }
+    }
+}
+
+fn table(queue: &NbdQueue) -> &PayloadTable {
+    queue.payloads().downcast_ref().unwrap()
+}
+
+/// Reads from the disk.
+fn read(queue: &NbdQueue, request: DiskRequest) -> DiskOutcome {
+    assert_eq!(request.op, DiskOp::Read);
+    assert!(request.range.len() <= PART_BYTES);
+    assert!(table(queue).copy_in(request.tag, 0, &contents(request.range)));
+    DiskOutcome::Done
+}
+
+/// Serves the queue until the client, which runs in a thread, has ended.
+fn serve_until<T>(
+    queue: &mut NbdQueue,
+    client: JoinHandle<T>,
+    mut execute: impl FnMut(&NbdQueue, DiskRequest) -> DiskOutcome,
+) -> T {
+    while !client.is_finished() {
+        serve(queue, &mut execute);
+        std::thread::yield_now();
+    }
+    client.join().unwrap()
+}
+
+/// Receives a structured chunk of a read. Returns its flags, type and payload.
+fn chunk(client: &mut UnixStream) -> (u16, u16, Vec<u8>) {
+    let mut head = [0; 20];
+    client.read_exact(&mut head).unwrap();
+    assert_eq!(head[..4], 0x668e_33ef_u32.to_be_bytes());
+    let field = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let mut payload = vec![0; u32::from_be_bytes(head[16..].try_into().unwrap()) as usize];
+    client.read_exact(&mut payload).unwrap();
+    (field(4), field(6), payload)
+}
+
+fn whole() -> ByteRange {
+    ByteRange::new(OFFSET, LEN.into()).unwrap()
+}
+
+#[test]
+fn a_large_read_is_one_simple_reply_and_several_chunks_unless_they_are_forbidden() {
+    for (framing, flags) in
+        [(Framing::Simple, 0), (Framing::Structured, 0), (Framing::Structured, DF)]
+    {
+        let (mut queue, mut client) = connection_of(framing, &budgets(1, 0));
+        let reader = std::thread::spawn(move || {
+            client.write_all(&header(flags, READ, 7, OFFSET, LEN)).unwrap();
+            client.write_all(&header(0, READ, 8, 0, 512)).unwrap();
+            let mut data = Vec::new();
+            let mut chunks = 0;
+            if framing == Framing::Simple {
+                assert_eq!(reply(&mut client), (0, 7));
+                data.resize(LEN as usize, 0);
+                client.read_exact(&mut data).unwrap();
+                assert_eq!(reply(&mut client), (0, 8));
+                return (data, 1);
+            }
+            loop {
+                let (flags, kind, payload) = chunk(&mut client);
+                assert_eq!(kind, 1);
+                let at = u64::from_be_bytes(payload[..8].try_into().unwrap());
+                assert_eq!(at, OFFSET + data.len() as u64);
+                data.extend_from_slice(&payload[8..]);
+                chunks += 1;
+                if flags == 1 {
+                    chunk(&mut client);
+                    return (data, chunks);
+                }
+            }
+        });
+        let (data, chunks) = serve_until(&mut queue, reader, read);
+        assert!(data == contents(whole()), "{framing:?} {flags}");
+        let in_parts = u64::from(LEN).div_ceil(PART_BYTES);
+        let is_one = framing == Framing::Simple || flags == DF;
+        assert_eq!(chunks, if is_one { 1 } else { in_parts });
+    }
+}
+
+#[test]
+fn a_large_write_is_written_in_parts_and_has_one_reply() {
+    let (mut queue, mut client) = connection_of(Framing::Simple, &budgets(1, 0));
+    let writer = std::thread::spawn(move || {
+        client.write_all(&header(FUA, WRITE, 7, OFFSET, LEN)).unwrap();
+        client.write_all(&contents(whole())).unwrap();
+        client.write_all(&header(0, READ, 8, OFFSET, 512)).unwrap();
+        assert_eq!([reply(&mut client), reply(&mut client)], [(0, 7), (0, 8)]);
+    });
+    let mut written = 0;
+    serve_until(&mut queue, writer, |queue, request| {
+        if request.op == DiskOp::Read {
+            return read(queue, request);
+        }
+        assert_eq!(request.op, DiskOp::Write { is_durable: true });
+        assert_eq!(request.range.offset(), OFFSET + written);
+        let mut bytes = vec![0; request.range.len() as usize];
+        assert!(table(queue).copy_out(request.tag, 0, &mut bytes));
+        assert!(bytes == contents(request.range));
+        written += request.range.len();
+        DiskOutcome::Done
+    });
+    assert_eq!(written, LEN.into());
+}
+
+#[test]
+fn a_write_that_fails_in_a_part_fails_and_the_next_request_is_served() {
+    let (mut queue, mut client) = connection_of(Framing::Simple, &budgets(1, 0));
+    let writer = std::thread::spawn(move || {
+        client.write_all(&header(0, WRITE, 7, OFFSET, LEN)).unwrap();
+        client.write_all(&contents(whole())).unwrap();
+        client.write_all(&header(0, READ, 8, OFFSET, 512)).unwrap();
+        assert_eq!([reply(&mut client), reply(&mut client)], [(28, 7), (0, 8)]);
+    });
+    let mut parts = 0;
+    serve_until(&mut queue, writer, |queue, request| {
+        if request.op == DiskOp::Read {
+            return read(queue, request);
+        }
+        parts += 1;
+        if parts == 3 { DiskOutcome::NoSpace } else { DiskOutcome::Done }
+    });
+    assert_eq!(parts, 3);
+}
+
+#[test]
+fn a_read_that_fails_in_a_part_is_reported_or_ends_the_connection() {
+    let fails = |parts: &mut u32, queue: &NbdQueue, request| {
+        *parts += 1;
+        if *parts == 3 { DiskOutcome::Failed } else { read(queue, request) }
+    };
+    let (mut queue, mut client) = connection_of(Framing::Structured, &budgets(1, 0));
+    let reader = std::thread::spawn(move || {
+        client.write_all(&header(0, READ, 7, OFFSET, LEN)).unwrap();
+        let kinds = [(); 3].map(|()| chunk(&mut client).1);
+        assert_eq!(kinds, [1, 1, 0x8001]);
+        client.write_all(&header(0, READ, 8, OFFSET, 512)).unwrap();
+        assert_eq!(chunk(&mut client).1, 1);
+    });
+    let mut parts = 0;
+    serve_until(&mut queue, reader, |queue, request| fails(&mut parts, queue, request));
+    assert_eq!(parts, 4);
+    // A simple reply cannot report an error after its head.
+    let (mut queue, mut client) = connection_of(Framing::Simple, &budgets(1, 0));
+    client.write_all(&header(0, READ, 7, OFFSET, LEN)).unwrap();
+    let reader = std::thread::spawn(move || client.read_to_end(&mut Vec::new()).unwrap());
+    let mut parts = 0;
+    while parts < 3 {
+        serve(&mut queue, &mut |queue, request| fails(&mut parts, queue, request));
+    }
+    assert_eq!(queue.arm(), Wakeup::Pending);
+    let fault = queue.receive(32, &mut Vec::new()).unwrap_err();
+    assert!(fault.kind == FaultKind::Gone && fault.detail.contains("head was sent"), "{fault}");
+    drop(queue);
+    assert_eq!(reader.join().unwrap() as u64, 16 + 2 * PART_BYTES);
+}
+
+#[test]
+fn a_client_that_collects_nothing_does_not_stop_another_one() {
+    let budgets = budgets(2, 24 << 20);
+    let (mut greedy, mut uncollected) = connection_of(Framing::Simple, &budgets);
+    for cookie in 0..64 {
+        uncollected.write_all(&header(0, READ, cookie, 0, 1 << 20)).unwrap();
+    }
+    let any = |queue: &NbdQueue, request: DiskRequest| {
+        assert!(table(queue).copy_in(request.tag, 0, &contents(request.range)));
+        DiskOutcome::Done
+    };
+    serve(&mut greedy, &mut any.clone());
+    let host = budgets.usage().host;
+    assert!(host.limits.buffer_max_bytes - host.buffer_bytes < 1 << 20, "{host:?}");
+    assert!(budgets.usage().shortages > 0);
+    // Small requests at any depth, and one of maximum length.
+    let (mut queue, mut client) = connection_of(Framing::Simple, &budgets);
+    let reader = std::thread::spawn(move || {
+        for cookie in 0..100 {
+            client.write_all(&header(0, READ, cookie, 0, 64 << 10)).unwrap();
+        }
+        client.write_all(&header(0, READ, 100, OFFSET, LEN)).unwrap();
+        for cookie in 0..=100 {
+            assert_eq!(reply(&mut client), (0, cookie));
+            let len = if cookie == 100 { LEN as usize } else { 64 << 10 };
+            client.read_exact(&mut vec![0; len]).unwrap();
+        }
+    });
+    serve_until(&mut queue, reader, any);
+    // When the greedy client has left, its memory is available again.
+    drop(greedy);
+    assert!(budgets.usage().host.buffer_bytes <= RESERVED_BYTES + (1 << 20));
+}
+
+#[test]
+fn the_end_of_a_connection_that_waits_for_its_disk_wakes_nobody() {
+    let (mut queue, mut client) = connection_of(Framing::Simple, &budgets(1, 0));
+    client.write_all(&header(0, READ, 1, 0, PART_BYTES as u32)).unwrap();
+    client.write_all(&header(0, READ, 2, 0, PART_BYTES as u32)).unwrap();
+    let [request] = received(&mut queue)[..] else { panic!("the second one has no memory") };
+    assert_eq!(queue.arm(), Wakeup::Armed);
+    drop(client);
+    assert!(!is_readable(&queue), "the worker would poll until the disk has answered");
+    queue.complete(request.tag, DiskOutcome::Done);
+    assert_eq!(queue.flush().unwrap_err().kind, FaultKind::Gone);
+}
+
+#[test]
+fn a_part_that_is_taken_back_is_received_again() {
+    let (mut queue, mut client) = connection_of(Framing::Simple, &budgets(1, 0));
+    client.write_all(&header(0, READ, 7, OFFSET, LEN)).unwrap();
+    let [part] = received(&mut queue)[..] else { panic!("one part at a time") };
+    assert_eq!(queue.arm(), Wakeup::Armed);
+    assert!(queue.take_back(part));
+    assert_eq!(queue.arm(), Wakeup::Pending);
+    assert_eq!(received(&mut queue), [part]);
+}

@@ -1,0 +1,181 @@
+//! Limits on connections and on buffer memory: of an export, of a peer and of the host.
+//!
+//! Each connection has [`RESERVED_BYTES`] of buffer memory. They are set aside at the export, the
+//! peer and the host for as many connections as these may have, so that a connection is admitted
+//! whatever the others hold. The rest of a limit is the surplus, which connections take and return.
+//! The reserved memory suffices to process every request, in parts if it is large. Other
+//! connections therefore affect the speed of a connection, not its progress, and nothing waits for
+//! memory of another connection.
+//!
+//! Invariants
+//! - The connections of a level hold at most its `buffer_max_bytes`, unless that was lowered
+//!   meanwhile.
+//! - Taking and returning memory needs no lock: at most three atomic additions.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use suimon_ports::{NbdLevel, NbdLimits};
+
+/// Payload bytes that a connection may always hold: the largest part of a request.
+pub(crate) const PAYLOAD_RESERVED_BYTES: u64 = 256 << 10;
+
+/// Bytes read from the socket at once if the length of the next message is unknown: many short
+/// requests, with a copy of their payloads instead of a system call for each.
+pub(crate) const AHEAD_BYTES: usize = 256 << 10;
+
+/// Bytes that a connection may always hold: payload, and the buffer for received bytes. The buffers
+/// of TLS are not counted.
+pub const RESERVED_BYTES: u64 = PAYLOAD_RESERVED_BYTES + AHEAD_BYTES as u64;
+
+/// Owner of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NbdScope {
+    /// Connections of one export.
+    Export,
+    /// Connections of one peer: a user of this host, or an address.
+    Peer,
+    /// Connections of all servers.
+    Host,
+}
+
+/// Limit that a connection would exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Exceeded {
+    /// The maximum number of connections is reached.
+    #[error("{} has {max} connections, its maximum. Raise {}", of(.scope), keys(.scope).0)]
+    Connections {
+        /// Owner of the limit.
+        scope: NbdScope,
+        /// Maximum number of connections.
+        max: u32,
+    },
+    /// The buffer memory is reserved for the present connections.
+    #[error(
+        "the {max} bytes of buffer memory of {} are reserved for its connections. Raise {}",
+        of(.scope),
+        keys(.scope).1
+    )]
+    Buffers {
+        /// Owner of the limit.
+        scope: NbdScope,
+        /// Maximum number of bytes.
+        max: u64,
+    },
+}
+
+const fn of(scope: &NbdScope) -> &'static str {
+    match scope {
+        NbdScope::Export => "its export",
+        NbdScope::Peer => "its user or address",
+        NbdScope::Host => "the host",
+    }
+}
+
+/// Returns the configuration keys of both limits.
+const fn keys(scope: &NbdScope) -> (&'static str, &'static str) {
+    match scope {
+        NbdScope::Export => ("disk.nbd.connections_max", "disk.nbd.buffer_max_bytes"),
+        NbdScope::Peer => ("host.nbd_peer_connections_max", "host.nbd_peer_buffer_max_bytes"),
+        NbdScope::Host => ("host.nbd_connections_max", "host.nbd_buffer_max_bytes"),
+    }
+}
+
+/// Use and limits of an export, a peer or the host.
+#[derive(Debug)]
+pub(crate) struct Level {
+    connections: AtomicU32,
+    /// Bytes beyond the reservations.
+    surplus: AtomicU64,
+    connections_max: AtomicU32,
+    bytes_max: AtomicU64,
+}
+
+/// Counters are independent of other memory.
+const ORDER: Ordering = Ordering::Relaxed;
+
+impl Level {
+    pub(crate) fn new(limits: NbdLimits) -> Self {
+        Self {
+            connections: AtomicU32::new(0),
+            surplus: AtomicU64::new(0),
+            connections_max: AtomicU32::new(limits.connections_max),
+            bytes_max: AtomicU64::new(limits.buffer_max_bytes),
+        }
+    }
+
+    /// Changes the limits. Connections and memory beyond a lower limit remain.
+    pub(crate) fn set_limits(&self, limits: NbdLimits) {
+        self.connections_max.store(limits.connections_max, ORDER);
+        self.bytes_max.store(limits.buffer_max_bytes, ORDER);
+    }
+
+    pub(crate) fn usage(&self) -> NbdLevel {
+        let connections = self.connections();
+        let reserved = u64::from(connections) * RESERVED_BYTES;
+        NbdLevel {
+            connections,
+            buffer_bytes: reserved.saturating_add(self.surplus.load(ORDER)),
+            limits: NbdLimits {
+                connections_max: self.connections_max.load(ORDER),
+                buffer_max_bytes: self.bytes_max.load(ORDER),
+            },
+        }
+    }
+
+    pub(crate) fn connections(&self) -> u32 {
+        self.connections.load(ORDER)
+    }
+
+    /// Returns the limit that another connection would exceed as an error.
+    pub(crate) fn check(&self, scope: NbdScope) -> Result<(), Exceeded> {
+        let (connections, bytes_max) = (self.connections(), self.bytes_max.load(ORDER));
+        let max = self.connections_max.load(ORDER);
+        if connections >= max {
+            return Err(Exceeded::Connections { scope, max });
+        }
+        if u64::from(connections) >= bytes_max / RESERVED_BYTES {
+            return Err(Exceeded::Buffers { scope, max: bytes_max });
+        }
+        Ok(())
+    }
+
+    /// Counts a connection. Callers hold the lock of the accounts.
+    pub(crate) fn add_connection(&self) {
+        self.connections.fetch_add(1, ORDER);
+    }
+
+    /// Removes a connection. Callers hold the lock of the accounts.
+    pub(crate) fn remove_connection(&self) {
+        self.connections.fetch_sub(1, ORDER);
+    }
+
+    /// Takes surplus. Returns false, and takes none, if a limit would be exceeded.
+    pub(crate) fn take(&self, bytes: u64) -> bool {
+        let max = self.surplus_max();
+        let added = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= max);
+        self.surplus.fetch_update(ORDER, ORDER, added).is_ok()
+    }
+
+    /// Takes surplus regardless of limits, for the daemon itself.
+    pub(crate) fn take_any(&self, bytes: u64) {
+        self.surplus.fetch_add(bytes, ORDER);
+    }
+
+    pub(crate) fn give_back(&self, bytes: u64) {
+        self.surplus.fetch_sub(bytes, ORDER);
+    }
+
+    /// Returns true if [`Level::take`] would succeed now.
+    pub(crate) fn has(&self, bytes: u64) -> bool {
+        let used = self.surplus.load(ORDER);
+        used.checked_add(bytes).is_some_and(|sum| sum <= self.surplus_max())
+    }
+
+    /// Returns the memory that is not set aside for connections.
+    fn surplus_max(&self) -> u64 {
+        let bytes_max = self.bytes_max.load(ORDER);
+        let possible = u64::from(self.connections_max.load(ORDER)).min(bytes_max / RESERVED_BYTES);
+        let reserved = possible.max(self.connections().into()) * RESERVED_BYTES;
+        bytes_max.saturating_sub(reserved)
+    }
+}

@@ -1,0 +1,154 @@
+//! Tests of the memory that a server uses, with real sockets. Each runs in a process of its own.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use suimon_nbd::Framing;
+use suimon_ports::{DiskOutcome, DiskQueue, NbdLimits};
+
+use crate::queue_tests::{READ, connection_of, header, received};
+use crate::server_tests::{Exports, LIMIT, choose, host};
+use crate::{NbdBudgets, NbdQueue, NbdServer, RESERVED_BYTES, UnixAccess};
+
+/// Memory of a connection that is not counted: its tables of requests and chunks.
+const TABLES_BYTES: u64 = 128 << 10;
+/// Size of the export.
+const LEN: u32 = 1 << 20;
+
+/// Returns the private memory of this process in bytes.
+fn private_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
+    let private = text.lines().filter(|line| line.starts_with("Private_"));
+    let kib = private.map(|line| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap());
+    kib.sum::<u64>() << 10
+}
+
+/// Executes the requests of a queue. Returns their number.
+fn serve(queue: &mut NbdQueue) -> usize {
+    let requests = received(queue);
+    for request in &requests {
+        // Writes to the memory.
+        queue.zero_payload(request.tag, 0, request.range.len());
+        queue.complete(request.tag, DiskOutcome::Done);
+    }
+    let _ = queue.flush();
+    requests.len()
+}
+
+fn connect(path: &Path) -> UnixStream {
+    let mut stream = UnixStream::connect(path).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    choose(&mut stream, "works").unwrap();
+    stream
+}
+
+/// Sends requests until the server reads no more, or `max`.
+fn send_reads(stream: &mut UnixStream, max: u64) {
+    stream.set_nonblocking(true).unwrap();
+    for cookie in 0..max {
+        if stream.write_all(&header(0, READ, cookie, 0, LEN)).is_err() {
+            break;
+        }
+    }
+    stream.set_nonblocking(false).unwrap();
+}
+
+#[test]
+fn clients_that_collect_nothing_use_no_more_than_the_limit_of_their_export() {
+    let exports = Arc::new(Exports::default());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nbd");
+    let host = host(&exports);
+    let budgets = host.budgets.clone();
+    let _server = NbdServer::listen(&path, UnixAccess::default(), host).unwrap();
+    let before = private_bytes();
+    let count = NbdLimits::EXPORT.connections_max as usize;
+    let mut clients: Vec<_> = (1..count).map(|_| connect(&path)).collect();
+    // Each would get 64 MiB without a limit.
+    clients.iter_mut().for_each(|client| send_reads(client, 64));
+    let deadline = Instant::now() + LIMIT;
+    let mut quiet = 0;
+    while quiet < 3 {
+        assert!(Instant::now() < deadline, "the queues do not come to rest");
+        let mut queues = exports.queues.lock().unwrap();
+        let served: usize = queues.iter_mut().map(serve).sum();
+        quiet = if served == 0 && queues.len() == count - 1 { quiet + 1 } else { 0 };
+    }
+    let level = budgets.usage().exports[0].1;
+    assert_eq!(level.connections as usize, count - 1);
+    assert!(level.buffer_bytes <= level.limits.buffer_max_bytes, "{level:?}");
+    // They hold nearly all of it, except what is set aside for another connection.
+    assert!(level.limits.buffer_max_bytes - level.buffer_bytes < 4 * RESERVED_BYTES, "{level:?}");
+    let used = private_bytes().saturating_sub(before);
+    let bound = level.limits.buffer_max_bytes + count as u64 * TABLES_BYTES;
+    assert!(used <= bound, "{used} bytes, of at most {bound}");
+    // Another client is served, and the one after it is turned away.
+    let mut last = connect(&path);
+    assert!(choose(&mut UnixStream::connect(&path).unwrap(), "works").is_err());
+    assert!(exports.limited.lock().unwrap()[0].contains("connections_max"));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                exports.queues.lock().unwrap().iter_mut().map(serve).sum::<usize>();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        send_reads(&mut last, 8);
+        let read = last.read_exact(&mut vec![0; 8 * (16 + LEN as usize)]);
+        is_over.store(true, Ordering::Relaxed);
+        read.unwrap();
+    });
+}
+
+#[test]
+fn a_connection_returns_the_memory_of_its_largest_requests() {
+    let budgets = NbdBudgets::default();
+    let (mut queue, mut client) = connection_of(Framing::Simple, &budgets);
+    let idle = private_bytes();
+    const ALL: u32 = 32 << 20;
+    client.write_all(&header(0, READ, 1, 0, ALL)).unwrap();
+    assert_eq!(serve(&mut queue), 1);
+    let reader = std::thread::spawn(move || {
+        let mut piece = [0; 1 << 14];
+        let mut left = 16 + ALL as usize;
+        while left > 0 {
+            left -= client.read(&mut piece).unwrap();
+        }
+        client
+    });
+    let busy = private_bytes();
+    assert!(busy - idle >= u64::from(ALL), "{idle} {busy}");
+    while !reader.is_finished() {
+        serve(&mut queue);
+    }
+    let _client = reader.join().unwrap();
+    assert!(budgets.usage().host.buffer_bytes > RESERVED_BYTES);
+    for _ in 0..9 {
+        queue.release_unused();
+    }
+    assert!(!queue.release_unused(), "everything was released");
+    assert_eq!(budgets.usage().host.buffer_bytes, RESERVED_BYTES);
+    let after = private_bytes();
+    // The thread's stack and the allocator may keep some.
+    assert!(after < idle + (4 << 20), "{idle} {after}");
+}
+
+#[test]
+fn an_idle_connection_costs_little_memory() {
+    const COUNT: u64 = 64;
+    let budgets = NbdBudgets::default();
+    let first = connection_of(Framing::Simple, &budgets);
+    let before = private_bytes();
+    let mut idle: Vec<_> = (0..COUNT).map(|_| connection_of(Framing::Simple, &budgets)).collect();
+    for (queue, _) in &mut idle {
+        assert_eq!(serve(queue), 0);
+    }
+    let each = private_bytes().saturating_sub(before) / COUNT;
+    assert!(each <= TABLES_BYTES, "{each} bytes for each connection");
+    drop((first, idle));
+}

@@ -1,0 +1,50 @@
+//! Origin of a client, by which its connections and negotiations are limited.
+
+use core::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Origin of a client, such that others cannot forge it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    /// User id on this host.
+    User(u32),
+    /// IPv4 address, or the first address of a /64 network: a client may use all addresses of such
+    /// a network (RFC 4291, section 2.5.4).
+    Address(IpAddr),
+}
+
+impl Origin {
+    pub(crate) fn of_address(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V6(address) => {
+                let network = u128::from(address) >> 64 << 64;
+                Self::Address(Ipv6Addr::from(network).into())
+            }
+            address => Self::Address(address),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(user) => write!(f, "user {user}"),
+            Self::Address(IpAddr::V4(address)) => write!(f, "{address}"),
+            Self::Address(IpAddr::V6(network)) => write!(f, "{network}/64"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_of_64_bits_is_one_origin() {
+        let of = |text: &str| Origin::of_address(text.parse().unwrap());
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:ffff:ffff:ffff"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), Origin::Address(IpAddr::from([192, 0, 2, 1])));
+        assert_eq!(of("2001:db8::1").to_string(), "2001:db8::/64");
+    }
+}

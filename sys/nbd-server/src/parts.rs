@@ -1,0 +1,108 @@
+//! State of a large request that is processed in parts, one after the other.
+//!
+//! A read or write that exceeds the memory reserved for its connection, and for which the limits
+//! permit no more, is split into disk requests of at most [`PART_BYTES`]. All parts use the reserved
+//! memory. The connection has no other request meanwhile, so that replies cannot get mixed up.
+
+use suimon_nbd::{ByteRange, Command, Request};
+
+use crate::level::PAYLOAD_RESERVED_BYTES;
+
+/// Size of a part in bytes: a multiple of every sector size.
+pub(crate) const PART_BYTES: u64 = PAYLOAD_RESERVED_BYTES;
+
+/// State of the current part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The part needs memory.
+    Next,
+    /// The payload of the part is being received.
+    Receiving,
+    /// The disk executes the part.
+    OnDisk,
+}
+
+/// Read or write that is processed in parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts {
+    request: Request,
+    range: ByteRange,
+    /// Bytes of parts that the disk has executed.
+    done: u64,
+    pub(crate) phase: Phase,
+}
+
+/// Form of the reply to a part of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartReply {
+    /// Chunk of its own (`NBD_REPLY_TYPE_OFFSET_DATA`).
+    Chunk,
+    /// Head of a reply for the whole range, and the data of this part.
+    Head,
+    /// Data that continues the reply.
+    Data,
+}
+
+impl Parts {
+    /// Returns the first state of a request; `None` if it cannot be processed in parts, or is not
+    /// larger than one.
+    pub(crate) fn new(request: Request) -> Option<Self> {
+        let (Command::Read { range, .. } | Command::Write { range, .. }) = request.command else {
+            return None;
+        };
+        let parts = Self { request, range, done: 0, phase: Phase::Next };
+        (range.length > PART_BYTES).then_some(parts)
+    }
+
+    /// Returns the bytes of the request from the current part on.
+    pub(crate) fn rest(&self) -> ByteRange {
+        let offset = self.range.offset.saturating_add(self.done);
+        ByteRange { offset, length: self.range.length.saturating_sub(self.done) }
+    }
+
+    /// Returns the length of the current part in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.rest().length.min(PART_BYTES)
+    }
+
+    /// Returns the whole request.
+    pub(crate) const fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Returns the current part as a request.
+    pub(crate) fn part(&self) -> Request {
+        let range = ByteRange { length: self.bytes(), ..self.rest() };
+        let (command, payload) = match self.request.command {
+            Command::Write { fua, .. } => (Command::Write { range, fua }, range.length),
+            _ => (Command::Read { range, dont_fragment: true }, 0),
+        };
+        let payload_bytes = u32::try_from(payload).unwrap_or(u32::MAX);
+        Request { command, payload_bytes, ..self.request }
+    }
+
+    /// Returns the bytes of a write's payload that are not received yet. Valid while a part is on
+    /// the disk.
+    pub(crate) fn unreceived(&self) -> u64 {
+        let rest = self.rest().length.saturating_sub(self.bytes());
+        if self.request.payload_bytes > 0 { rest } else { 0 }
+    }
+
+    /// Returns the form of the reply to the current part of a read. `has_chunks`: the client has
+    /// negotiated structured or extended replies.
+    pub(crate) fn reply(&self, has_chunks: bool) -> PartReply {
+        let in_one = matches!(self.request.command, Command::Read { dont_fragment: true, .. });
+        match (has_chunks && !in_one, self.done) {
+            (true, _) => PartReply::Chunk,
+            (false, 0) => PartReply::Head,
+            (false, _) => PartReply::Data,
+        }
+    }
+
+    /// Records that the disk has executed the current part. Returns true if it was the last one.
+    pub(crate) fn handle_done(&mut self) -> bool {
+        self.done = self.done.saturating_add(self.bytes());
+        self.phase = Phase::Next;
+        self.done >= self.range.length
+    }
+}

@@ -1,0 +1,77 @@
+//! Replies to requests that the disk has executed.
+
+use suimon_nbd::{
+    ByteRange, Command, Extent, ExtentState, NbdError, REPLY_BYTES_MAX, Refused, Request,
+    STATUS_BYTES_MIN,
+};
+use suimon_ports::{AllocatedExtent, Allocation, DiskOutcome};
+
+use crate::queue::NbdQueue;
+use crate::slot::Slot;
+
+/// Size in bytes of an extent in the longer of both framings.
+const STATUS_EXTENT_BYTES: usize = 16;
+
+impl NbdQueue {
+    /// Queues the error reply to an invalid request.
+    pub(crate) fn refuse(&mut self, refused: &Refused) {
+        self.output.push(REPLY_BYTES_MAX, |out| refused.encode(out).ok(), Vec::new(), 0);
+    }
+
+    /// Queues the reply to a request.
+    pub(crate) fn answer(&mut self, slot: Slot, outcome: DiskOutcome) {
+        let Slot { request, chunks, extents, .. } = slot;
+        let to = request.reply_to;
+        if let Some((error, why)) = error_of(outcome) {
+            self.output.push(REPLY_BYTES_MAX, |out| to.error(error, why, out).ok(), Vec::new(), 0);
+        } else if let Command::Read { range, .. } = request.command {
+            let head = self.read_head(&request, range);
+            let bytes = usize::try_from(range.length).unwrap_or(0);
+            return self.output.push(REPLY_BYTES_MAX, head, chunks, bytes);
+        } else if let Command::BlockStatus { range, one } = request.command {
+            let room = STATUS_BYTES_MIN + STATUS_EXTENT_BYTES * extents.len();
+            let transmission = self.transmission;
+            let told = |out: &mut [u8]| {
+                let mut reply = transmission.block_status(to, range, one, out).ok()?;
+                extents.into_iter().map(extent).all(|extent| reply.push(extent));
+                Some(reply.finish())
+            };
+            // The chunk counts for the extents until they were sent.
+            return self.output.push(room, told, chunks, 0);
+        } else {
+            self.output.push(REPLY_BYTES_MAX, |out| to.done(out).ok(), Vec::new(), 0);
+        }
+        self.pool.give_back(chunks);
+    }
+
+    /// Encodes the head of the only chunk of a read's reply.
+    fn read_head(
+        &self,
+        request: &Request,
+        range: ByteRange,
+    ) -> impl FnOnce(&mut [u8]) -> Option<usize> + use<> {
+        let whole = core::iter::empty();
+        let mut chunks = self.transmission.read_chunks(request.reply_to, range, true, whole);
+        move |out| chunks.next()?.encode_head(out).ok()
+    }
+}
+
+/// Returns the error that a client gets, and its explanation; `None` if there is none.
+pub(crate) fn error_of(outcome: DiskOutcome) -> Option<(NbdError, &'static str)> {
+    match outcome {
+        DiskOutcome::Done => None,
+        DiskOutcome::Failed => Some((NbdError::Io, "the disk failed")),
+        DiskOutcome::NoSpace => Some((NbdError::Nospc, "no space is left for the disk")),
+        DiskOutcome::Unsupported => Some((NbdError::Notsup, "that would not be faster")),
+        DiskOutcome::ReadOnly => Some((NbdError::Perm, "the disk is read-only")),
+    }
+}
+
+/// Converts an extent to the context `base:allocation`.
+fn extent(of: AllocatedExtent) -> Extent {
+    let state = match of.allocation {
+        Allocation::Data => ExtentState::DATA,
+        Allocation::Hole => ExtentState::HOLE | ExtentState::ZERO,
+    };
+    Extent { length: of.len, state }
+}

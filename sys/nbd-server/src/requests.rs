@@ -1,0 +1,86 @@
+//! Start of requests: tags, and the locations of payloads for the disk.
+
+use suimon_image::ByteRange;
+use suimon_nbd::{Command, NbdError, REPLY_BYTES_MAX, Request};
+use suimon_ports::{DiskOp, DiskRequest};
+use suimon_uring::{PayloadUse, Piece};
+
+use crate::memory::{CHUNK_BYTES, SMALL_BYTES};
+use crate::queue::NbdQueue;
+use crate::slot::{Slot, Work, disk_bytes, work_of};
+
+impl NbdQueue {
+    /// Begins a request whose payload contains parameters.
+    #[allow(unsafe_code, reason = "reads chunks that the client's bytes were put into")]
+    pub(crate) fn begin_named(
+        &mut self,
+        request: Request,
+        chunks: Vec<u32>,
+    ) -> Option<DiskRequest> {
+        let bytes = request.payload_bytes as usize;
+        let judged = chunks.first().map(|&chunk| {
+            // SAFETY: the request was not handed on, so nothing else accesses its chunk, and its
+            // payload of a few bytes fits into it.
+            let payload = unsafe { self.memory.part(chunk, 0, bytes.min(SMALL_BYTES)) };
+            self.transmission.handle_contexts(request, payload)
+        });
+        match judged {
+            // The reply counts as the payload did.
+            Some(Ok(request)) => return self.begin(request, chunks),
+            Some(Err(refused)) => self.refuse(&refused),
+            None => {}
+        }
+        self.pool.give_back(chunks);
+        None
+    }
+
+    /// Assigns a tag to a request. Requests that need no disk operation are completed.
+    pub(crate) fn begin(&mut self, request: Request, chunks: Vec<u32>) -> Option<DiskRequest> {
+        let refusal = match work_of(&request.command) {
+            Work::Nothing => None,
+            Work::Overflow => Some((NbdError::Inval, "the range ends beyond 64 bits")),
+            Work::Disk(op, range) => match self.free.pop() {
+                Some(tag) => return Some(self.begin_on_disk(request, chunks, (tag, op, range))),
+                // The number of requests read at a time prevents it.
+                None => Some((NbdError::Nomem, "too many requests are in flight")),
+            },
+        };
+        let reply_to = request.reply_to;
+        let encode = |out: &mut [u8]| match refusal {
+            None => reply_to.done(out).ok(),
+            Some((error, text)) => reply_to.error(error, text, out).ok(),
+        };
+        self.output.push(REPLY_BYTES_MAX, encode, Vec::new(), 0);
+        self.pool.give_back(chunks);
+        None
+    }
+
+    fn begin_on_disk(
+        &mut self,
+        request: Request,
+        chunks: Vec<u32>,
+        (tag, op, range): (u32, DiskOp, ByteRange),
+    ) -> DiskRequest {
+        let usage = if op == DiskOp::Read { PayloadUse::Destination } else { PayloadUse::Source };
+        self.describe(tag, usage, disk_bytes(&request), &chunks);
+        let is_to_flush = matches!(request.command, Command::Trim { fua: true, .. });
+        if let Some(slot) = self.slots.get_mut(tag as usize) {
+            *slot = Some(Slot { request, chunks, extents: Vec::new(), is_to_flush });
+        }
+        DiskRequest { tag, op, range }
+    }
+
+    #[allow(unsafe_code, reason = "says where a payload lies")]
+    fn describe(&mut self, tag: u32, usage: PayloadUse, bytes: u64, chunks: &[u32]) {
+        let memory = &self.memory;
+        let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let pieces = chunks.iter().map(|&chunk| {
+            let len = left.min(CHUNK_BYTES);
+            left -= len;
+            Piece { pointer: memory.chunk(chunk), len }
+        });
+        // SAFETY: the chunks are in memory that the table holds, and belong to this request until
+        // its reply; references into them exist before and after, but not meanwhile.
+        unsafe { self.table.set(tag, usage, pieces) };
+    }
+}
