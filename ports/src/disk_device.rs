@@ -76,6 +76,10 @@ pub struct ExportedDisk {
     pub sector_bytes: u32,
     /// True if the export is read-only.
     pub is_read_only: bool,
+    /// True if a discard can free space.
+    pub can_discard: bool,
+    /// True if ranges can be zeroed without writing zeros.
+    pub can_zero_fast: bool,
 }
 
 /// Exports of a listener. Queried for each new client.

@@ -120,8 +120,10 @@ impl Exports {
     }
 
     fn export(&self, disk: ExportedDisk) -> Option<Export> {
-        let ExportedDisk { name, bytes, sector_bytes, is_read_only } = disk;
-        let spec = ExportSpec::of_disk(name.clone(), bytes, sector_bytes, is_read_only);
+        let ExportedDisk { name, bytes, sector_bytes, is_read_only, .. } = disk;
+        let mut spec = ExportSpec::of_disk(name.clone(), bytes, sector_bytes, is_read_only);
+        spec.features.trim = disk.can_discard;
+        spec.features.fast_zero = disk.can_zero_fast;
         let error = match Export::new(spec) {
             Ok(export) => return Some(export),
             Err(error) => error.to_string(),
@@ -177,7 +179,15 @@ mod tests {
     impl DiskExports for Renamed {
         fn exports(&self) -> Vec<ExportedDisk> {
             let name = self.name.lock().unwrap().clone();
-            vec![ExportedDisk { name, bytes: 1 << 20, sector_bytes: 512, is_read_only: false }]
+            let can_discard = name.starts_with('d');
+            vec![ExportedDisk {
+                name,
+                bytes: 1 << 20,
+                sector_bytes: 512,
+                is_read_only: false,
+                can_discard,
+                can_zero_fast: can_discard,
+            }]
         }
 
         fn attach(&self, _name: &str, _queue: Box<dyn DiskQueue>) -> Result<(), String> {
@@ -186,6 +196,18 @@ mod tests {
 
         fn handle_notice(&self, notice: NbdNotice) {
             self.told.lock().unwrap().push(notice);
+        }
+    }
+
+    #[test]
+    fn exports_offer_what_the_store_can_free() {
+        let disks = Arc::new(Renamed::default());
+        let exports = Exports::new(disks.clone());
+        for (name, can_free) in [("disk", true), ("solid", false)] {
+            *disks.name.lock().unwrap() = name.to_owned();
+            let features = exports.exports().remove(0).features();
+            assert_eq!((features.trim, features.fast_zero), (can_free, can_free), "{name}");
+            assert!(features.write_zeroes);
         }
     }
 

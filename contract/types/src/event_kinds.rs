@@ -248,6 +248,8 @@ catalogue! {
         "Work on a disk in which a daemon before this one has ended does not go on; what it had made is gone, the disk is as before.";
     6122 DiskHasManyLayers "disk_has_many_layers" Warning
         "A disk has 48 files or more, its own and its parents'; it may have 64, after which there is no snapshot of it.";
+    6123 DiskFlushFailed "disk_flush_failed" Error
+        "A flush of a disk failed, so that writes since the last flush may be lost: its writes and flushes fail until it is reopened (`suimon disk reopen`). Reads continue.";
     6140 ImageRepaired "image_repaired" Info
         "The metadata of an image file was repaired; the former metadata is in a file beside it.";
     6141 ImageRelinked "image_relinked" Info

@@ -51,6 +51,7 @@ export const overview = {
   "attention.disk.failed": "Disk {name} is out of service",
   "attention.store.nearly_full": "Store {name} is nearly full",
   "attention.disk.full": "Disk {name}: its store is full",
+  "attention.disk.faulted": "Disk {name}: a flush failed, and writes fail until it is reopened",
   "attention.disk.stalled": "Disk {name}: its store does not answer",
   "attention.minimum": "Disk {name} lacks {lacks} IOPS of its minimum; beyond theirs get: {who}",
   "attention.nic.failed": "NIC {name} is not as desired",

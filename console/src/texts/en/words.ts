@@ -5,6 +5,7 @@ export const words = {
   "word.ready": "ready",
   "word.working": "working",
   "word.stalled": "stalled",
+  "word.faulted": "faulted",
   "word.away": "away",
   "word.running": "running",
   "word.stopped": "stopped",

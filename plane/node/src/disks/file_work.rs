@@ -25,6 +25,8 @@ pub(crate) struct FileWork {
     pub(super) random: RandomSource,
     pub(super) records: Option<Arc<dyn RedoRecords>>,
     pub(super) left: LeftRecords,
+    /// True if metadata is checked when the images are opened.
+    pub(super) verifies: bool,
     pub(super) clock: UnixClock,
     /// Disks of the same store that are not open. Empty but for opening a disk.
     pub(super) beside: Vec<OtherDisk>,
@@ -147,6 +149,12 @@ impl FileWork {
                 "no record of the image can be kept: each write to new space waits for a commit, \
                  which is slower",
             );
+        }
+        if self.verifies {
+            if let Err(error) = images::verify_metadata(&opened, &plan) {
+                self.close_images(opened.spec);
+                return Err(self.failed(&error));
+            }
         }
         Ok(opened)
     }

@@ -6,6 +6,7 @@ use suimon_ports::{
     ExportedDisk, NbdClient, NbdClientWay, NbdNotice, NbdPlace, NbdServerSpec, NbdTcpAccess,
     NbdTlsFiles, NbdUnixAccess,
 };
+use suimon_storage::Freeing;
 
 use super::Disks;
 use super::entry::DiskEntry;
@@ -117,11 +118,14 @@ impl Controller {
         let own = wanted.config.nbd.as_ref().map(server_specs).unwrap_or_default();
         let own = own.into_iter().map(|spec| (spec, "nbd"));
         for (spec, key) in own.chain(emulated_spec(wanted).map(|spec| (spec, "controller"))) {
+            let Freeing { can_discard, can_zero_fast } = entry.lock().freeing;
             let exported = ExportedDisk {
                 name: entry.name.to_string(),
                 bytes: shape.size,
                 sector_bytes: shape.logical_sector,
                 is_read_only: wanted.config.read_only,
+                can_discard,
+                can_zero_fast,
             };
             let exports = &self.shared.disks.exports;
             let is_vms = key == "controller";

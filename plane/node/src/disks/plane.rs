@@ -77,6 +77,13 @@ pub trait DiskPlane: Send + Sync {
     /// It is not in service, or goes on because it could not be made durable.
     fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError>;
 
+    /// Takes the images and files of a disk that is to be reopened. Those of a disk whose flush has
+    /// failed are taken as they are.
+    ///
+    /// # Errors
+    /// It is not in service, or goes on because it could not be made durable.
+    fn suspend_disk_to_reopen(&self, disk: DiskId) -> Result<DiskSpec, PlaneError>;
+
     /// Goes on with a suspended disk.
     ///
     /// # Errors
@@ -187,6 +194,10 @@ impl DiskPlane for StoragePlane {
 
     fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         Self::suspend_disk(self, disk)
+    }
+
+    fn suspend_disk_to_reopen(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+        Self::suspend_disk_to_reopen(self, disk)
     }
 
     fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed> {

@@ -26,6 +26,8 @@ pub enum DiskWork {
     Snapshot(SnapshotDiskRequest),
     /// Write what it has into its parent, and go on with that.
     Merge,
+    /// Close its images, and open them again.
+    Reopen,
 }
 
 impl DiskWork {
@@ -38,12 +40,13 @@ impl DiskWork {
             Self::Convert(_) => "convert",
             Self::Snapshot(_) => "snapshot",
             Self::Merge => "merge",
+            Self::Reopen => "reopen",
         }
     }
 
     /// Whether the disk serves nobody meanwhile.
     const fn needs_quiet(&self) -> bool {
-        !matches!(self, Self::Snapshot(_))
+        !matches!(self, Self::Snapshot(_) | Self::Reopen)
     }
 }
 
@@ -57,6 +60,9 @@ impl Shared {
         check_idle(&entry)?;
         if work.needs_quiet() {
             return self.disks.check_unused(&entry, work);
+        }
+        if *work == DiskWork::Reopen {
+            return Ok(());
         }
         let state = entry.lock();
         match state.condition() {
