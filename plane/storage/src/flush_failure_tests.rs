@@ -281,13 +281,14 @@ fn a_failed_flush_loses_no_flushed_write() {
                 for (tag, outcome) in bench.poll() {
                     let op = model.under_way.get(&tag).map(|(op, ..)| *op);
                     match outcome {
-                        // A failed write may be read, or not.
-                        DiskOutcome::Done if op == Some(DiskOp::Read) => {
-                            drop(model.under_way.remove(&tag));
+                        DiskOutcome::Done if op != Some(DiskOp::Read) => {
+                            model.handle_answer(&bench, tag);
                         }
-                        DiskOutcome::Done => model.handle_answer(&bench, tag),
-                        _ if tag as usize == TAGS - 1 => model.flush = None,
-                        _ => drop(model.under_way.remove(&tag)),
+                        // A failed write may be read, or not.
+                        _ => {
+                            let was_flush = model.under_way.remove(&tag).is_none();
+                            model.flush = model.flush.take().filter(|_| !was_flush);
+                        }
                     }
                 }
             }

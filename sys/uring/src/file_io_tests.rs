@@ -289,6 +289,14 @@ fn what_is_short_and_on_a_file_in_memory_has_ended_when_it_was_submitted() {
 }
 
 #[test]
+fn a_flush_of_a_file_in_memory_has_ended_when_it_was_submitted() {
+    let mut bench = Bench::in_memory(8, 512);
+    assert!(bench.io.submit(bench.slot, FileOp::Flush, 1));
+    assert_eq!(bench.io.ended_here(), 1);
+    assert!(bench.wait().remove(&1).unwrap().outcome.is_ok());
+}
+
+#[test]
 fn many_at_once_each_end_once_with_their_own_bytes() {
     many_at_once(Bench::new(64, 4096));
     many_at_once(Bench::in_memory(64, 4096));
