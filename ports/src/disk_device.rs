@@ -78,6 +78,10 @@ pub struct ExportedDisk {
     pub is_read_only: bool,
     /// Limits on the connections of the export.
     pub limits: NbdLimits,
+    /// True if a discard can free space.
+    pub can_discard: bool,
+    /// True if ranges can be zeroed without writing zeros.
+    pub can_zero_fast: bool,
 }
 
 /// Exports of a listener. Queried for each new client.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use suimon_image::{ByteRange, ImageFile};
 
-use crate::{AllocatedExtent, Allocation, Wakeup};
+use crate::{AllocatedExtent, Allocation, FlushFailure, Wakeup};
 
 /// Properties of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct FileFacts {
     pub alignment: u32,
     /// True for a block device.
     pub is_block_device: bool,
-    /// True if ranges of the file can be deallocated.
+    /// True if ranges of the file can be deallocated, and then read as zeros.
     pub can_punch: bool,
     /// Identity of the file; `None` if the file system does not provide it.
     pub id: Option<FileId>,
@@ -89,6 +89,25 @@ pub trait DiskFile: ImageFile + Send + Sync {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Returns the record of failed flushes; `None` if flushes of this kind of file do not fail.
+    fn flush_failure(&self) -> Option<&FlushFailure> {
+        None
+    }
+
+    /// Returns the error of the first flush that has failed since the file was opened.
+    fn failed_flush(&self) -> Option<&str> {
+        self.flush_failure()?.reason()
+    }
+
+    /// Removes unmodified contents of the file from the host's page cache, so that reads return what
+    /// the device has. Pages that were written and not written back stay.
+    ///
+    /// # Errors
+    /// Fails with the error of the system call.
+    fn drop_cached(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Returns the file as [`Any`], which [`FileIo`] downcasts to the concrete type.
     fn as_any(&self) -> &dyn Any;
 
@@ -143,12 +162,18 @@ pub enum FileOp<'a> {
     },
     /// Makes all previously completed writes durable.
     Flush,
+    /// Deallocates a range whose contents are not needed. Nothing is written: where the file system or
+    /// device cannot deallocate, the operation succeeds without effect.
+    Discard(ByteRange),
     /// Zeroes a range of the file.
     Zero {
         /// Bytes of the file to zero.
         range: ByteRange,
         /// True if the range may be deallocated.
         may_unmap: bool,
+        /// True if the operation fails with [`io::ErrorKind::Unsupported`] where zeros would have to be
+        /// written.
+        only_if_fast: bool,
     },
     /// Extends the file to at least `len`. Allocates space if the store has ample free space;
     /// otherwise leaves a hole.

@@ -35,6 +35,7 @@ mod disk_device;
 mod disk_queue;
 mod file_io;
 mod file_name;
+mod flush_failure;
 mod kernel_path;
 mod link_facts;
 mod nbd_server;
@@ -82,6 +83,7 @@ pub use file_io::{
     PayloadPart,
 };
 pub use file_name::{BadFileName, FILE_NAME_BYTES_MAX, FILE_NAME_PART_BYTES_MAX, FileName};
+pub use flush_failure::{FlushFailure, is_transient};
 pub use kernel_path::{
     KERNEL_PATH_HEARD_EVERY, KernelPathAddress, KernelPathCounters, KernelPathPort,
     KernelPathState, KernelPathTable,

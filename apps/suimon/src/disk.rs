@@ -35,6 +35,8 @@ pub(crate) enum OwnDiskVerb {
     Snapshot(SnapshotFlags),
     /// Merge the differencing file of a disk that is not in use into its parent.
     Merge(WorkFlags),
+    /// Close and open the image of a disk, so that it is written again after a failed flush.
+    Reopen(WorkFlags),
 }
 
 #[derive(Clone, Debug, Args)]
@@ -80,6 +82,7 @@ impl OwnVerb for OwnDiskVerb {
             Self::Check(work) => (client.check_disk(&work.name).await, work.no_wait),
             Self::Compact(work) => (client.compact_disk(&work.name).await, work.no_wait),
             Self::Merge(work) => (client.merge_disk(&work.name).await, work.no_wait),
+            Self::Reopen(work) => (client.reopen_disk(&work.name).await, work.no_wait),
             Self::Convert(ConvertFlags { work, file, format, kind }) => {
                 let request = ConvertDiskRequest { file, format, kind };
                 (client.convert_disk(&work.name, &request).await, work.no_wait)

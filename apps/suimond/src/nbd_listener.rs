@@ -122,8 +122,10 @@ impl Exports {
     }
 
     fn export(&self, disk: ExportedDisk) -> Option<Export> {
-        let ExportedDisk { name, bytes, sector_bytes, is_read_only, limits: _ } = disk;
-        let spec = ExportSpec::of_disk(name.clone(), bytes, sector_bytes, is_read_only);
+        let ExportedDisk { name, bytes, sector_bytes, is_read_only, .. } = disk;
+        let mut spec = ExportSpec::of_disk(name.clone(), bytes, sector_bytes, is_read_only);
+        spec.features.trim = disk.can_discard;
+        spec.features.fast_zero = disk.can_zero_fast;
         let error = match Export::new(spec) {
             Ok(export) => return Some(export),
             Err(error) => error.to_string(),
@@ -190,8 +192,16 @@ mod tests {
         fn exports(&self) -> Vec<ExportedDisk> {
             let name = self.name.lock().unwrap().clone();
             let limits = NbdLimits { connections_max: 3, ..NbdLimits::EXPORT };
-            let (bytes, sector_bytes, is_read_only) = (1 << 20, 512, false);
-            vec![ExportedDisk { name, bytes, sector_bytes, is_read_only, limits }]
+            let can_discard = name.starts_with('d');
+            vec![ExportedDisk {
+                name,
+                bytes: 1 << 20,
+                sector_bytes: 512,
+                is_read_only: false,
+                limits,
+                can_discard,
+                can_zero_fast: can_discard,
+            }]
         }
 
         fn attach(&self, _name: &str, _queue: Box<dyn DiskQueue>) -> Result<(), String> {
@@ -213,6 +223,18 @@ mod tests {
         let (peer, reason) = ("192.0.2.7:40000".to_owned(), "too many".to_owned());
         exports.handle_limited(peer.clone(), reason.clone());
         assert_eq!(*disks.told.lock().unwrap(), [NbdNotice::Limited { peer, reason }]);
+    }
+
+    #[test]
+    fn exports_offer_what_the_store_can_free() {
+        let disks = Arc::new(Renamed::default());
+        let exports = Exports::new(disks.clone());
+        for (name, can_free) in [("disk", true), ("solid", false)] {
+            *disks.name.lock().unwrap() = name.to_owned();
+            let features = exports.exports().remove(0).features();
+            assert_eq!((features.trim, features.fast_zero), (can_free, can_free), "{name}");
+            assert!(features.write_zeroes);
+        }
     }
 
     #[test]

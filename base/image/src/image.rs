@@ -135,6 +135,11 @@ pub trait Image: Send {
         false
     }
 
+    /// Reports that a flush of the file has failed, so that payload of completed writes may be lost.
+    /// Uncommitted changes must not outlive the process: they would refer to that payload. The caller
+    /// begins no further commit and drops the image instead of closing it.
+    fn handle_flush_failure(&mut self) {}
+
     /// Starts logging of changes for [`Image::take_changes`]. Formats without changing metadata log
     /// nothing.
     fn remember_changes(&mut self) {}

@@ -4621,7 +4621,7 @@ export interface components {
          * @description State of a store or disk.
          * @enum {string}
          */
-        StorageState: "ready" | "working" | "failed" | "stalled" | "full" | "away";
+        StorageState: "ready" | "working" | "failed" | "stalled" | "full" | "faulted" | "away";
         /** @description Value of `capability_iops` of a store: a number, or the word `measure`. */
         StoreCapability: number | components["schemas"]["MeasureWord"];
         /** @description `[[store]]`: a backing store of disks, with one request queue for all of them. */

@@ -7,7 +7,7 @@ type Status = NonNullable<LabelProps["status"]>;
 const STATUS: Record<string, Status> = {
   up: "success", ready: "success", running: "success", active: "success", full: "success", alive: "success",
   Supported: "success", succeeded: "success", met: "success",
-  failed: "danger", error: "danger", panicked: "danger", lost: "danger", unmet: "danger",
+  failed: "danger", faulted: "danger", error: "danger", panicked: "danger", lost: "danger", unmet: "danger",
   down: "warning", stalled: "warning", "store-full": "warning", warning: "warning", partial: "warning", paused: "warning", silent: "warning",
   none: "warning", "to-be-left": "warning",
   working: "info", starting: "info", stopping: "info", arriving: "info", "handed-over": "info", away: "info",

@@ -24,6 +24,12 @@ impl Client {
         self.work_on(disk, "merge", None).await
     }
 
+    /// Closes the disk's image and opens it again, so that writes and flushes are executed after a
+    /// failed flush. Clients see a pause.
+    pub async fn reopen_disk(&self, disk: &Name) -> Result<Operation, ClientError> {
+        self.work_on(disk, "reopen", None).await
+    }
+
     /// Copies the disk to another file of its store.
     pub async fn convert_disk(
         &self,

@@ -39,6 +39,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("compact_disk", "disk compact"),
     ("convert_disk", "disk convert"),
     ("merge_disk", "disk merge"),
+    ("reopen_disk", "disk reopen"),
     ("snapshot_disk", "disk snapshot"),
     ("list_qos_policies", "qos policy list"),
     ("show_qos_policy", "qos policy show"),

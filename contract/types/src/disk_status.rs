@@ -26,6 +26,9 @@ pub enum StorageState {
     /// The disk is open, but its store has no space for its requests. These are queued or fail;
     /// requests to allocated blocks continue.
     Full,
+    /// The disk is open, but a flush has failed: writes and flushes fail until the disk is reopened
+    /// (`suimon disk reopen`). Reads continue.
+    Faulted,
     /// The disk's VM is migrating, and the other node has the disk's file open; `reason` states the
     /// direction.
     Away,

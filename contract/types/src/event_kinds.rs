@@ -258,6 +258,8 @@ catalogue! {
         "A disk has 48 or more layers (image files, its own and its parents'). Snapshots are refused from 64 layers on: merge layers (`suimon disk merge`).";
     6123 NbdLimitReached "nbd_limit_reached" Warning
         "The NBD server rejected a client because a limit of connections, negotiations or buffer memory was reached. The fields contain the client and the limit.";
+    6124 DiskFlushFailed "disk_flush_failed" Error
+        "A flush of a disk failed, so that writes since the last flush may be lost: its writes and flushes fail until it is reopened (`suimon disk reopen`). Reads continue.";
     6140 ImageRepaired "image_repaired" Info
         "The metadata of an image file was repaired; the former metadata was saved to a file beside it.";
     6141 ImageRelinked "image_relinked" Info

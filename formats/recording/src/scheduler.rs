@@ -16,6 +16,7 @@
 //! | 7 | report | worker; wants, ahead, completions, returns, times, each after its count | |
 //! | 8 | poll the next grant | | 0 none; or worker plus 1, slot, 0 to 3, number |
 //! | 9 | end of sharing | pairs (slot, tag) of requests queued at the remaining worker | |
+//! | 10 | request ended without service | slot, bytes | |
 //!
 //! An operation is 0 for a read, 1 for a write, 2 for a flush and 3 for others. A completion in a report
 //! consists of a slot, an operation, bytes and a latency as in 3. A time consists of a slot, the
@@ -118,6 +119,12 @@ impl Recorded<StoreScheduler> {
         self.note_bytes(now, |input, _| code::put_completed(input, slot, of));
     }
 
+    /// As [`StoreScheduler::handle_undone`], with recording.
+    pub fn handle_undone(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
+        self.policy.handle_undone(now, slot, bytes);
+        self.note_bytes(now, |input, _| code::put_undone(input, slot, bytes));
+    }
+
     /// As [`StoreScheduler::handle_phase`]. It is not recorded, because it has no influence on
     /// decisions.
     pub fn handle_phase(&mut self, now: Time, slot: DiskSlot, from: Phase, to: Phase) {
@@ -197,7 +204,12 @@ impl Recorded<StoreBudget> {
     }
 
     /// As [`StoreBudget::unshare`], with recording.
-    pub fn unshare(mut self, now: Time, borrower: Borrower) -> Recorded<StoreScheduler> {
+    pub fn unshare(mut self, now: Time, mut borrower: Borrower) -> Recorded<StoreScheduler> {
+        let last = borrower.take_times(now);
+        if !last.is_empty() {
+            // The times of a worker do not depend on which one it is.
+            self.handle_report(now, ProcessorId(0), &last);
+        }
         self.note_bytes(now, |input, _| {
             let mut copy = borrower.clone();
             let slots = (0..).map(DiskSlot).take(DISKS_MAX);

@@ -22,6 +22,7 @@ const SHARE: u8 = 6;
 const REPORT: u8 = 7;
 pub(crate) const POLL_GRANT: u8 = 8;
 const UNSHARE: u8 = 9;
+const UNDONE: u8 = 10;
 
 /// Maximum number of requests in one submission or report.
 const REQUESTS_MAX: u64 = 1 << 20;
@@ -55,6 +56,13 @@ pub enum StoreInput {
         slot: DiskSlot,
         /// Size, number and latency of the completed requests.
         of: Completed,
+    },
+    /// End of a request of one disk without service.
+    Undone {
+        /// Slot of the disk in the scheduler.
+        slot: DiskSlot,
+        /// Length of the request in bytes.
+        bytes: u32,
     },
     /// Change of configuration, such as limits or disks.
     Change(Change),
@@ -139,6 +147,11 @@ pub(crate) fn put_completed(out: &mut Vec<u8>, slot: DiskSlot, of: Completed) {
     put(out, of.latency_ns.map_or(0, |ns| ns.saturating_add(1)));
 }
 
+pub(crate) fn put_undone(out: &mut Vec<u8>, slot: DiskSlot, bytes: u32) {
+    out.push(UNDONE);
+    put_numbers(out, [slot.0, bytes]);
+}
+
 pub(crate) fn put_change(out: &mut Vec<u8>, change: Change) {
     out.push(CHANGE);
     put_text(out, &change);
@@ -221,6 +234,10 @@ pub fn decode_store_input(body: &[u8]) -> Result<StoreInput, Fault> {
             let latency_ns = bytes.number()?.checked_sub(1);
             let of = Completed { operation, bytes: of, requests, latency_ns };
             StoreInput::Completed { slot, of }
+        }
+        UNDONE => {
+            let slot = DiskSlot(bytes.number_u32()?);
+            StoreInput::Undone { slot, bytes: bytes.number_u32()? }
         }
         CHANGE => StoreInput::Change(serde_json::from_slice(bytes.rest())?),
         OBSERVE => StoreInput::Observe,

@@ -67,6 +67,9 @@ impl Machine for SchedulerMachine {
             (Mode::Sole(of), StoreInput::Completed { slot, of: ended }) => {
                 of.handle_completed(at, slot, ended);
             }
+            (Mode::Sole(of), StoreInput::Undone { slot, bytes }) => {
+                of.handle_undone(at, slot, bytes);
+            }
             (Mode::Sole(of), StoreInput::Change(change)) => {
                 code::put_tags(decision, &of.apply(at, change));
             }

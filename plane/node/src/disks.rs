@@ -24,6 +24,7 @@ mod open_stores;
 mod opening;
 mod pausing;
 mod plane;
+mod reopening;
 mod reverting;
 mod shared_stores;
 mod snapshots;
@@ -333,6 +334,8 @@ mod measuring_tests;
 mod mirroring_tests;
 #[cfg(test)]
 mod nbd_tests;
+#[cfg(test)]
+mod reopening_tests;
 #[cfg(test)]
 mod socket_tests;
 #[cfg(test)]

@@ -45,6 +45,15 @@ pub(crate) struct Mirrored {
     pub(crate) dirty: Option<Arc<DirtyMap>>,
 }
 
+/// Condition for the suspension of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Suspension {
+    /// The disk is durable. It stays in service if it cannot be made durable.
+    Durable,
+    /// The disk is durable, or a flush has failed.
+    Reopening,
+}
+
 /// Disk that a worker could not add.
 pub(crate) struct NotTaken {
     pub(crate) error: io::Error,
@@ -72,7 +81,7 @@ pub(crate) enum Command {
     Detach(DiskId, Which, Sender<()>),
     Take(DiskId, Sender<Result<Taken, PlaneError>>),
     /// Releases a disk's images and files; its queues remain.
-    Suspend(DiskId, Sender<Result<DiskSpec, PlaneError>>),
+    Suspend(DiskId, Suspension, Sender<Result<DiskSpec, PlaneError>>),
     /// Resumes a suspended disk with these images. Returns images that cannot be used.
     Resume(DiskId, DiskSpec, Sender<Result<(), NotAdded>>),
     /// Adds a store to the worker.

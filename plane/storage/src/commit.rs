@@ -25,6 +25,9 @@ impl StorageWork {
         else {
             return;
         };
+        if disk.has_failed_flush {
+            return self.fail_commit(disk_number);
+        }
         if disk.obstacle == Some(Obstacle::Commit) {
             disk.obstacle = Some(Obstacle::CommitUnderWay);
         }
@@ -38,6 +41,7 @@ impl StorageWork {
             waiters,
             is_repeated,
             offset: None,
+            is_flushing: false,
         });
         disk.tally.commits += 1;
         self.run_commit(disk_number);
@@ -49,7 +53,10 @@ impl StorageWork {
         let bytes = self.uncommitted_bytes(disk_number);
         self.idle_look.is_wanted |= bytes > 0;
         let now = self.now;
-        let is_deferred = self.disks.get(disk_number).is_some_and(|of| of.full.defers_commit(now));
+        let is_deferred = self
+            .disks
+            .get(disk_number)
+            .is_some_and(|of| of.has_failed_flush || of.full.defers_commit(now));
         if bytes > UNCOMMITTED_BYTES_MAX && !is_deferred {
             self.begin_commit(disk_number);
         }
@@ -75,16 +82,20 @@ impl StorageWork {
                 return self.commits_to_run.push(disk_number);
             }
             commit.offset = commit.steps.front().and_then(offset_of);
+            commit.is_flushing = commit.steps.front() == Some(&Step::Flush);
             let op = match commit.steps.pop_front() {
                 None => return self.end_commit(disk_number, Ok(())),
                 Some(Step::Durable) => continue,
                 Some(Step::Write { offset, bytes }) => FileOp::WriteBytes { offset, bytes },
                 Some(Step::Extend { len, needed }) => FileOp::Extend { len, needed },
-                Some(Step::Zero(range)) => FileOp::Zero { range, may_unmap: true },
+                Some(Step::Zero(range)) => {
+                    FileOp::Zero { range, may_unmap: true, only_if_fast: false }
+                }
                 Some(Step::Flush) => FileOp::Flush,
             };
             disk.step_asked = Some(self.now);
             if !self.io.submit(file, op, Purpose::Commit(disk_number).token()) {
+                commit.is_flushing = false;
                 let full = io::Error::other(
                     "the submission queue has no free entry, although it reported one",
                 );
@@ -131,10 +142,12 @@ impl StorageWork {
             self.restless.push(disk_number);
         }
         if let Err(error) = outcome {
+            let is_lost = commit.is_flushing && self.handle_failed_flush(disk_number, &error);
+            let failed = if is_lost { DiskOutcome::Failed } else { outcome_of(&error) };
             if is_awaited {
-                self.give_up_first(disk_number, outcome_of(&error));
+                self.give_up_first(disk_number, failed);
             }
-            let is_full = outcome_of(&error) == DiskOutcome::NoSpace;
+            let is_full = failed == DiskOutcome::NoSpace;
             // The commit may have been for a write that has failed now. Requests that wait for the
             // commit need not fail with it.
             if is_full && !commit.is_repeated && !commit.waiters.is_empty() {
@@ -142,11 +155,11 @@ impl StorageWork {
                 return self.repeat_commit(disk_number, commit.waiters);
             }
             for number in commit.waiters {
-                self.answer(number, outcome_of(&error));
+                self.answer(number, failed);
             }
             if is_full {
                 self.note_full(disk_number);
-            } else {
+            } else if !is_lost {
                 let at = commit.offset;
                 self.tell(
                     disk_number,

@@ -10,6 +10,7 @@ use suimon_quantity::{DiskId, StoreId, Time};
 use suimon_storage_qos::DiskSlot;
 
 use crate::dirty::DirtyMap;
+use crate::flush_failure::has_failed_flush;
 use crate::full::FullStore;
 use crate::held::Held;
 use crate::idle::Calm;
@@ -32,6 +33,26 @@ pub struct DiskSpec {
     /// The disk's own image, followed by its parent, the parent's parent and so on. Parents are
     /// only read. Empty for a suspended disk only.
     pub layers: Vec<DiskLayer>,
+}
+
+/// Space that requests of a disk can free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freeing {
+    /// True if a discard can free space, in the image or in the store.
+    pub can_discard: bool,
+    /// True if ranges can be zeroed without writing zeros.
+    pub can_zero_fast: bool,
+}
+
+impl DiskSpec {
+    /// Returns the space that requests can free; none without images.
+    #[must_use]
+    pub fn freeing(&self) -> Freeing {
+        let own = self.layers.first();
+        let can_zero_fast = own.is_some_and(|own| own.file.facts().can_punch);
+        let has_blocks = own.is_some_and(|own| own.image.linear_offset().is_none());
+        Freeing { can_discard: can_zero_fast || has_blocks, can_zero_fast }
+    }
 }
 
 /// Disk that could not be added.
@@ -92,6 +113,8 @@ pub(crate) struct Layer {
     pub(crate) source: Arc<dyn DiskFile>,
     pub(crate) file: FileSlot,
     pub(crate) can_punch: bool,
+    /// True if I/O bypasses the host's page cache.
+    pub(crate) is_direct: bool,
 }
 
 /// Disk that is contiguous in its file. Requests are translated without its image.
@@ -162,6 +185,8 @@ pub(crate) struct Queue {
     pub(crate) left_alone: Option<Time>,
     /// Requests of the queue that are queued for their store.
     pub(crate) held: u32,
+    /// Requests of the queue that are queued because their store is full.
+    pub(crate) full_queued: u32,
     /// Limit of `held`.
     pub(crate) held_max: u32,
     /// Slot of the queue's requests in Storage QoS.
@@ -183,6 +208,12 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
+    /// Returns the number of requests of the queue that are in flight or queued for their store, except
+    /// those that wait for space.
+    pub(crate) fn in_progress(&self) -> usize {
+        self.under_way.saturating_sub(self.full_queued as usize)
+    }
+
     /// Returns true if the queue's requests belong to a copy of the disk.
     #[inline]
     pub(crate) fn is_mirror(&self) -> bool {
@@ -266,6 +297,8 @@ pub(crate) struct RunningCommit {
     pub(crate) is_repeated: bool,
     /// File offset of the step in flight.
     pub(crate) offset: Option<u64>,
+    /// True if the step in flight is a flush.
+    pub(crate) is_flushing: bool,
 }
 
 /// Disk with its images, requests and state.
@@ -294,6 +327,11 @@ pub(crate) struct Disk {
     pub(crate) waiters: Vec<usize>,
     /// True if the last commit failed. Closing the disk does not wait for another one.
     pub(crate) has_failed_commit: bool,
+    /// True if a flush has failed since the image was opened: requests that change the disk fail, and
+    /// no commit begins.
+    pub(crate) has_failed_flush: bool,
+    /// True if a suspension releases the files although a flush has failed.
+    pub(crate) is_reopening: bool,
     /// True if the disk is to be returned when no request is in flight.
     pub(crate) is_closing: bool,
     pub(crate) tally: DiskCounts,
@@ -313,6 +351,8 @@ impl Disk {
     pub(crate) fn new(layers: Vec<Layer>, place: Option<Place>) -> Self {
         Self {
             one_piece: OnePiece::of(&layers),
+            has_failed_flush: has_failed_flush(&layers),
+            is_reopening: false,
             layers,
             place,
             held: Held::default(),
@@ -341,6 +381,7 @@ impl Disk {
     /// Sets other images and files.
     pub(crate) fn set_layers(&mut self, layers: Vec<Layer>) {
         self.one_piece = OnePiece::of(&layers);
+        self.has_failed_flush = has_failed_flush(&layers);
         self.layers = layers;
     }
 
@@ -364,6 +405,14 @@ impl Disk {
     #[inline]
     pub(crate) fn is_linear(&self) -> bool {
         self.one_piece.is_some()
+    }
+
+    /// Returns true if a durable write needs no commit: the write itself is durable. Through the page
+    /// cache, such a write would report the failed writeback of other writes, which no later flush
+    /// reports.
+    #[inline]
+    pub(crate) fn writes_durably(&self) -> bool {
+        self.is_linear() && self.layers.first().is_some_and(|own| own.is_direct)
     }
 
     /// Returns true if no requests are taken from the disk's queues.

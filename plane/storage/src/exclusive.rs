@@ -30,19 +30,20 @@ impl StorageWork {
         if let Err(error) = placed {
             return self.answer_refused(number, &error);
         }
-        let may_unmap = match op {
-            // Discarded bytes may be kept.
-            DiskOp::Discard if !can_punch => return self.answer(number, DiskOutcome::Done),
+        let action = match op {
             _ if is_only_if_fast(op) && !can_punch => {
                 return self.answer(number, DiskOutcome::Unsupported);
             }
-            DiskOp::WriteZeroes { may_unmap, .. } => may_unmap,
-            _ => true,
+            DiskOp::WriteZeroes { may_unmap, only_if_fast, .. } => {
+                PartAction::Zero { may_unmap, only_if_fast }
+            }
+            // Discarded bytes may be kept.
+            _ if !can_punch => return self.answer(number, DiskOutcome::Done),
+            _ => PartAction::Discard,
         };
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.moving += 1;
         let file = disk.layers[0].file;
-        let action = PartAction::Zero { may_unmap };
         let offset = start.saturating_add(range.offset());
         self.scratch.parts.clear();
         self.scratch.parts.push(Part { request: number, file, offset, len: range.len(), action });
@@ -55,6 +56,11 @@ impl StorageWork {
         let Some(request) = self.requests.get(number) else { return true };
         let (op, range, disk_number) = (request.op, request.range, request.disk);
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
+        if disk.refuses(op) {
+            disk.alone = Alone::No;
+            self.answer(number, DiskOutcome::Failed);
+            return true;
+        }
         let mut pieces = core::mem::take(&mut disk.pieces);
         pieces.clear();
         let freed = free(disk, number, op, range, &mut self.scratch, &mut pieces);
@@ -89,7 +95,7 @@ fn give_up(disk: &mut Disk) {
 }
 
 /// Returns true if the request must fail where zeros would have to be written.
-fn is_only_if_fast(op: DiskOp) -> bool {
+pub(crate) fn is_only_if_fast(op: DiskOp) -> bool {
     matches!(op, DiskOp::WriteZeroes { only_if_fast: true, .. })
 }
 
@@ -154,7 +160,8 @@ fn free(
             pieces.push(here);
             for &Extent { place, len } in &scratch.extents {
                 if let Place::File(offset) = place {
-                    let action = PartAction::Zero { may_unmap: false };
+                    let only_if_fast = is_only_if_fast(op);
+                    let action = PartAction::Zero { may_unmap: false, only_if_fast };
                     scratch.parts.push(Part { request, file, offset, len, action });
                 }
             }

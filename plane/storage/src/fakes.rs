@@ -5,13 +5,14 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use suimon_image::testing::{FileOp as Change, MemoryFile};
 use suimon_image::{FileError, ImageFile};
 use suimon_ports::{
     DiskFile, DiskOutcome, DiskQueue, DiskRequest, FileDone, FileFacts, FileIo, FileOp, FileSlot,
-    PayloadPart, PortFault, Wakeup,
+    FlushFailure, PayloadPart, PortFault, Wakeup,
 };
 
 /// Bytes of a page of a fake file.
@@ -35,16 +36,36 @@ impl Dice {
 pub(crate) struct FakeFile {
     memory: Mutex<MemoryFile>,
     can_punch: bool,
+    flush_failure: FlushFailure,
+    /// True if I/O bypasses the page cache.
+    is_direct: bool,
+    /// Number of calls that removed the file from the page cache.
+    pub(crate) dropped_from_cache: AtomicU32,
 }
 
 impl FakeFile {
     pub(crate) fn new(file: MemoryFile) -> Arc<Self> {
-        Arc::new(Self { memory: Mutex::new(file), can_punch: true })
+        Arc::new(Self::with(file, true, false))
     }
 
     /// Creates a file that cannot have holes.
     pub(crate) fn solid(file: MemoryFile) -> Arc<Self> {
-        Arc::new(Self { memory: Mutex::new(file), can_punch: false })
+        Arc::new(Self::with(file, false, false))
+    }
+
+    /// Creates a file whose I/O is direct.
+    pub(crate) fn direct(file: MemoryFile) -> Arc<Self> {
+        Arc::new(Self::with(file, true, true))
+    }
+
+    fn with(file: MemoryFile, can_punch: bool, is_direct: bool) -> Self {
+        Self {
+            memory: Mutex::new(file),
+            can_punch,
+            flush_failure: FlushFailure::default(),
+            is_direct,
+            dropped_from_cache: AtomicU32::new(0),
+        }
     }
 
     pub(crate) fn memory(&self) -> MutexGuard<'_, MemoryFile> {
@@ -77,12 +98,19 @@ impl DiskFile for FakeFile {
     fn facts(&self) -> FileFacts {
         FileFacts {
             len: self.memory().len().unwrap(),
-            is_direct: false,
+            is_direct: self.is_direct,
             alignment: 1,
             is_block_device: false,
             can_punch: self.can_punch,
             id: None,
         }
+    }
+    fn flush_failure(&self) -> Option<&FlushFailure> {
+        Some(&self.flush_failure)
+    }
+    fn drop_cached(&self) -> io::Result<()> {
+        self.dropped_from_cache.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -196,6 +224,8 @@ impl DiskQueue for FakeQueue {
 
 enum Effect {
     Nothing,
+    Unsupported,
+    Flush,
     ReadInto { offset: u64, payloads: Payloads, tag: u32, from: usize, len: usize },
     ReadBytes { offset: u64, len: usize },
     Write { offset: u64, bytes: Vec<u8>, is_durable: bool },
@@ -220,6 +250,16 @@ pub(crate) struct Trouble {
     pub(crate) stalled_file: Option<FileSlot>,
     /// True if operations complete in the turn of their submission.
     pub(crate) is_at_once: bool,
+    /// True if flushes are not among the operations that fail.
+    pub(crate) spares_flushes: bool,
+    /// Error of flushes.
+    pub(crate) failing_flush: Option<io::ErrorKind>,
+    /// Error of writes that are to be durable by themselves.
+    pub(crate) failing_durable_write: Option<io::ErrorKind>,
+    /// True if the file cannot have holes, which is found only when one is made.
+    pub(crate) cannot_zero: bool,
+    /// Number of submitted flushes.
+    pub(crate) flushes: usize,
     /// True if the store is full: pages are allocated only in place of freed ones.
     pub(crate) is_full: bool,
 }
@@ -295,7 +335,7 @@ impl FakeIo {
             found
         };
         match &pending.effect {
-            Effect::Nothing => Vec::new(),
+            Effect::Nothing | Effect::Unsupported | Effect::Flush => Vec::new(),
             Effect::ReadBytes { offset, len } => read(*offset, *len),
             Effect::ReadInto { offset, payloads, tag, from, len } => {
                 let found = read(*offset, *len);
@@ -372,10 +412,19 @@ impl FileIo for FakeIo {
             }
             FileOp::WriteBytes { offset, bytes } => Effect::Change(Change::Write { offset, bytes }),
             FileOp::Flush => {
-                self.file(file).memory().flush().unwrap();
-                Effect::Nothing
+                let mut trouble = self.trouble.lock().unwrap();
+                trouble.flushes += 1;
+                if trouble.failing_flush.is_none() {
+                    self.file(file).memory().flush().unwrap();
+                }
+                drop(trouble);
+                Effect::Flush
             }
-            FileOp::Zero { range, may_unmap: _ } => {
+            FileOp::Discard(_) if self.trouble.lock().unwrap().cannot_zero => Effect::Nothing,
+            FileOp::Zero { only_if_fast: true, .. } if self.trouble.lock().unwrap().cannot_zero => {
+                Effect::Unsupported
+            }
+            FileOp::Discard(range) | FileOp::Zero { range, .. } => {
                 Effect::Change(Change::Zero { offset: range.offset(), len: range.len() })
             }
             FileOp::Extend { len, .. } => Effect::Change(Change::SetLen(len)),
@@ -404,6 +453,12 @@ impl FileIo for FakeIo {
             let trouble = self.trouble.lock().unwrap();
             let kind = trouble.kind.filter(|_| self.dice.below(trouble.one_in) == 0);
             let is_full = trouble.is_full;
+            let kind = match &pending.effect {
+                Effect::Flush => trouble.failing_flush.or(kind.filter(|_| !trouble.spares_flushes)),
+                Effect::Unsupported => Some(io::ErrorKind::Unsupported),
+                Effect::Write { is_durable: true, .. } => trouble.failing_durable_write.or(kind),
+                _ => kind,
+            };
             drop(trouble);
             let outcome = match kind {
                 Some(kind) => Err(kind.into()),

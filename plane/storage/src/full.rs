@@ -26,6 +26,9 @@ const REPEATED_MAX: usize = 256;
 /// Interval at which a disk repeats one of its queued requests while its store is full.
 pub const FULL_RETRY_EVERY: Duration = Duration::from_secs(1);
 
+/// Interval at which a repetition is retried while the store's scheduler has no room for it.
+const ROOM_RETRY_EVERY: Duration = Duration::from_millis(10);
+
 /// Time for which a disk without queued requests counts as full after a request found no space.
 const FULL_FOR: Duration = Duration::from_secs(10);
 
@@ -98,6 +101,11 @@ impl FullStore {
     /// Returns true if a commit without a waiting request would probably find no space again.
     pub(crate) fn defers_commit(&self, now: Time) -> bool {
         self.since.is_some() && now < self.commit_at
+    }
+
+    /// Has queued requests repeated from now on.
+    pub(crate) fn repeat_at_once(&mut self, now: Time) {
+        self.repeat_at = now;
     }
 
     fn note_found(&mut self, now: Time) {
@@ -212,6 +220,9 @@ impl StorageWork {
             request.parts = 0;
         }
         self.full_queued += 1;
+        if let Some(of) = self.queues.get_mut(queue) {
+            of.full_queued += 1;
+        }
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
         let full = &mut disk.full;
         if full.queued.is_empty() || first.is_some() {
@@ -242,15 +253,10 @@ impl StorageWork {
 
     /// Removes a request from the accounting of its store.
     fn discharge(&mut self, number: usize) {
-        let Some(request) = self.requests.get_mut(number).filter(|of| of.is_charged) else {
-            return;
-        };
-        request.is_charged = false;
-        let place = self.disks.get(request.disk).and_then(|of| of.place_of(request.is_mirror));
-        if let Some((place, of)) =
-            place.and_then(|place| Some((place, self.stores.get_mut(place.store)?)))
-        {
-            tell_store(of, self.now, place, request, false);
+        let Some(request) = self.requests.get_mut(number) else { return };
+        let Some(place) = request.charged.take() else { return };
+        if let Some(of) = self.stores.get_mut(place.store) {
+            tell_store(of, self.now, place, request, (DiskOutcome::NoSpace, false));
         }
     }
 
@@ -296,6 +302,9 @@ impl StorageWork {
             core::mem::take(&mut disk.full.queued).into_iter().partition::<VecDeque<_>, _>(of_it);
         disk.full.queued = others;
         self.full_queued -= of_queue.len();
+        if let Some(of) = self.queues.get_mut(queue) {
+            of.full_queued = 0;
+        }
         for number in of_queue {
             let Some(request) = self.requests.get_mut(number) else { continue };
             let full = core::mem::take(&mut request.full);
@@ -336,6 +345,8 @@ impl StorageWork {
         for number in expired {
             if let Some(request) = self.requests.get_mut(number) {
                 request.full = Full::No;
+                let queue = request.queue;
+                self.leave_full(queue);
             }
             self.answer_now(number, DiskOutcome::NoSpace);
         }
@@ -368,12 +379,25 @@ impl StorageWork {
         }
     }
 
+    /// Removes a request from those of its queue that are queued for space.
+    fn leave_full(&mut self, queue: usize) {
+        if let Some(of) = self.queues.get_mut(queue) {
+            of.full_queued = of.full_queued.saturating_sub(1);
+        }
+    }
+
     fn repeat_full_of(&mut self, disk_number: usize) {
         loop {
             let Some(disk) = self.disks.get_mut(disk_number) else { return };
             let is_served = disk.service == Service::On && !disk.is_closing;
             let full = &mut disk.full;
             if !is_served || full.repeated >= full.window.max(1) || self.now < full.repeat_at {
+                return;
+            }
+            let store = disk.place.and_then(|place| self.stores.get(place.store));
+            if store.is_some_and(|of| of.room() == 0) {
+                // Without room the request would begin regardless of the limits.
+                full.repeat_at = self.now + ROOM_RETRY_EVERY;
                 return;
             }
             let Some(number) = full.queued.pop_front() else { return };
@@ -383,6 +407,8 @@ impl StorageWork {
                 if let Full::Queued(first) = request.full {
                     request.full = Full::Repeated(first);
                 }
+                let queue = request.queue;
+                self.leave_full(queue);
             }
             self.admit(number);
         }

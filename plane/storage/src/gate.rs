@@ -13,7 +13,7 @@
 //! bound of queued requests at most, regardless of how often its queues come and go, and the total
 //! is unchanged.
 
-use suimon_ports::DiskOp;
+use suimon_ports::{DiskOp, DiskOutcome};
 use suimon_quantity::Time;
 use suimon_storage_qos::{Completed, Next, Submitted, Together};
 
@@ -69,7 +69,7 @@ impl StorageWork {
             let request = self.requests.get_mut(number)?;
             request.bytes = counted_bytes(disk, request);
             // Most requests are not queued, and a second lookup would cost more (decision 30).
-            request.is_charged = true;
+            request.charged = Some(Place { store, slot });
             self.sizes.push(request.bytes);
         }
         let tag = tag_of(disk_number, is_mirror);
@@ -77,7 +77,7 @@ impl StorageWork {
         let dispatched = of.map_or(0, |of| of.dispatched);
         for &number in numbers.iter().skip(dispatched) {
             if let Some(request) = self.requests.get_mut(number) {
-                request.is_charged = false;
+                request.charged = None;
             }
         }
         let of = of?;
@@ -104,7 +104,7 @@ impl StorageWork {
         let bytes = counted_bytes(disk, request);
         request.bytes = bytes;
         match of.submit(self.now, slot, bytes, tag_of(disk_number, is_mirror)) {
-            Ok(Submitted::Dispatch) => request.is_charged = true,
+            Ok(Submitted::Dispatch) => request.charged = place,
             Ok(Submitted::Waits) => {
                 if let Some(of) = self.queues.get_mut(request.queue) {
                     of.held += 1;
@@ -162,10 +162,11 @@ impl StorageWork {
     fn begin_first(&mut self, tag: u32) {
         let (disk, is_mirror) = ((tag & !MIRROR_TAG) as usize, tag & MIRROR_TAG != 0);
         let Some(disk) = self.disks.get_mut(disk) else { return };
+        let place = disk.place_of(is_mirror);
         let Some(number) = disk.held_of(is_mirror).pop(&self.requests) else { return };
         self.held -= 1;
         let Some(request) = self.requests.get_mut(number) else { return };
-        request.is_charged = true;
+        request.charged = place;
         let queue = request.queue;
         if let Some(of) = self.queues.get_mut(queue) {
             of.held -= 1;
@@ -324,15 +325,18 @@ impl StorageWork {
 }
 
 /// Reports the completion of a dispatched request to its store. `is_alone`: as in
-/// [`StoreUse::handle_answered`].
+/// [`StoreUse::handle_answered`]. A request for which there was no space has had no service.
 #[inline]
 pub(crate) fn tell_store(
     of: &mut StoreUse,
     now: Time,
     place: Place,
     request: &Request,
-    is_alone: bool,
+    (outcome, is_alone): (DiskOutcome, bool),
 ) {
+    if outcome == DiskOutcome::NoSpace {
+        return of.handle_undone(now, place.slot, request.bytes);
+    }
     let latency_ns = request.moved.ns_since(request.sent);
     let latency_ns = Some(latency_ns).filter(|ns| *ns > 0);
     let (operation, bytes) = (request.operation(), request.bytes);

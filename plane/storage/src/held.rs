@@ -73,7 +73,7 @@ mod tests {
             taken: Time::ZERO,
             sent: Time::ZERO,
             moved: Time::ZERO,
-            is_charged: false,
+            charged: None,
             phase: Phase::Data,
             bytes: 0,
             parts: 0,

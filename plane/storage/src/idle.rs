@@ -60,7 +60,7 @@ impl StorageWork {
         self.idle_look = IdleLook { is_wanted: false, looked: self.now };
         for number in self.disks.numbers() {
             let Some(disk) = self.disks.get_mut(number) else { continue };
-            if disk.uncommitted_bytes() == 0 {
+            if disk.uncommitted_bytes() == 0 || disk.has_failed_flush {
                 continue;
             }
             self.idle_look.is_wanted = true;

@@ -71,8 +71,13 @@ mod ended;
 mod exclusive;
 #[cfg(test)]
 mod fakes;
+mod flush_failure;
+#[cfg(test)]
+mod flush_failure_tests;
 mod full;
 mod full_moves;
+#[cfg(test)]
+mod full_qos_tests;
 #[cfg(test)]
 mod full_tests;
 mod gate;
@@ -148,7 +153,7 @@ mod work;
 mod work_tests;
 
 pub use dirty::DirtyMap;
-pub use disk::{DiskLayer, DiskPlace, DiskSpec, NotAdded};
+pub use disk::{DiskLayer, DiskPlace, DiskSpec, Freeing, NotAdded};
 pub use full::{FULL_RETRY_EVERY, FullPolicy, FullView};
 pub use idle::IDLE_AFTER;
 pub use latency::Latencies;

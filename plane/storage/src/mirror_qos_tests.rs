@@ -107,3 +107,27 @@ fn a_mirror_that_ends_leaves_nothing_behind() {
     let status = bench.works[0].store_status(STORE).unwrap();
     assert_eq!((status.waiting, status.under_way), (0, 0));
 }
+
+/// The copy ends although the device does not complete its requests. They leave the queue depth of the
+/// store when the device completes them.
+#[test]
+fn requests_of_a_mirror_that_ended_during_a_stall_are_accounted_for() {
+    for processors in [1, 2] {
+        let mut bench = Bench::new(processors, &deep(), 32, 3 * SECOND);
+        let at = processors - 1;
+        bench.add_disk(at, 0, limits(0, 0));
+        let mirror = copy(&mut bench, 0, COPYING);
+        bench.run(SECOND / 10);
+        let queue = bench.seats[mirror].queue;
+        bench.seats[mirror].load = None;
+        bench.works[at].close_queue(queue);
+        let (_, number) = bench.disks[&0];
+        bench.works[at].set_mirror(number, None, None);
+        bench.propose(&[Proposal::RemoveDisk(copied(DiskId(0)))]);
+        bench.run(5 * SECOND);
+        assert_eq!(bench.works[at].poll_closed_queue().map(|(number, _)| number), Some(queue));
+        let own = bench.works[at].store_status(STORE).unwrap();
+        assert_eq!((own.waiting, own.under_way), (0, 0), "{processors}");
+        assert_eq!(bench.works[0].store_status(STORE).unwrap().in_flight, 0, "{processors}");
+    }
+}

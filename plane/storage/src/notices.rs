@@ -65,6 +65,13 @@ pub enum StorageNotice {
         /// Time since the first request for which there was no space.
         lasted: Duration,
     },
+    /// A flush of a disk has failed: its writes and flushes fail until its image is opened again.
+    FlushFailed {
+        /// Number of the disk on this worker.
+        disk: usize,
+        /// Error of the flush.
+        detail: String,
+    },
     /// I/O of this worker cannot be submitted to the system now. Emitted once per [`FAULT_EVERY`].
     IoFault {
         /// Error that the system returned.

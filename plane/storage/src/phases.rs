@@ -19,8 +19,7 @@ impl StorageWork {
     fn change_phase(&mut self, number: usize, phase: Phase) {
         let Some(request) = self.requests.get_mut(number) else { return };
         let from = core::mem::replace(&mut request.phase, phase);
-        let disk = self.disks.get(request.disk).filter(|_| request.is_charged);
-        let Some(place) = disk.and_then(|disk| disk.place_of(request.is_mirror)) else { return };
+        let Some(place) = request.charged else { return };
         if let Some(store) = self.stores.get_mut(place.store) {
             store.handle_phase(self.now, place.slot, from, phase);
         }

@@ -73,6 +73,11 @@ pub enum PlaneError {
     /// the reason.
     #[error("the disk's file could not be written, so the disk stays in service unchanged")]
     NotDurable,
+    /// A flush of the disk has failed. The disk remains in service for reads.
+    #[error(
+        "a flush of the disk has failed, so that its writes fail ({0}); repair the store and reopen the disk (suimon disk reopen)"
+    )]
+    FlushFailed(String),
     /// The store does not complete the disk's requests. The operation is carried out when it does.
     #[error("the store does not complete the disk's requests; its file is in use until it does")]
     Stalled,

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use suimon_quantity::DiskId;
 
-use crate::command::Command;
+use crate::command::{Command, Suspension};
 use crate::disk::{DiskSpec, NotAdded};
 use crate::plane::{PlaneError, StoragePlane, Way, lock};
 
@@ -42,6 +42,20 @@ impl StoragePlane {
     /// it remains in service. Or its store does not complete requests; then it is resumed when the
     /// store does.
     pub fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+        self.suspend(disk, Suspension::Durable)
+    }
+
+    /// Suspends a disk whose images are to be opened again, like [`StoragePlane::suspend_disk`]. If a
+    /// flush of the disk has failed, its files are released as they are;
+    /// [`close`](crate::images::close) then writes nothing to them.
+    ///
+    /// # Errors
+    /// As [`StoragePlane::suspend_disk`].
+    pub fn suspend_disk_to_reopen(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+        self.suspend(disk, Suspension::Reopening)
+    }
+
+    fn suspend(&self, disk: DiskId, suspension: Suspension) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let owner = lock(&record.owner);
         let way = owner.and_then(|owner| self.way(owner)).ok_or(PlaneError::NoSuchDisk)?;
@@ -52,7 +66,7 @@ impl StoragePlane {
             return Err(PlaneError::Mirrored);
         }
         let (reply, answer) = channel();
-        way.tell(Command::Suspend(disk, reply));
+        way.tell(Command::Suspend(disk, suspension, reply));
         let spec = match self.wait_for_disk(disk, &answer) {
             Ok(spec) => spec?,
             Err(error) => {

@@ -30,6 +30,8 @@ pub struct DiskView {
     pub uncommitted_bytes: u64,
     /// Requests for which the store has no space; `None` if there is space.
     pub full: Option<FullView>,
+    /// Error of the flush because of which writes and flushes fail; `None` if no flush has failed.
+    pub failed_flush: Option<String>,
 }
 
 /// State of a store on a worker.

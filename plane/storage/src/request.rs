@@ -5,6 +5,8 @@ use suimon_ports::{DiskOp, DiskOutcome, FileSlot};
 use suimon_quantity::Time;
 use suimon_storage_qos::{Operation, Phase};
 
+use crate::disk::Place;
+
 /// Request that a worker has taken from a queue and not completed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
@@ -23,8 +25,9 @@ pub(crate) struct Request {
     /// requests without payload I/O.
     pub(crate) sent: Time,
     pub(crate) moved: Time,
-    /// True if the store dispatched the request and must receive its completion.
-    pub(crate) is_charged: bool,
+    /// Slot of the store that dispatched the request and must receive its completion. A copy of the
+    /// disk may have ended meanwhile, so that the disk does not name the slot any more.
+    pub(crate) charged: Option<Place>,
     /// Phase of the request since its dispatch.
     pub(crate) phase: Phase,
     /// Bytes that the request is charged.
@@ -111,6 +114,8 @@ pub(crate) enum PartAction {
     Read { to: u64 },
     /// Write from the payload, starting at this byte of the payload.
     Write { from: u64, is_durable: bool },
-    /// Write of zeros.
-    Zero { may_unmap: bool },
+    /// Deallocation where that is possible.
+    Discard,
+    /// Write of zeros, which fails with `only_if_fast` if zeros would have to be written.
+    Zero { may_unmap: bool, only_if_fast: bool },
 }

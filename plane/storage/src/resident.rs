@@ -14,7 +14,7 @@ use suimon_quantity::{DiskId, ProcessorId, StoreId, Time};
 use suimon_recording::Sink;
 use suimon_storage_qos::DiskSlot;
 
-use crate::command::{Command, Mirrored, NotTaken, Taken, TakenQueue};
+use crate::command::{Command, Mirrored, NotTaken, Suspension, Taken, TakenQueue};
 use crate::disk::{DiskPlace, DiskSpec, NotAdded, QueueKind};
 use crate::full::FullPolicy;
 use crate::mail::StorageMail;
@@ -143,7 +143,7 @@ impl Resident {
             }
             Command::Detach(disk, which, reply) => self.detach(disk, which, &reply),
             Command::Take(disk, reply) => self.take(disk, reply),
-            Command::Suspend(disk, reply) => self.suspend(disk, reply),
+            Command::Suspend(disk, suspension, reply) => self.suspend(disk, suspension, reply),
             Command::Resume(disk, spec, reply) => {
                 let _ = reply.send(self.resume(disk, spec));
             }
@@ -195,7 +195,12 @@ impl Resident {
     }
 
     /// Suspends a disk. The reply is sent when the engine has released the disk's files.
-    fn suspend(&mut self, disk: DiskId, reply: Sender<Result<DiskSpec, PlaneError>>) {
+    fn suspend(
+        &mut self,
+        disk: DiskId,
+        suspension: Suspension,
+        reply: Sender<Result<DiskSpec, PlaneError>>,
+    ) {
         let number = self.number(disk);
         let served = number.and_then(|number| Some((number, self.disks.get_mut(&number)?)));
         let Some(((number, served), work)) = served.zip(self.work.as_mut()) else {
@@ -203,7 +208,10 @@ impl Resident {
             return;
         };
         served.suspender = Some(reply);
-        work.suspend_disk(number);
+        match suspension {
+            Suspension::Durable => work.suspend_disk(number),
+            Suspension::Reopening => work.suspend_disk_to_reopen(number),
+        }
     }
 
     fn resume(&mut self, disk: DiskId, spec: DiskSpec) -> Result<(), NotAdded> {
@@ -344,6 +352,7 @@ impl Resident {
             stalled: work.stalled(*number),
             uncommitted_bytes: work.uncommitted_bytes(*number),
             full: work.full(*number),
+            failed_flush: work.failed_flush(*number),
         });
         let stores = self.stores.iter().filter_map(|store| {
             let status = work.store_status(*store)?;
@@ -405,7 +414,11 @@ impl Resident {
         while let Some((number, spec)) = work.poll_suspended_disk() {
             let served = self.disks.get_mut(&number);
             let Some(reply) = served.and_then(|served| served.suspender.take()) else { continue };
-            let _ = reply.send(spec.ok_or(PlaneError::NotDurable));
+            let failed = || match work.failed_flush(number) {
+                Some(error) => PlaneError::FlushFailed(error),
+                None => PlaneError::NotDurable,
+            };
+            let _ = reply.send(spec.ok_or_else(failed));
         }
         while let Some((number, spec)) = work.poll_closed_disk() {
             let Some(served) = self.disks.remove(&number) else { continue };
@@ -433,6 +446,9 @@ impl Resident {
                 }
                 StorageNotice::DiskFull { disk, change, lasted } => {
                     id(disk).map(|disk| PlaneNotice::DiskFull { disk, change, lasted })
+                }
+                StorageNotice::FlushFailed { disk, detail } => {
+                    id(disk).map(|disk| PlaneNotice::FlushFailed { disk, detail })
                 }
                 StorageNotice::Qos { store, event } => Some(PlaneNotice::Qos { store, event }),
                 StorageNotice::IoFault { detail } => {

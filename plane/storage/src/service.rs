@@ -12,9 +12,20 @@ impl StorageWork {
     /// and files. The queues remain. Requests queued for their store begin at once, as when a disk
     /// is closed.
     pub fn suspend_disk(&mut self, disk: usize) {
+        self.suspend(disk, false);
+    }
+
+    /// Suspends a disk like [`StorageWork::suspend_disk`]. A disk whose flush has failed is released as
+    /// it is, without a commit; the caller drops its images instead of closing them.
+    pub fn suspend_disk_to_reopen(&mut self, disk: usize) {
+        self.suspend(disk, true);
+    }
+
+    fn suspend(&mut self, disk: usize, is_reopening: bool) {
         let is_on = |of: &&mut Disk| of.service == Service::On && !of.is_closing;
         let Some(of) = self.disks.get_mut(disk).filter(is_on) else { return };
         of.service = Service::Suspending;
+        of.is_reopening = is_reopening;
         of.has_failed_commit = false;
         self.update_queues(disk);
         self.let_through(disk, false, true);
@@ -22,8 +33,8 @@ impl StorageWork {
         self.end_disk(disk);
     }
 
-    /// Returns a suspended disk by its number. `None` instead of its images: a commit failed; the
-    /// disk is in service again, and a notice states the reason.
+    /// Returns a suspended disk by its number. `None` instead of its images: a commit or a flush has
+    /// failed; the disk is in service again, and a notice states the reason.
     pub fn poll_suspended_disk(&mut self) -> Option<(usize, Option<DiskSpec>)> {
         self.suspended_disks.pop_front()
     }
@@ -84,8 +95,9 @@ impl StorageWork {
         // A disk of another worker may have uncommitted changes.
         self.idle_look.is_wanted = true;
         let layers = spec.layers.into_iter().zip(slots).map(|(layer, file)| {
-            let can_punch = layer.file.facts().can_punch;
-            Layer { image: layer.image, source: layer.file, file, can_punch }
+            let facts = layer.file.facts();
+            let (can_punch, is_direct) = (facts.can_punch, facts.is_direct);
+            Layer { image: layer.image, source: layer.file, file, can_punch, is_direct }
         });
         Ok(layers.collect())
     }
@@ -108,11 +120,12 @@ impl StorageWork {
             return;
         }
         let is_durable = disk.layers.first().is_none_or(|own| own.image.uncommitted_bytes() == 0);
-        if !is_durable && !disk.has_failed_commit {
+        if !is_durable && !disk.has_failed_commit && !disk.has_failed_flush {
             return self.begin_commit(disk_number);
         }
         if is_suspending {
-            self.end_suspending(disk_number, is_durable);
+            let is_released = if disk.has_failed_flush { disk.is_reopening } else { is_durable };
+            self.end_suspending(disk_number, is_released);
         } else if let Some(disk) = self.disks.remove(disk_number) {
             let place = disk.place.and_then(|place| self.stores.get_mut(place.store));
             if let Some(of) = place {
@@ -126,8 +139,8 @@ impl StorageWork {
         }
     }
 
-    fn end_suspending(&mut self, number: usize, is_durable: bool) {
-        if !is_durable {
+    fn end_suspending(&mut self, number: usize, is_released: bool) {
+        if !is_released {
             self.put_in_service(number);
             return self.suspended_disks.push_back((number, None));
         }

@@ -2,6 +2,7 @@
 
 use suimon_image::{ByteRange, Extent, ImageError, Place};
 use suimon_ports::{AllocatedExtent, Allocation, DiskOutcome};
+use suimon_storage_qos::Phase;
 
 use crate::disk::{Disk, Obstacle};
 use crate::request::Request;
@@ -42,6 +43,7 @@ impl StorageWork {
             }
             Ok(Some(obstacle)) if found.extents.is_empty() => {
                 disk.parked.push_front(number);
+                self.enter_phase(number, Phase::Metadata);
                 self.meet(disk_number, obstacle);
                 return false;
             }

@@ -68,7 +68,7 @@ impl Image for Sectors {
 fn disk(images: Vec<Box<dyn Image>>) -> Disk {
     let layer = |image| {
         let source = FakeFile::new(MemoryFile::new(vec![0; 4096])) as Arc<_>;
-        Layer { image, source, file: FileSlot(0), can_punch: true }
+        Layer { image, source, file: FileSlot(0), can_punch: true, is_direct: false }
     };
     Disk::new(images.into_iter().map(layer).collect(), None)
 }

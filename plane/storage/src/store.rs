@@ -221,6 +221,19 @@ impl StoreUse {
         }
     }
 
+    /// Accounts for a dispatched request of `bytes` bytes that ended without service.
+    pub(crate) fn handle_undone(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
+        self.under_way = self.under_way.saturating_sub(1);
+        match &mut self.mode {
+            Mode::Sole(scheduler) => scheduler.handle_undone(now, slot, bytes),
+            mode => {
+                if let Some(own) = mode.borrower() {
+                    own.handle_undone(now, slot, bytes);
+                }
+            }
+        }
+    }
+
     /// Passes all collected completions to the scheduler.
     #[inline]
     pub(crate) fn tell_ended(&mut self, now: Time) {

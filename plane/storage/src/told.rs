@@ -56,6 +56,13 @@ pub enum PlaneNotice {
         /// Time since the first request for which there was no space.
         lasted: Duration,
     },
+    /// A flush of a disk has failed: its writes and flushes fail until its image is opened again.
+    FlushFailed {
+        /// Disk whose flush failed.
+        disk: DiskId,
+        /// Error of the flush.
+        detail: String,
+    },
     /// A disk is out of service because it could not be moved off a retiring worker. Its file is
     /// released.
     DiskLost {

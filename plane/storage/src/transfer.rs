@@ -7,6 +7,7 @@ use suimon_ports::{DiskOp, DiskOutcome, FileIo, FileOp, PayloadPart};
 use suimon_storage_qos::Phase;
 
 use crate::disk::{Alone, Obstacle, Queue};
+use crate::exclusive::is_only_if_fast;
 use crate::gate::tell_store;
 use crate::notices::StorageNotice;
 use crate::phases::parked_phase;
@@ -24,6 +25,9 @@ impl StorageWork {
         let Some(disk) = self.disks.get_mut(disk_number) else {
             return self.answer(number, DiskOutcome::Failed);
         };
+        if disk.refuses(op) {
+            return self.answer(number, DiskOutcome::Failed);
+        }
         match op {
             DiskOp::Flush => {
                 disk.waiters.push(number);
@@ -58,10 +62,14 @@ impl StorageWork {
             return self.tell_status(number, is_first_only);
         }
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
+        if disk.refuses(op) {
+            self.answer(number, DiskOutcome::Failed);
+            return true;
+        }
         let scratch = &mut self.scratch;
         let resolved = match op {
             DiskOp::Write { is_durable } => {
-                let is_durable = is_durable && disk.is_linear();
+                let is_durable = is_durable && disk.writes_durably();
                 resolve_write(disk, number, range, is_durable, scratch)
             }
             _ => resolve_read(disk, number, range, scratch),
@@ -149,6 +157,11 @@ impl StorageWork {
             // Reported when the request completes.
             return;
         }
+        if is_only_if_fast(request.op) && error.kind() == io::ErrorKind::Unsupported {
+            request.outcome = DiskOutcome::Unsupported;
+            return;
+        }
+        self.handle_failed_durable_part(number, error);
         let offset = (page < Purpose::PAGE_MAX).then_some(page << PAGE_SHIFT);
         self.tell(disk, offset, error.to_string());
     }
@@ -189,8 +202,7 @@ impl StorageWork {
             disk.alone = Alone::No;
             pieces = core::mem::take(&mut disk.pieces);
         }
-        // A durable write to a linear image is durable by itself; other changes need a commit.
-        let is_to_commit = is_durable && !(is_write && disk.is_linear());
+        let is_to_commit = is_durable && !(is_write && disk.writes_durably());
         let image = &mut disk.own().image;
         for piece in is_write.then_some(range).into_iter().chain(pieces) {
             match outcome {
@@ -350,12 +362,11 @@ impl StorageWork {
                     dirty.mark(request.range);
                 }
             }
-            let of = disk.place_of(request.is_mirror).filter(|_| request.is_charged);
-            if let Some((of, place)) =
-                of.and_then(|place| Some((self.stores.get_mut(place.store)?, place)))
-            {
-                tell_store(of, self.now, place, request, is_alone);
-            }
+        }
+        if let Some((of, place)) =
+            request.charged.and_then(|place| Some((self.stores.get_mut(place.store)?, place)))
+        {
+            tell_store(of, self.now, place, request, (outcome, is_alone));
         }
         let queue = request.queue;
         if let Some(of) = self.queues.get_mut(queue) {
@@ -373,6 +384,7 @@ impl StorageWork {
     pub(crate) fn answer_refused(&mut self, number: usize, error: &ImageError) {
         let Some(disk) = self.requests.get(number).map(|request| request.disk) else { return };
         let outcome = self.refuse(disk, error);
+        self.enter_phase(number, Phase::Data);
         self.end_repetition(number, false);
         self.answer_now(number, outcome);
     }
@@ -409,8 +421,12 @@ fn submit(io: &mut dyn FileIo, queues: &Slab<Queue>, request: &Request, part: &P
         PartAction::Write { from, is_durable } => {
             FileOp::Write { offset, from: payload(from), is_durable }
         }
-        PartAction::Zero { may_unmap } => match ByteRange::new(offset, part.len) {
-            Some(range) => FileOp::Zero { range, may_unmap },
+        PartAction::Discard => match ByteRange::new(offset, part.len) {
+            Some(range) => FileOp::Discard(range),
+            None => return true,
+        },
+        PartAction::Zero { may_unmap, only_if_fast } => match ByteRange::new(offset, part.len) {
+            Some(range) => FileOp::Zero { range, may_unmap, only_if_fast },
             None => return true,
         },
     };

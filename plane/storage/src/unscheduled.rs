@@ -36,11 +36,11 @@ impl StorageWork {
         busy.clear();
         for of in queues.numbers().filter_map(|number| queues.get(number)) {
             let Some(place) = of.place else { continue };
-            if of.under_way == 0 {
+            if of.in_progress() == 0 {
                 continue;
             }
             busy.push(place);
-            let in_flight = of.under_way.saturating_sub(of.held as usize) as u64;
+            let in_flight = of.in_progress().saturating_sub(of.held as usize) as u64;
             let in_flight_ns = ns.saturating_mul(in_flight);
             if let Some(store) = stores.get_mut(place.store).filter(|_| in_flight > 0) {
                 let disk = place.slot;
@@ -61,7 +61,7 @@ impl StorageWork {
         let Self { lost_time: LostTime { busy, .. }, queues, stores, now, .. } = self;
         let known = busy.len();
         for of in queues.numbers().filter_map(|number| queues.get(number)) {
-            let Some(place) = of.place.filter(|_| of.under_way > 0) else { continue };
+            let Some(place) = of.place.filter(|_| of.in_progress() > 0) else { continue };
             let was_busy = busy.get(..known).is_some_and(|of| of.binary_search(&place).is_ok());
             if !was_busy {
                 busy.push(place);

@@ -359,10 +359,15 @@ fn what_was_answered_is_read_and_what_was_flushed_survives_every_crash() {
 #[test]
 fn each_request_is_answered_once_whatever_fails() {
     for kind in KINDS {
-        for seed in 0..4 {
+        for seed in 0..8 {
+            let spares_flushes = seed % 2 == 0;
             let mut bench = Bench::new(kind, seed, 8);
-            *bench.trouble.lock().unwrap() =
-                Trouble { one_in: 4, kind: Some(io::ErrorKind::Other), ..Trouble::default() };
+            *bench.trouble.lock().unwrap() = Trouble {
+                one_in: 4,
+                kind: Some(io::ErrorKind::Other),
+                spares_flushes,
+                ..Trouble::default()
+            };
             let mut dice = Dice(seed);
             let mut open = BTreeMap::new();
             let mut outcomes = BTreeMap::new();
@@ -388,10 +393,12 @@ fn each_request_is_answered_once_whatever_fails() {
             assert!(open.is_empty(), "{}: seed {seed}: {open:?}", kind.name);
             assert!(outcomes.len() == 2, "{}: some fail, some do not: {outcomes:?}", kind.name);
             assert!(!bench.notices().is_empty());
-            // After the faults have ended, the disk works.
+            // After the faults have ended, the disk works, unless a flush has failed.
             bench.trouble.lock().unwrap().kind = None;
-            assert_eq!(bench.run(WRITE, range(0, 4096), vec![7; 4096]), DiskOutcome::Done);
-            assert_eq!(bench.read(range(0, 4096)), [7; 4096]);
+            let written = bench.run(WRITE, range(0, 4096), vec![7; 4096]);
+            assert_eq!(written == DiskOutcome::Done, spares_flushes, "{}", kind.name);
+            let read = bench.read(range(0, 4096));
+            assert!(read == [7; 4096] || !spares_flushes);
             close(&mut bench);
         }
     }
@@ -561,6 +568,21 @@ fn zeros_that_would_have_to_be_written_are_refused_who_wants_them_fast() {
             assert_eq!(said, [Done, fast], "{}", kind.name);
         }
     }
+}
+
+/// Whether a file can have holes may be known only when one is made.
+#[test]
+fn a_discard_writes_nothing_and_fast_zeros_fail_where_holes_are_refused() {
+    let mut bench = Bench::new(KINDS[0], 1, 8);
+    assert_eq!(bench.run(WRITE, range(0, 4096), vec![7; 4096]), DiskOutcome::Done);
+    bench.trouble.lock().unwrap().cannot_zero = true;
+    let ops = bench.file.memory().ops().len();
+    assert_eq!(bench.run(DiskOp::Discard, range(0, 4096), Vec::new()), DiskOutcome::Done);
+    let fast = bench.run(FAST_ZEROS, range(0, 4096), Vec::new());
+    assert_eq!(fast, DiskOutcome::Unsupported);
+    assert_eq!(bench.file.memory().ops().len(), ops);
+    assert_eq!(bench.read(range(0, 4096)), [7; 4096]);
+    assert!(bench.notices().is_empty());
 }
 
 /// Otherwise, requests that a queue brings in the same turn would be queued although there is room.

@@ -69,6 +69,20 @@ impl StoreScheduler {
         }
     }
 
+    /// Adds the busy time of disks that was collected in their flows. The disks of a policy are busy at
+    /// the same time, so their sum is limited once.
+    fn add_reported(&mut self, now: Time, disks: impl Iterator<Item = DiskSlot>) {
+        for slot in disks {
+            let of = self.disks.get(slot.0 as usize).map(|disk| disk.flow);
+            if let Some(flow) = of.and_then(|of| self.flows.get_mut(of as usize)) {
+                let busy_ns = core::mem::take(&mut flow.reporting_ns);
+                if busy_ns > 0 {
+                    flow.add_busy(now, busy_ns);
+                }
+            }
+        }
+    }
+
     /// Adds the request times of a worker's report. `ended` is the number of requests that complete
     /// with the same report.
     pub(crate) fn handle_worker_times(&mut self, now: Time, times: &[WorkerTime], ended: usize) {
@@ -79,10 +93,11 @@ impl StoreScheduler {
             disk.at_workers = disk.at_workers.saturating_add(*in_flight_change);
             disk.totals.time.merge(time);
             if let Some(flow) = self.flows.get_mut(disk.flow as usize) {
-                flow.add_busy(now, time.busy_ns);
+                flow.reporting_ns = flow.reporting_ns.saturating_add(time.busy_ns);
             }
         }
         let ended = u32::try_from(ended).unwrap_or(u32::MAX);
         all.depth = at_least_zero(all.in_flight).saturating_add(ended);
+        self.add_reported(now, times.iter().map(|of| of.disk));
     }
 }

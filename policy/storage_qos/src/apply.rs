@@ -26,7 +26,7 @@ impl StoreScheduler {
             Change::Flow { flow, holder, limits } => self.set_flow(now, flow, holder, limits),
             Change::Disk { slot, disk, flow } => self.set_disk(now, slot, disk, flow),
             Change::RemoveDisk(slot) => return self.remove_disk(now, slot),
-            Change::RemoveFlow(flow) => self.remove_flow(flow),
+            Change::RemoveFlow(flow) => self.remove_flow(now, flow),
             Change::Capability(iops) => self.capability = iops,
             Change::Cap(cap) => self.gate.set(now, cap),
             Change::Latency(measured) => {
@@ -76,15 +76,20 @@ impl StoreScheduler {
         self.place(now, at);
     }
 
-    fn remove_flow(&mut self, at: FlowSlot) {
+    fn remove_flow(&mut self, now: Time, at: FlowSlot) {
         let Some(flow) = self.flows.get_mut(at.0 as usize) else { return };
-        // A flow with queued or in-flight requests is kept. The steps of a change move its disks to
-        // other flows before.
-        if !flow.is_busy() {
-            self.displace(at.0);
-            if let Some(flow) = self.flows.get_mut(at.0 as usize) {
-                *flow = Flow::default();
-            }
+        // A flow with queued requests is kept. The steps of a change move its disks to other flows, or
+        // remove them, before.
+        if flow.waiting > 0 {
+            return;
+        }
+        self.displace(at.0);
+        if let Some(flow) = self.flows.get_mut(at.0 as usize) {
+            // Requests in the device complete without limits and minimum.
+            *flow = flow.without_holder(now);
+        }
+        if let Some(watch) = self.watches.get_mut(at.0 as usize) {
+            *watch = Watch::default();
         }
     }
 

@@ -229,6 +229,58 @@ proptest! {
     }
 }
 
+/// The limits of a disk whose requests the device never completes do not outlive the disk.
+#[test]
+fn a_flow_is_removed_while_its_requests_are_in_the_device() {
+    let now = Time::from_ns(1 << 40);
+    let mut store = Store::new(Capability::Declared(10_000));
+    let mut scheduler = StoreScheduler::new(StoreSpec::default());
+    let limits = Limits { min_iops: Iops::new(1000), ..Limits::default() };
+    let propose = |store: &mut Store, scheduler: &mut StoreScheduler, proposal| {
+        for change in store.propose(&[proposal], false).unwrap() {
+            scheduler.apply(now, change);
+        }
+    };
+    let own = Proposal::Disk(DiskId(1), Assignment::Own(limits));
+    propose(&mut store, &mut scheduler, own);
+    let slot = store.slot(DiskId(1)).unwrap();
+    assert_eq!(scheduler.submit(now, slot, 4096, 0), Ok(Submitted::Dispatch));
+    propose(&mut store, &mut scheduler, Proposal::RemoveDisk(DiskId(1)));
+    let minimums = scheduler.flows.iter().filter(|flow| flow.holder.is_some()).count();
+    assert_eq!((minimums, scheduler.in_flight()), (0, 1));
+    assert!(scheduler.flows.iter().all(|flow| flow.minimum.is_none()));
+    let read = (crate::Operation::Read, 4096);
+    scheduler.handle_complete(now, slot, read, Duration::from_micros(80));
+    assert_eq!(scheduler.in_flight(), 0);
+    assert!(scheduler.flows.iter().all(|flow| !flow.is_busy()));
+}
+
+/// A request for which the store has no space is neither delivered nor charged, and its time is no
+/// latency.
+#[test]
+fn a_request_that_ends_without_service_leaves_no_trace() {
+    let now = Time::from_ns(1 << 40);
+    let mut store = Store::new(Capability::Declared(10_000));
+    let mut scheduler = StoreScheduler::new(StoreSpec::default());
+    let limits = Limits { max_iops: Iops::new(100), ..Limits::default() };
+    let own = Proposal::Disk(DiskId(1), Assignment::Own(limits));
+    for change in store.propose(&[own], false).unwrap() {
+        scheduler.apply(now, change);
+    }
+    let slot = store.slot(DiskId(1)).unwrap();
+    scheduler.observe(now);
+    for _ in 0..1000 {
+        assert_eq!(scheduler.submit(now, slot, 4096, 0), Ok(Submitted::Dispatch));
+        scheduler.handle_undone(now, slot, 4096);
+    }
+    let later = now + Duration::from_secs(1);
+    scheduler.observe(later);
+    let view = scheduler.view(later, slot).unwrap();
+    assert_eq!((view.short.delivered, view.short.demanded, view.in_flight), (0, 0, 0));
+    assert_eq!((scheduler.in_flight(), scheduler.latency_ns()), (0, 0));
+    assert_eq!(scheduler.time_of(slot).requests, 0);
+}
+
 #[test]
 fn what_is_exchanged_can_be_stored() {
     let limits = Limits { min_iops: Iops::new(5), ..Limits::default() };

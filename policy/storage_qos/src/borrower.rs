@@ -9,8 +9,8 @@ use crate::phase::Phases;
 use crate::records::{Fifo, Records, Units};
 use crate::worker_time::{LocalRequests, REPORT_EVERY};
 use crate::{
-    Completion, DISKS_MAX, DiskSlot, Grant, Lent, Next, Normalization, Phase, Report, RequestTime,
-    Return, SubmitError, Submitted, Unscheduled, Want,
+    Completion, DISKS_MAX, DiskSlot, Grant, Lent, Next, Normalization, Phase, Report, Return,
+    SubmitError, Submitted, Unscheduled, Want,
 };
 
 /// Time after which an unused loan is returned to the budget.
@@ -137,10 +137,16 @@ impl Borrower {
         queue.account(now, disk, &mut self.timed);
     }
 
-    /// Returns the phases of a disk's requests in flight and their unreported time.
-    pub(crate) fn give_up(&self, now: Time, disk: DiskSlot) -> (Phases, RequestTime) {
-        let queue = self.queues.get(disk.0 as usize).filter(|queue| queue.local.is_listed());
-        queue.map(|queue| queue.local.give_up(now, queue.waiting)).unwrap_or_default()
+    /// Returns the phases of a disk's requests in flight.
+    pub(crate) fn phases(&self, disk: DiskSlot) -> Phases {
+        self.queues.get(disk.0 as usize).map(|queue| queue.local.phases()).unwrap_or_default()
+    }
+
+    /// Takes the request times that are not reported yet, when the worker becomes the only user of the
+    /// store.
+    pub fn take_times(&mut self, now: Time) -> Report {
+        self.report_times(now);
+        Report { times: core::mem::take(&mut self.report.times), ..Report::default() }
     }
 
     /// Removes a disk's oldest queued request and returns its tag. The request is queued in the
@@ -232,6 +238,17 @@ impl Borrower {
             queue.local.complete();
         }
         self.report.completions.push(of);
+    }
+
+    /// Accounts for a dispatched request that ended without service, as
+    /// [`crate::StoreScheduler::handle_undone`] does.
+    pub fn handle_undone(&mut self, now: Time, disk: DiskSlot, bytes: u32) {
+        if let Some(queue) = self.queues.get_mut(disk.0 as usize) {
+            queue.account(now, disk, &mut self.timed);
+            queue.local.complete();
+        }
+        let cost = self.normalization.cost(bytes);
+        self.report.returns.push(Return { disk, requests: 1, cost, bytes });
     }
 
     /// Moves one request from one phase to another, as [`crate::StoreScheduler::handle_phase`]

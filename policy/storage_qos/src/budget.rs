@@ -73,11 +73,12 @@ impl StoreBudget {
     /// Converts the budget back to the scheduler of its last borrower. The reverse of
     /// [`StoreBudget::share`]; the budget must be [settled](Self::is_settled) with this borrower.
     pub fn unshare(mut self, now: Time, mut borrower: Borrower) -> StoreScheduler {
+        let last = borrower.take_times(now);
+        self.scheduler.handle_worker_times(now, &last.times, 0);
         self.scheduler.end_lending(now);
         for (slot, disk) in (0..).map(DiskSlot).zip(&mut self.scheduler.disks) {
-            let (phases, time) = borrower.give_up(now, slot);
+            let phases = borrower.phases(slot);
             disk.set_phases(phases);
-            disk.totals.time.merge(&time);
             self.scheduler.records.retag(&disk.fifo, |_| borrower.hand_over(slot));
         }
         self.scheduler
@@ -184,5 +185,66 @@ impl StoreBudget {
             }
         }
         self.granted.push_back(Grant { processor, disk, of: Lent::Waiting(1) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Assignment, Capability, Limits, PolicyId, PolicyKind, PolicySpec, Proposal, RequestTime,
+        Store, WorkerTime,
+    };
+
+    const MS: Duration = Duration::from_millis(1);
+    const NOW: Time = Time::from_ns(1 << 40);
+
+    /// Creates a scheduler with two disks of one policy.
+    fn scheduler() -> (StoreScheduler, [DiskSlot; 2]) {
+        let mut store = Store::new(Capability::Declared(10_000));
+        let mut scheduler = StoreScheduler::new(StoreSpec::default());
+        let policy = PolicyId(1);
+        let spec = PolicySpec { kind: PolicyKind::Aggregated, limits: Limits::default() };
+        let disk = |id| Proposal::Disk(DiskId(id), Assignment::Policy(policy));
+        for change in
+            store.propose(&[Proposal::Policy(policy, spec), disk(0), disk(1)], false).unwrap()
+        {
+            scheduler.apply(NOW, change);
+        }
+        let slots = [DiskId(0), DiskId(1)].map(|disk| store.slot(disk).unwrap());
+        (scheduler, slots)
+    }
+
+    fn busy_ms(scheduler: &StoreScheduler, now: Time, slot: DiskSlot) -> u64 {
+        scheduler.view(now, slot).unwrap().done.busy_ns / 1_000_000
+    }
+
+    #[test]
+    fn busy_time_that_a_worker_has_not_reported_is_not_lost_when_it_becomes_the_only_one() {
+        let (mut scheduler, [slot, _]) = scheduler();
+        assert_eq!(scheduler.submit(NOW, slot, 4096, 0), Ok(Submitted::Dispatch));
+        let mut borrower = Borrower::new(scheduler.spec.normalization, 64);
+        let budget = StoreBudget::share(scheduler, NOW, ProcessorId(0), &mut borrower);
+        let scheduler = budget.unshare(NOW + 50 * MS, borrower);
+        assert_eq!(busy_ms(&scheduler, NOW + 50 * MS, slot), 50);
+        assert_eq!(busy_ms(&scheduler, NOW + 60 * MS, slot), 60);
+    }
+
+    #[test]
+    fn busy_times_of_a_policys_disks_are_limited_together() {
+        let (scheduler, slots) = scheduler();
+        let mut borrower = Borrower::new(scheduler.spec.normalization, 64);
+        let mut budget = StoreBudget::share(scheduler, NOW, ProcessorId(0), &mut borrower);
+        let mut report = |now, ms: [u64; 2]| {
+            let times = slots.into_iter().zip(ms).map(|(disk, ms)| {
+                let time = RequestTime { busy_ns: ms * 1_000_000, ..RequestTime::default() };
+                WorkerTime { disk, time, in_flight_change: 0 }
+            });
+            let report = Report { times: times.collect(), ..Report::default() };
+            budget.handle_report(now, ProcessorId(0), &report);
+            busy_ms(&budget.scheduler, now, slots[0])
+        };
+        assert_eq!(report(NOW + 100 * MS, [20, 60]), 80);
+        assert_eq!(report(NOW + 200 * MS, [90, 90]), 180);
     }
 }

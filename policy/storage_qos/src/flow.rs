@@ -105,6 +105,8 @@ pub(crate) struct Flow {
     /// previous report.
     reported: Time,
     excess_ns: u64,
+    /// Busy time of the flow's disks in the report that is being applied.
+    pub(crate) reporting_ns: u64,
 }
 
 impl Flow {
@@ -129,6 +131,11 @@ impl Flow {
         (self.limits, self.own_min) = (limits, limits.min_iops);
         self.is_shared = matches!(holder, Holder::Policy(_));
         self.holder = Some(holder);
+    }
+
+    /// Returns the flow without holder and limits. Requests in flight remain.
+    pub(crate) fn without_holder(&self, now: Time) -> Self {
+        Self { in_flight: self.in_flight, since: now, ..Self::default() }
     }
 
     /// Sets the metered minimum. If this node has a part of a policy, operations owed remain owed

@@ -310,6 +310,14 @@ impl StoreScheduler {
         self.handle_completed(now, slot, Completed { operation, bytes, requests: 1, latency_ns });
     }
 
+    /// Accounts for a dispatched request of `bytes` bytes that ended without service, because the store
+    /// has no space for it. It counts neither as demanded nor as delivered, is not charged, and its time
+    /// is no latency.
+    pub fn handle_undone(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
+        let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
+        self.take_back(now, slot, 1, units);
+    }
+
     /// Takes back `requests` requests that were dispatched and not performed, and refunds `units`.
     /// `requests` is 0 for requests that were performed and charged too much.
     pub(crate) fn take_back(&mut self, now: Time, slot: DiskSlot, requests: u32, units: Units) {
@@ -324,6 +332,7 @@ impl StoreScheduler {
         flow.take_back(units);
         self.gate.refund(units.cost);
         disk.in_flight -= requests;
+        disk.end_phases();
         if requests > 0 && flow.in_flight <= requests && flow.waiting == 0 {
             flow.account_busy(now);
             flow.since = now;

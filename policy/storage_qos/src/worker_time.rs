@@ -79,10 +79,9 @@ impl LocalRequests {
         (self.phases, self.accounted, self.time) = (phases, now, RequestTime::default());
     }
 
-    /// Returns the phases of the requests in flight, and the unreported time up to `now`.
-    pub(crate) fn give_up(mut self, now: Time, waiting: u32) -> (Phases, RequestTime) {
-        self.account(now, waiting);
-        (self.phases, self.time)
+    /// Returns the phases of the requests in flight.
+    pub(crate) const fn phases(&self) -> Phases {
+        self.phases
     }
 
     /// Takes the disk's unreported time up to `now`; `waiting` is the number of queued requests.

@@ -10,7 +10,7 @@ use suimon_image::testing::{Crash, Fate, FileOp, MemoryFile};
 use suimon_image::{FileError, ImageFile};
 
 use crate::{
-    DiskFile, FileFacts, FileId, FileName, FileStatus, FileTime, FileUse, StoreFault,
+    DiskFile, FileFacts, FileId, FileName, FileStatus, FileTime, FileUse, FlushFailure, StoreFault,
     StoreFileError, StoreFiles, StoreSpace,
 };
 
@@ -53,9 +53,10 @@ struct Entry {
 }
 
 impl State {
-    /// Logs a change; fails if the store is full.
+    /// Logs a change; fails if the store is full. A flush needs no space.
     fn note(&mut self, op: StoreOp) -> io::Result<()> {
-        match &mut self.room {
+        let is_flush = matches!(op, StoreOp::File(_, FileOp::Flush, _));
+        match self.room.as_mut().filter(|_| !is_flush) {
             Some(0) => return Err(io::ErrorKind::StorageFull.into()),
             Some(room) => *room -= 1,
             None => {}
@@ -236,7 +237,8 @@ impl MemoryStore {
             FileUse::Read => entry.readers += 1,
             FileUse::Write => entry.writers += 1,
         }
-        Ok(Arc::new(StoredFile { store: self.clone(), number, used }))
+        let flush_failure = FlushFailure::default();
+        Ok(Arc::new(StoredFile { store: self.clone(), number, used, flush_failure }))
     }
 }
 
@@ -342,6 +344,7 @@ struct StoredFile {
     store: MemoryStore,
     number: usize,
     used: FileUse,
+    flush_failure: FlushFailure,
 }
 
 impl StoredFile {
@@ -400,6 +403,10 @@ impl DiskFile for StoredFile {
         }
     }
 
+    fn flush_failure(&self) -> Option<&FlushFailure> {
+        Some(&self.flush_failure)
+    }
+
     fn modified(&self) -> io::Result<FileTime> {
         let state = self.store.state();
         let entry = state.files.get(self.number).ok_or(io::ErrorKind::NotFound)?;
@@ -446,6 +453,11 @@ impl ImageFile for StoredFile {
     }
 
     fn flush(&self) -> Result<(), FileError> {
-        self.change(&FileOp::Flush)
+        self.flush_failure.check()?;
+        self.change(&FileOp::Flush).inspect_err(|error| {
+            if let FileError::System(error) = error {
+                self.flush_failure.note(error);
+            }
+        })
     }
 }

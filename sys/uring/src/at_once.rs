@@ -1,4 +1,4 @@
-//! Synchronous reads and writes of files in memory, without the ring.
+//! Synchronous reads, writes and flushes of files in memory, without the ring.
 //!
 //! Where the file has pages, they are copied directly ([`MappedFile`](crate::mapped_file)); the
 //! rest is transferred by system calls.
@@ -22,12 +22,16 @@ const BYTES_MAX: u64 = 256 << 10;
 pub(crate) fn is_at_once(file: &HostFile, operation: &Operation) -> bool {
     file.is_in_memory()
         && operation.len <= BYTES_MAX
-        && matches!(operation.kind, Kind::Read | Kind::Write { .. })
+        && matches!(operation.kind, Kind::Read | Kind::Write { .. } | Kind::Flush)
 }
 
 /// Executes one step of an operation. Returns the number of bytes transferred or a negative error
 /// number, like a completion of io_uring.
 pub(crate) fn turn(file: &HostFile, operation: &Operation) -> i32 {
+    if operation.kind == Kind::Flush {
+        // There is nothing to flush to.
+        return 0;
+    }
     let place = operation.place();
     if is_copied(file, operation, place) {
         // At most `BYTES_MAX` bytes are transferred.

@@ -18,7 +18,8 @@ pub(crate) fn entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entr
             write(operation, file, offset, flags)
         }
         Kind::Flush => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
-        Kind::Zero { may_unmap } => {
+        Kind::Discard | Kind::Zero { .. } => {
+            let may_unmap = !matches!(operation.kind, Kind::Zero { may_unmap: false, .. });
             let zero =
                 if may_unmap { libc::FALLOC_FL_PUNCH_HOLE } else { libc::FALLOC_FL_ZERO_RANGE };
             let mode = zero | libc::FALLOC_FL_KEEP_SIZE;
@@ -28,7 +29,15 @@ pub(crate) fn entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entr
             let now = left.min(ZEROS_BYTES) as u32;
             opcode::Write::new(file, zeros.as_slice().as_ptr(), now).offset(offset).build()
         }
-        Kind::Extend { .. } => opcode::Fallocate::new(file, left).offset(offset).build(),
+        Kind::Append { .. } => {
+            let now = left.min(ZEROS_BYTES) as u32;
+            let zeros = opcode::Write::new(file, zeros.as_slice().as_ptr(), now);
+            // The file system determines the offset.
+            zeros.offset(offset).rw_flags(libc::RWF_APPEND).build()
+        }
+        Kind::Extend { .. } | Kind::ExtendByHole => {
+            opcode::Fallocate::new(file, left).offset(offset).build()
+        }
     }
 }
 

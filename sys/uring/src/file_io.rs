@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use io_uring::{IoUring, types};
-use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, Wakeup};
+use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, FlushFailure, Wakeup};
 
 use crate::aligned::AlignedBytes;
 use crate::at_once;
@@ -75,7 +75,16 @@ impl UringFileIo {
         })
     }
 
-    fn operation(&mut self, slot: FileSlot, op: FileOp<'_>, token: u64) -> io::Result<Operation> {
+    /// Creates an operation, which has not begun.
+    ///
+    /// # Errors
+    /// There is no such file or payload, or the operation is not possible.
+    pub(crate) fn operation(
+        &mut self,
+        slot: FileSlot,
+        op: FileOp<'_>,
+        token: u64,
+    ) -> io::Result<Operation> {
         let pieces = self.spare_pieces.pop().unwrap_or_default();
         let file = self.host_file(slot).ok_or(io::ErrorKind::NotFound)?;
         let (unit, memory_unit) = (file.facts().alignment, file.memory_alignment());
@@ -109,14 +118,26 @@ impl UringFileIo {
                 own.as_mut_slice().copy_from_slice(&bytes);
                 new(Kind::Write { is_durable: false }, offset, bytes.len() as u64).on_own(own)
             }
-            FileOp::Flush => new(Kind::Flush, 0, 0),
-            FileOp::Zero { range, may_unmap } => {
+            FileOp::Flush => {
+                file.flush_failure().map_or(Ok(()), FlushFailure::check)?;
+                new(Kind::Flush, 0, 0)
+            }
+            FileOp::Discard(range) => {
                 file.handle_zeroing(range.offset(), range.len());
-                new(Kind::Zero { may_unmap }, range.offset(), range.len())
+                new(Kind::Discard, range.offset(), range.len())
+            }
+            FileOp::Zero { range, may_unmap, only_if_fast } => {
+                file.handle_zeroing(range.offset(), range.len());
+                new(Kind::Zero { may_unmap, only_if_fast }, range.offset(), range.len())
             }
             FileOp::Extend { len, needed } => {
                 // Holes in the existing part stay holes.
                 let end = end(file)?.min(len);
+                if !file.can_allocate() {
+                    let mut operation = new(Kind::Append { len }, end, len - end);
+                    operation.handle_end(end);
+                    return Ok(operation);
+                }
                 let allocated = file.claim_room(end, needed.clamp(end, len), len);
                 let mut operation = new(Kind::Extend { needed, len }, end, allocated - end);
                 if allocated == end && end < len {
@@ -129,6 +150,17 @@ impl UringFileIo {
 
     fn host_file(&self, slot: FileSlot) -> Option<&HostFile> {
         host_file(&self.files, slot)
+    }
+
+    /// Starts an operation. Returns false if as many are in flight as there is room for.
+    pub(crate) fn start(&mut self, operation: Operation) -> bool {
+        let Some(index) = self.free.pop() else { return false };
+        if let Some(place) = self.operations.get_mut(index as usize) {
+            *place = Some(operation);
+        }
+        self.begin(index);
+        self.kick_early();
+        true
     }
 
     /// Submits an operation's next step, or queues it if the submission queue is full.
@@ -172,7 +204,10 @@ impl UringFileIo {
                 file.handle_written(operation.place(), moved);
             }
         }
-        let next = next(operation, result);
+        let mut next = next(operation, result);
+        if let (Kind::Append { .. }, Next::Turn) = (operation.kind, &next) {
+            next = next_append(operation, host_file(&self.files, operation.file));
+        }
         if matches!(next, Next::Turn) {
             self.begin(index);
             return None;
@@ -187,6 +222,10 @@ impl UringFileIo {
             Next::Turn => Ok(()),
             Next::End(outcome) => outcome,
         };
+        if let (Kind::Flush, Err(error)) = (operation.kind, &outcome) {
+            let failure = self.host_file(operation.file).and_then(HostFile::flush_failure);
+            failure.inspect(|failure| failure.note(error));
+        }
         let outcome = outcome.map(|()| operation.take_bytes());
         operation.pieces.clear();
         self.spare_pieces.push(operation.pieces);
@@ -231,6 +270,17 @@ enum Next {
     End(io::Result<()>),
 }
 
+/// Determines how far an appending extension has come.
+fn next_append(operation: &mut Operation, file: Option<&HostFile>) -> Next {
+    let Some(file) = file else { return Next::End(Err(io::ErrorKind::NotFound.into())) };
+    file.handle_no_allocation();
+    match end(file) {
+        Ok(end) if operation.handle_end(end) => Next::End(Ok(())),
+        Ok(_) => Next::Turn,
+        Err(error) => Next::End(Err(error)),
+    }
+}
+
 fn next(operation: &mut Operation, result: i32) -> Next {
     let Ok(moved) = u64::try_from(result) else {
         let error = io::Error::from_raw_os_error(-result);
@@ -238,11 +288,17 @@ fn next(operation: &mut Operation, result: i32) -> Next {
         let is_full = matches!(-result, libc::ENOSPC | libc::EDQUOT);
         return match operation.kind {
             _ if matches!(-result, libc::EINTR | libc::EAGAIN) => Next::Turn,
-            Kind::Zero { .. } if cannot => {
+            Kind::Discard if cannot => Next::End(Ok(())),
+            Kind::Zero { only_if_fast: false, .. } if cannot => {
                 operation.kind = Kind::WriteZeros;
                 Next::Turn
             }
-            Kind::Extend { .. } if cannot || is_full => {
+            Kind::Zero { .. } if cannot => Next::End(Err(io::ErrorKind::Unsupported.into())),
+            Kind::Extend { .. } | Kind::ExtendByHole if cannot => {
+                operation.append();
+                Next::Turn
+            }
+            Kind::Extend { .. } if is_full => {
                 operation.handle_extended(false);
                 Next::Turn
             }
@@ -250,13 +306,15 @@ fn next(operation: &mut Operation, result: i32) -> Next {
         };
     };
     let done = match operation.kind {
-        Kind::Flush | Kind::Zero { .. } => true,
+        Kind::Flush | Kind::Discard | Kind::Zero { .. } | Kind::ExtendByHole => true,
         Kind::Extend { .. } => operation.handle_extended(true),
         Kind::Read => operation.handle_moved(moved) || operation.handle_end_of_file(moved),
-        Kind::Write { .. } | Kind::WriteZeros if moved == 0 => {
+        Kind::Write { .. } | Kind::WriteZeros | Kind::Append { .. } if moved == 0 => {
             return Next::End(Err(io::ErrorKind::WriteZero.into()));
         }
         Kind::Write { .. } | Kind::WriteZeros => operation.handle_moved(moved),
+        // The caller compares the length of the file.
+        Kind::Append { .. } => false,
     };
     if done { Next::End(Ok(())) } else { Next::Turn }
 }
@@ -319,15 +377,7 @@ impl FileIo for UringFileIo {
         let ended = match self.operation(file, op, token) {
             Ok(operation) if operation.is_nothing() => FileDone { token, outcome: Ok(Vec::new()) },
             Ok(operation) if self.is_at_once(&operation) => self.carry_out(operation),
-            Ok(operation) => {
-                let Some(index) = self.free.pop() else { return false };
-                if let Some(place) = self.operations.get_mut(index as usize) {
-                    *place = Some(operation);
-                }
-                self.begin(index);
-                self.kick_early();
-                return true;
-            }
+            Ok(operation) => return self.start(operation),
             Err(error) => FileDone { token, outcome: Err(error) },
         };
         self.ended.push(ended);
@@ -454,23 +504,32 @@ mod tests {
         assert_eq!((operation.offset, operation.len), (1 << 20, 2 << 20));
         // The rest of the length becomes a hole.
         assert!(matches!(next(&mut operation, 0), Next::Turn));
-        assert!(matches!(operation.kind, Kind::WriteZeros));
+        assert!(matches!(operation.kind, Kind::ExtendByHole));
         assert_eq!((operation.offset, operation.len), ((9 << 20) - 4096, 4096));
         let mut operation = extending(3 << 20, 9 << 20);
         assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Turn));
         assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Turn));
-        assert!(matches!(operation.kind, Kind::WriteZeros));
+        assert!(matches!(operation.kind, Kind::ExtendByHole));
         assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::End(Err(_))));
         let mut operation = extending(3 << 20, 9 << 20);
         assert!(matches!(next(&mut operation, 0), Next::End(Ok(()))));
     }
 
     #[test]
-    fn where_nothing_can_be_allocated_a_file_grows_by_its_last_unit() {
+    fn where_nothing_can_be_allocated_zeros_are_appended() {
         let mut operation = extending(1 << 20, 9 << 20);
         assert!(matches!(next(&mut operation, -libc::EOPNOTSUPP), Next::Turn));
-        assert!(matches!(operation.kind, Kind::WriteZeros));
-        assert_eq!((operation.offset, operation.len), ((9 << 20) - 4096, 4096));
-        assert!(matches!(next(&mut operation, 4096), Next::End(Ok(()))));
+        assert!(matches!(operation.kind, Kind::Append { .. }));
+        assert!(matches!(next(&mut operation, 4096), Next::Turn));
+        // Another operation has written behind the zeros meanwhile.
+        assert!(!operation.handle_end(4 << 20));
+        assert_eq!((operation.place(), operation.len), (4 << 20, 5 << 20));
+        assert!(operation.handle_end(9 << 20));
+        // Also where only the last unit was to be allocated.
+        let mut operation = extending(1 << 20, 9 << 20);
+        operation.handle_extended(false);
+        assert!(matches!(next(&mut operation, -libc::EOPNOTSUPP), Next::Turn));
+        assert_eq!(operation.kind, Kind::Append { len: 9 << 20 });
+        assert!(matches!(next(&mut operation, 0), Next::End(Err(_))));
     }
 }

@@ -9,6 +9,7 @@ use suimon_image::{ByteRange, ImageFile};
 use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, PayloadPart, Wakeup};
 
 use crate::host_file_tests::folder;
+use crate::store_room::StoreRoom;
 use crate::{FileAccess, HostFile, PayloadTable, PayloadUse, Piece, UringFileIo};
 
 /// Ring, a file in it, and memory for payloads.
@@ -192,7 +193,7 @@ fn bytes_zeros_growth_and_flush() {
     bench.run(|_| write).outcome.unwrap();
     for may_unmap in [true, false] {
         let range = ByteRange::new(4096, 4096).unwrap();
-        bench.run(|_| FileOp::Zero { range, may_unmap }).outcome.unwrap();
+        bench.run(|_| FileOp::Zero { range, may_unmap, only_if_fast: false }).outcome.unwrap();
     }
     bench.run(|_| FileOp::Flush).outcome.unwrap();
     bench.run(|_| FileOp::Extend { len: 40_960, needed: 40_960 }).outcome.unwrap();
@@ -203,7 +204,10 @@ fn bytes_zeros_growth_and_flush() {
     let expected = [&bytes[..4096], &[0; 4096], &bytes[8192..], &[0; 24_576]].concat();
     assert!(found == expected);
     let nothing = ByteRange::new(4096, 0).unwrap();
-    bench.run(|_| FileOp::Zero { range: nothing, may_unmap: true }).outcome.unwrap();
+    bench
+        .run(|_| FileOp::Zero { range: nothing, may_unmap: true, only_if_fast: false })
+        .outcome
+        .unwrap();
 }
 
 #[test]
@@ -285,6 +289,14 @@ fn what_is_short_and_on_a_file_in_memory_has_ended_when_it_was_submitted() {
 }
 
 #[test]
+fn a_flush_of_a_file_in_memory_has_ended_when_it_was_submitted() {
+    let mut bench = Bench::in_memory(8, 512);
+    assert!(bench.io.submit(bench.slot, FileOp::Flush, 1));
+    assert_eq!(bench.io.ended_here(), 1);
+    assert!(bench.wait().remove(&1).unwrap().outcome.is_ok());
+}
+
+#[test]
 fn many_at_once_each_end_once_with_their_own_bytes() {
     many_at_once(Bench::new(64, 4096));
     many_at_once(Bench::in_memory(64, 4096));
@@ -345,4 +357,58 @@ fn dropping_it_waits_for_what_is_under_way() {
     assert_eq!(Arc::strong_count(&memory), 1, "nobody works on it any more");
     assert_eq!(file.len().unwrap(), 32 * 4096);
     drop(folder);
+}
+
+/// Zeros written at fixed offsets would overwrite what other operations have written meanwhile.
+#[test]
+fn an_extension_overwrites_nothing_that_was_written_meanwhile() {
+    const END: u64 = 1 << 20;
+    const LEN: u64 = 5 << 20;
+    for can_allocate in [true, false] {
+        let folder = folder();
+        let mut bench = Bench::within(folder, 8, 4096);
+        let path = bench.folder.path().join("full");
+        // No space is known to be free in the store.
+        let file = HostFile::open(&path, FileAccess::Create, 4096).unwrap();
+        let file = Arc::new(file.in_store(Arc::new(StoreRoom::default())));
+        file.set_len(END).unwrap();
+        if !can_allocate {
+            file.handle_no_allocation();
+        }
+        let slot = bench.io.add_file(Arc::clone(&file) as Arc<dyn DiskFile>).unwrap();
+        let extend = FileOp::Extend { len: LEN, needed: END + 4096 };
+        let extension = bench.io.operation(slot, extend, 1).unwrap();
+        let data = sample(8192);
+        file.write_at(LEN - 8192, &data).unwrap();
+        assert!(bench.io.start(extension));
+        bench.wait().remove(&1).unwrap().outcome.unwrap();
+        assert!(file.len().unwrap() >= LEN);
+        let mut found = vec![0; 8192];
+        file.read_at(LEN - 8192, &mut found).unwrap();
+        assert!(found == data, "allocation: {can_allocate}");
+
+        // Without a write in between, the new part reads as zeros.
+        let extend = FileOp::Extend { len: LEN + END, needed: LEN + END };
+        assert!(bench.io.submit(slot, extend, 2));
+        bench.wait().remove(&2).unwrap().outcome.unwrap();
+        assert_eq!(file.len().unwrap(), LEN + END);
+        let mut found = vec![9; END as usize];
+        file.read_at(LEN, &mut found).unwrap();
+        assert!(found.iter().all(|&byte| byte == 0), "allocation: {can_allocate}");
+        bench.io.remove_file(slot);
+    }
+}
+
+/// A flush that has failed is not repeated, by a worker or by a job.
+#[test]
+fn no_flush_succeeds_after_a_failed_one() {
+    let mut bench = Bench::new(4, 4096);
+    bench.run(|_| FileOp::Flush).outcome.unwrap();
+    bench.file.flush().unwrap();
+    let failure = bench.file.flush_failure().unwrap();
+    failure.note(&std::io::Error::from_raw_os_error(libc::EIO));
+    let failed = bench.run(|_| FileOp::Flush).outcome.unwrap_err().to_string();
+    assert!(failed.contains("a flush has failed") && failed.contains("os error 5"), "{failed}");
+    assert!(bench.file.flush().is_err());
+    bench.file.drop_cached().unwrap();
 }

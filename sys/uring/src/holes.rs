@@ -1,7 +1,12 @@
 //! Detection of support for holes, and modification times, which the detection preserves.
+//!
+//! The kernel accepts a hole in a block device without support of the device, and fails it only when it
+//! is executed. Support is therefore read from the limits of the device
+//! (`Documentation/ABI/stable/sysfs-block`).
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use rustix::fs::{FallocateFlags, FileType, Stat, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
@@ -31,7 +36,23 @@ pub(crate) fn can_punch(fd: &OwnedFd, opened: &Stat, system: u64, len: u64) -> b
         let _ = set_modified(fd, modified);
         return can_punch;
     }
-    probe_punch(fd, len)
+    let device = opened.st_rdev;
+    can_zero_device(Path::new(DEVICES), rustix::fs::major(device), rustix::fs::minor(device))
+}
+
+/// Folder of the block devices by their numbers.
+const DEVICES: &str = "/sys/dev/block";
+
+/// Returns true if a device zeroes ranges without a transfer of zeros, which is how the kernel punches
+/// a hole (`blkdev_fallocate`). A device that only discards has no such operation, because discarded
+/// sectors may keep their contents. `devices`: [`DEVICES`].
+fn can_zero_device(devices: &Path, major: u32, minor: u32) -> bool {
+    let device = devices.join(format!("{major}:{minor}"));
+    // The queue of a partition is its device's.
+    let limits =
+        ["queue", "../queue"].map(|queue| device.join(queue).join("write_zeroes_max_bytes"));
+    let limit = limits.iter().find_map(|limit| std::fs::read_to_string(limit).ok());
+    limit.and_then(|bytes| bytes.trim().parse::<u64>().ok()).is_some_and(|bytes| bytes > 0)
 }
 
 /// Tries to punch a hole beyond the file's end.
@@ -54,4 +75,33 @@ pub(crate) fn set_modified(fd: &OwnedFd, time: FileTime) -> io::Result<()> {
         last_modification: Timespec { tv_sec: time.unix_s, tv_nsec: time.ns.into() },
     };
     Ok(rustix::fs::futimens(fd, &times)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Writes the limit of a device or partition, as sysfs shows it.
+    #[test]
+    fn a_device_punches_holes_if_it_zeroes_ranges() {
+        let root = tempfile::tempdir().unwrap();
+        let numbers = root.path().join("dev");
+        fs::create_dir(&numbers).unwrap();
+        for (minor, limit) in [(0, "0\n"), (16, "2147450880\n"), (32, "none\n")] {
+            let device = root.path().join(format!("sd{minor}"));
+            let partition = device.join("partition");
+            fs::create_dir_all(device.join("queue")).unwrap();
+            fs::create_dir_all(&partition).unwrap();
+            fs::write(device.join("queue/write_zeroes_max_bytes"), limit).unwrap();
+            fs::write(device.join("queue/discard_max_bytes"), "4096\n").unwrap();
+            symlink(&device, numbers.join(format!("8:{minor}"))).unwrap();
+            symlink(&partition, numbers.join(format!("8:{}", minor + 1))).unwrap();
+        }
+        let can = |minor| can_zero_device(&numbers, 8, minor);
+        assert_eq!([0, 1, 16, 17, 32, 33].map(can), [false, false, true, true, false, false]);
+        assert!(!can(48), "a device without limits");
+    }
 }

@@ -5,11 +5,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags};
+use rustix::fs::{Advice, AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
 use suimon_image::{ByteRange, FileError, ImageFile};
-use suimon_ports::{AllocatedExtent, Allocation, DiskFile, FileFacts, FileId, FileTime};
+use suimon_ports::{
+    AllocatedExtent, Allocation, DiskFile, FileFacts, FileId, FileTime, FlushFailure,
+};
 
 use crate::aligned::AlignedBytes;
 use crate::facts::direct_alignment;
@@ -54,6 +57,9 @@ pub struct HostFile {
     mapped: Option<MappedFile>,
     /// Free space of the store that contains the file.
     room: Option<Arc<StoreRoom>>,
+    flush_failure: FlushFailure,
+    /// True if the file system has refused to allocate space.
+    cannot_allocate: AtomicBool,
 }
 
 impl HostFile {
@@ -110,6 +116,8 @@ impl HostFile {
             is_in_memory,
             mapped,
             room: None,
+            flush_failure: FlushFailure::default(),
+            cannot_allocate: AtomicBool::new(false),
         })
     }
 
@@ -123,6 +131,17 @@ impl HostFile {
     /// becomes `len` bytes long: `len`, `needed` or `end`, depending on the room of the store.
     pub(crate) fn claim_room(&self, end: u64, needed: u64, len: u64) -> u64 {
         self.room.as_ref().map_or(len, |room| room.claim(end, needed, len))
+    }
+
+    /// Returns false if the file system has refused to allocate space, as NFS before 4.2 and some FUSE
+    /// file systems do.
+    pub(crate) fn can_allocate(&self) -> bool {
+        !self.cannot_allocate.load(Ordering::Relaxed)
+    }
+
+    /// Records that the file system cannot allocate space.
+    pub(crate) fn handle_no_allocation(&self) {
+        self.cannot_allocate.store(true, Ordering::Relaxed);
     }
 
     /// Records that locks were acquired, which are released on drop.
@@ -172,6 +191,21 @@ impl HostFile {
     /// Returns the alignment of memory for direct I/O in bytes.
     pub(crate) fn memory_alignment(&self) -> u32 {
         self.memory_alignment
+    }
+
+    /// Flushes the file, unless a flush has failed before.
+    fn sync(&self, flush: impl Fn(&OwnedFd) -> rustix::io::Result<()>) -> io::Result<()> {
+        self.flush_failure.check()?;
+        loop {
+            match flush(&self.fd) {
+                Err(Errno::INTR) => {}
+                done => {
+                    return done
+                        .map_err(io::Error::from)
+                        .inspect_err(|error| self.flush_failure.note(error));
+                }
+            }
+        }
     }
 
     /// Returns the range of whole units that contains a range of bytes.
@@ -292,6 +326,19 @@ impl DiskFile for HostFile {
         }
     }
 
+    fn flush_failure(&self) -> Option<&FlushFailure> {
+        Some(&self.flush_failure)
+    }
+
+    /// Uses `posix_fadvise(2)`. Direct I/O leaves nothing in the cache, and files in memory have no
+    /// other place.
+    fn drop_cached(&self) -> io::Result<()> {
+        if self.facts.is_direct || self.is_in_memory {
+            return Ok(());
+        }
+        Ok(rustix::fs::fadvise(&self.fd, 0, None, Advice::DontNeed)?)
+    }
+
     fn modified(&self) -> io::Result<FileTime> {
         Ok(modified_of(&rustix::fs::fstat(&self.fd)?))
     }
@@ -299,7 +346,7 @@ impl DiskFile for HostFile {
     fn set_modified(&self, time: FileTime) -> io::Result<()> {
         set_modified(&self.fd, time)?;
         // fdatasync(2) does not write the modification time.
-        Ok(rustix::fs::fsync(&self.fd)?)
+        self.sync(|fd| rustix::fs::fsync(fd))
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -381,6 +428,6 @@ impl ImageFile for HostFile {
     }
 
     fn flush(&self) -> Result<(), FileError> {
-        Ok(rustix::fs::fdatasync(&self.fd).map_err(io::Error::from)?)
+        Ok(self.sync(|fd| rustix::fs::fdatasync(fd))?)
     }
 }

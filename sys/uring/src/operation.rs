@@ -21,9 +21,14 @@ pub(crate) enum Kind {
         is_durable: bool,
     },
     Flush,
+    /// Punches a hole whose former contents need not be zeroed. Nothing happens where the file system
+    /// or device cannot punch holes.
+    Discard,
     /// Punches a hole, or zeros a range and keeps its space.
     Zero {
         may_unmap: bool,
+        /// True if the operation fails where zeros would have to be written.
+        only_if_fast: bool,
     },
     /// Writes zeros, because the file system cannot zero the range.
     WriteZeros,
@@ -31,6 +36,14 @@ pub(crate) enum Kind {
     Extend {
         /// End of the part that is needed soon; space beyond it is allocated ahead.
         needed: u64,
+        /// New length of the file.
+        len: u64,
+    },
+    /// Allocates the last unit of the new length, which leaves a hole before it.
+    ExtendByHole,
+    /// Appends zeros up to the new length, because the file system cannot allocate space. Zeros at
+    /// fixed offsets would overwrite what other operations have written there meanwhile.
+    Append {
         /// New length of the file.
         len: u64,
     },
@@ -162,11 +175,28 @@ impl Operation {
             self.len = needed - self.offset;
             return false;
         }
-        // Writing the last unit sets the length and leaves a hole before it.
+        // Allocation changes no contents, and sets the length.
         let unit = u64::from(self.unit.max(1)).min(len - self.offset);
         (self.offset, self.len) = (len - unit, unit);
-        self.kind = Kind::WriteZeros;
+        self.kind = Kind::ExtendByHole;
         false
+    }
+
+    /// Continues an extension by appending zeros.
+    pub(crate) fn append(&mut self) {
+        let len = match self.kind {
+            Kind::Extend { len, .. } => len,
+            _ => self.offset.saturating_add(self.len),
+        };
+        self.kind = Kind::Append { len };
+    }
+
+    /// Records the end of the file during an appending extension. Returns true if the file is long
+    /// enough.
+    pub(crate) fn handle_end(&mut self, end: u64) -> bool {
+        let Kind::Append { len } = self.kind else { return true };
+        (self.offset, self.len, self.done) = (end, len.saturating_sub(end), 0);
+        end >= len
     }
 
     /// Returns true if there is nothing to do.

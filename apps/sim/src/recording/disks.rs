@@ -132,6 +132,11 @@ impl WhatIf for DisksWhatIf {
                 sizes.into_iter().for_each(|bytes| self.arrive(at, slot, bytes));
             }
             StoreInput::Completed { slot, of } => self.complete(at, slot, of),
+            StoreInput::Undone { slot, bytes } => {
+                let operation = Operation::Other;
+                let of = Completed { operation, bytes, requests: 1, latency_ns: None };
+                self.complete(at, slot, of);
+            }
             StoreInput::Change(change) => {
                 self.note_slot(&change);
                 self.changes.push((at, change));

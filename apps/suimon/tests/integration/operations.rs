@@ -46,6 +46,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("compact_disk", "disk compact a"),
     ("convert_disk", "disk convert a b.vhd --format vhd"),
     ("merge_disk", "disk merge a"),
+    ("reopen_disk", "disk reopen a"),
     ("snapshot_disk", "disk snapshot a b.vhdx"),
     ("list_qos_flows", "qos flows"),
     ("list_cluster_flows", "qos flows --cluster"),

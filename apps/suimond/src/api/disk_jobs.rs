@@ -1,5 +1,5 @@
-//! Endpoints of operations on the files of disks. All except snapshots require an unused disk,
-//! which is out of service during the operation.
+//! Endpoints of operations on the files of disks. All except snapshots and reopening require an unused
+//! disk, which is out of service during the operation.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -24,6 +24,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(convert))
         .routes(routes!(snapshot))
         .routes(routes!(merge))
+        .routes(routes!(reopen))
 }
 
 /// Checks the metadata of the image file of a disk and reads all of its data.
@@ -98,6 +99,20 @@ async fn merge(
     InPath(name): InPath<String>,
 ) -> Result<Response, Failure> {
     begin(&state, &name, DiskWork::Merge).await
+}
+
+/// Closes the image of a disk and opens it again.
+///
+/// After a failed flush (disk state `faulted`), the metadata of the image is checked, and writes and
+/// flushes are executed again. Clients of the disk see a pause.
+#[utoipa::path(post, path = "/1.0/disks/{name}/reopen", tag = "disks",
+    operation_id = "reopen_disk", params(("name" = String, Path)),
+    responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
+async fn reopen(
+    State(state): State<ApiState>,
+    InPath(name): InPath<String>,
+) -> Result<Response, Failure> {
+    begin(&state, &name, DiskWork::Reopen).await
 }
 
 async fn begin(state: &ApiState, name: &str, work: DiskWork) -> Result<Response, Failure> {

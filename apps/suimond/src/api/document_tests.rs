@@ -28,9 +28,9 @@ fn operations_have_unique_names_that_begin_with_a_verb() {
         "abandon", "activate", "add", "apply", "cancel", "capture", "change", "check", "compact",
         "compare", "connect", "convert", "create", "delete", "drain", "export", "follow",
         "forecast", "freeze", "init", "inspect", "kill", "leave", "list", "measure", "merge",
-        "migrate", "move", "pause", "prepare", "relink", "remove", "repair", "replace", "request",
-        "reset", "resume", "show", "snapshot", "start", "stop", "thaw", "undrain", "wait",
-        "withdraw",
+        "migrate", "move", "pause", "prepare", "relink", "remove", "reopen", "repair", "replace",
+        "request", "reset", "resume", "show", "snapshot", "start", "stop", "thaw", "undrain",
+        "wait", "withdraw",
     ];
     for (place, operation) in operations(&document) {
         let id = operation["operationId"].as_str().unwrap().to_owned();

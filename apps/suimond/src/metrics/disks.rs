@@ -15,7 +15,7 @@ const IOPS: &str = "normalised IOPS";
 /// Gauge of a disk's state with the function that reads its value.
 type StateMetric = (Family, fn(&DiskStatus) -> Value);
 
-const STATE_METRICS: [StateMetric; 5] = [
+const STATE_METRICS: [StateMetric; 6] = [
     (
         Family::gauge(
             "suimon_disk_up",
@@ -42,6 +42,15 @@ const STATE_METRICS: [StateMetric; 5] = [
             "1 while another node has the disk's file open, during a migration, else 0",
         ),
         |of| Value::flag(of.state == StorageState::Away),
+    ),
+    (
+        Family::gauge(
+            "suimon_disk_faulted",
+            "",
+            DISK,
+            "1 while writes and flushes of the disk fail because a flush has failed, else 0",
+        ),
+        |of| Value::flag(of.state == StorageState::Faulted),
     ),
     (
         Family::gauge(

@@ -73,7 +73,7 @@ function ofStorage({ disks = [], stores = [], flows = [] }: Observed): Attention
     }
   }
   for (const disk of disks) {
-    if (disk.state !== "failed" && disk.state !== "stalled" && disk.state !== "full") continue;
+    if (disk.state !== "failed" && disk.state !== "stalled" && disk.state !== "full" && disk.state !== "faulted") continue;
     const name = disk.config.name;
     found.push({ severity: "danger", text: `attention.disk.${disk.state}`, params: { name }, detail: disk.reason ?? undefined, href: link("disks", name) });
   }

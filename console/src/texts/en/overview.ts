@@ -51,6 +51,7 @@ export const overview = {
   "attention.disk.failed": "Disk {name} is out of service",
   "attention.store.nearly_full": "Store {name} is nearly full",
   "attention.disk.full": "Disk {name}: its store is full",
+  "attention.disk.faulted": "Disk {name}: a flush failed, and writes fail until it is reopened",
   "attention.disk.stalled": "Disk {name}: its store does not respond",
   "attention.minimum": "Disk {name} misses its minimum by {lacks} IOPS; disks above their guarantee: {who}",
   "attention.nic.failed": "NIC {name} failed",

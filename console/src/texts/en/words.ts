@@ -5,6 +5,7 @@ export const words = {
   "word.ready": "ready",
   "word.working": "job in progress",
   "word.stalled": "stalled",
+  "word.faulted": "faulted",
   "word.away": "on another node",
   "word.running": "running",
   "word.stopped": "stopped",

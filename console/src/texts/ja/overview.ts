@@ -51,6 +51,7 @@ export const overview = {
   "attention.disk.failed": "ディスク {name} は使用できません",
   "attention.store.nearly_full": "ストア {name} の空きが残りわずかです",
   "attention.disk.full": "ディスク {name}: ストアが満杯です",
+  "attention.disk.faulted": "ディスク {name}: フラッシュに失敗しました。再オープンするまで書き込みは失敗します",
   "attention.disk.stalled": "ディスク {name}: ストアが応答しません",
   "attention.minimum": "ディスク {name} は最小値に {lacks} IOPS 足りません。保証を超えて使っているディスク: {who}",
   "attention.nic.failed": "NIC {name} で障害が発生しました",

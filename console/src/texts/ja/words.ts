@@ -5,6 +5,7 @@ export const words = {
   "word.ready": "使用可",
   "word.working": "作業中",
   "word.stalled": "応答なし",
+  "word.faulted": "フラッシュ失敗",
   "word.away": "別のノード",
   "word.running": "実行中",
   "word.stopped": "停止",

@@ -136,6 +136,7 @@ async fn work_on_disks_is_an_operation() {
         ("check", ""),
         ("compact", ""),
         ("merge", ""),
+        ("reopen", ""),
         ("convert", r#"{"file":"vms/copy.vhd","format":"vhd"}"#),
         ("snapshot", r#"{"file":"vms/copy.vhd"}"#),
     ] {
@@ -145,6 +146,7 @@ async fn work_on_disks_is_an_operation() {
             "check" => client.check_disk(&name).await,
             "compact" => client.compact_disk(&name).await,
             "merge" => client.merge_disk(&name).await,
+            "reopen" => client.reopen_disk(&name).await,
             "convert" => client.convert_disk(&name, &convert).await,
             _ => client.snapshot_disk(&name, &SnapshotDiskRequest { file: file() }).await,
         };

@@ -85,6 +85,12 @@ proptest! {
     }
 }
 
+#[test]
+fn a_request_that_ended_without_service_has_its_slot_and_bytes() {
+    let input = decode_store_input(&[10, 1, 8]).unwrap();
+    assert_eq!(input, StoreInput::Undone { slot: DiskSlot(1), bytes: 8 });
+}
+
 /// A completion has its operation, and one that is unknown is an error.
 #[test]
 fn a_completion_has_its_operation() {

@@ -8,7 +8,7 @@ use suimon_contract::{ApiError, Name, StorageState};
 use suimon_image::Shape;
 use suimon_ports::{DiskDevice, FileName, StoreFiles};
 use suimon_quantity::DiskId;
-use suimon_storage::images;
+use suimon_storage::{Freeing, images};
 
 use super::file_work::Opened;
 use super::store_threads::StoreWork;
@@ -38,6 +38,10 @@ pub(crate) struct DiskState {
     /// closed front-end and ignored.
     pub(crate) generation: u64,
     pub(crate) failing: Failing,
+    /// Space that requests can free, of the images that were opened last.
+    pub(crate) freeing: Freeing,
+    /// True if a flush has failed since the disk was opened. Its metadata is checked when it is opened.
+    pub(crate) has_failed_flush: bool,
     /// Job on the disk's file, for which the disk is out of service.
     pub(crate) work: Option<WorkUnderWay>,
     /// Migration of the disk's VM between this node and another; `None` without a migration.
@@ -97,6 +101,8 @@ impl DiskEntry {
             opening: None,
             generation: 0,
             failing: Failing::default(),
+            freeing: Freeing { can_discard: true, can_zero_fast: false },
+            has_failed_flush: false,
             work: None,
             moving: None,
         };

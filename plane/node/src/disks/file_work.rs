@@ -26,6 +26,8 @@ pub(crate) struct FileWork {
     pub(super) random: RandomSource,
     pub(super) records: Option<Arc<dyn RedoRecords>>,
     pub(super) left: LeftRecords,
+    /// True if metadata is checked when the images are opened.
+    pub(super) verifies: bool,
     pub(super) clock: UnixClock,
     /// Disks of the same store that are not open. Empty except for opening a disk.
     pub(super) beside: Vec<OtherDisk>,
@@ -152,6 +154,12 @@ impl FileWork {
                 "no redo record of the image can be written: each write to a new block is delayed \
                  by a commit",
             );
+        }
+        if self.verifies {
+            if let Err(error) = images::verify_metadata(&opened, &plan) {
+                self.close_images(opened.spec);
+                return Err(self.failed(&error));
+            }
         }
         Ok(opened)
     }

@@ -219,6 +219,7 @@ impl Shared {
             );
             return Err(ApiError::new(ErrorCode::HostError, text).about(entry.label()));
         }
+        entry.lock().freeing = spec.freeing();
         let resumed = self.disks.parts.plane.resume_disk(entry.id, spec);
         if let Err(NotResumed { error, spec }) = resumed {
             if let Some(spec) = spec {

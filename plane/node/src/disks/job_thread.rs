@@ -97,8 +97,8 @@ impl Job {
             DiskWork::Merge => {
                 MergeJob::begin(files, &plan, left, seeds).map(|job| Self::Merge(Box::new(job)))
             }
-            // A snapshot is taken by the control thread and never starts a job.
-            DiskWork::Compact | DiskWork::Snapshot(_) => {
+            // Snapshots and reopening are no jobs: the control thread carries them out.
+            DiskWork::Compact | DiskWork::Snapshot(_) | DiskWork::Reopen => {
                 CopyJob::compact(files, &plan, left, seeds).map(|job| Self::Copy(Box::new(job)))
             }
         })

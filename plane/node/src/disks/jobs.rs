@@ -53,6 +53,11 @@ impl Controller {
             self.write_drafts();
             return operation.end(&taken);
         }
+        if *work == DiskWork::Reopen {
+            let reopened = self.reopen_disk(disk);
+            self.write_drafts();
+            return operation.end(&reopened);
+        }
         let entry = self.shared.check_disk_work(disk, work).and_then(|()| {
             let found = self.shared.disks.find(disk);
             found.ok_or_else(|| crate::edit::not_found(suimon_contract::Kind::Disk, disk))

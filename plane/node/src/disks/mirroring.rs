@@ -16,8 +16,8 @@ use suimon_ports::{
     DeviceError, DiskClient, DiskExports, DiskQueue, ExportedDisk, NbdLimits, NbdNotice,
 };
 use suimon_quantity::DiskId;
-use suimon_storage::DirtyMap;
 use suimon_storage::mirror::{Mirror, MirrorError, MirrorProgress};
+use suimon_storage::{DirtyMap, Freeing};
 
 use super::entry::{DiskEntry, Moving};
 use super::pausing::plane_error;
@@ -114,12 +114,15 @@ struct Offer {
 
 impl Offer {
     fn new(marked: &Marked, shape: Shape, is_read_only: bool) -> Arc<Self> {
+        let Freeing { can_discard, can_zero_fast } = marked.entry.lock().freeing;
         let exported = ExportedDisk {
             name: marked.entry.name.to_string(),
             bytes: shape.size,
             sector_bytes: shape.logical_sector,
             is_read_only,
             limits: NbdLimits::EXPORT,
+            can_discard,
+            can_zero_fast,
         };
         let plane = Arc::clone(marked.plane());
         Arc::new(Self { plane, disk: marked.entry.id, exported, is_over: Mutex::new(false) })

@@ -10,6 +10,7 @@ use suimon_ports::{
     ExportedDisk, NbdClient, NbdClientWay, NbdLimits, NbdNotice, NbdPlace, NbdServerSpec,
     NbdTcpAccess, NbdTlsFiles, NbdUnixAccess,
 };
+use suimon_storage::Freeing;
 
 use super::Disks;
 use super::entry::DiskEntry;
@@ -183,12 +184,15 @@ impl Controller {
         let own = wanted.config.nbd.as_ref().map(server_specs).unwrap_or_default();
         let own = own.into_iter().map(|spec| (spec, "nbd"));
         for (spec, key) in own.chain(emulated_spec(wanted).map(|spec| (spec, "controller"))) {
+            let Freeing { can_discard, can_zero_fast } = entry.lock().freeing;
             let exported = ExportedDisk {
                 name: entry.name.to_string(),
                 bytes: shape.size,
                 sector_bytes: shape.logical_sector,
                 is_read_only: wanted.config.read_only,
                 limits: export_limits(wanted.config.nbd.as_ref()),
+                can_discard,
+                can_zero_fast,
             };
             let exports = &self.shared.disks.exports;
             let is_vms = key == "controller";

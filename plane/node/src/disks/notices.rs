@@ -119,6 +119,11 @@ impl Controller {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
                 self.drafts.push(full_event(&entry, change, lasted).repeated());
             }
+            PlaneNotice::FlushFailed { disk, detail } => {
+                let Some(entry) = self.shared.disks.find_id(disk) else { return };
+                entry.lock().has_failed_flush = true;
+                self.drafts.push(flush_failed(&entry, detail));
+            }
             PlaneNotice::DiskLost { disk, reason } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
                 // The disk may have been opened again since the notice.
@@ -197,6 +202,19 @@ fn full_event(entry: &DiskEntry, change: FullChange, lasted: Duration) -> Draft 
         }
     };
     Draft::new(kind, entry.label(), text).with("store", store).with("lasted_s", lasted.as_secs())
+}
+
+/// Returns the event that a flush of a disk has failed.
+fn flush_failed(entry: &DiskEntry, detail: String) -> Draft {
+    let (name, store) = (&entry.name, entry.lock().wanted.config.store.clone());
+    let text = format!(
+        "A flush failed: {detail}. Writes since the last successful flush may be lost. Writes and \
+         flushes of the disk fail, reads continue. Repair store {store}, then run `suimon disk reopen \
+         {name}` and check the file systems of the disk's guest."
+    );
+    Draft::new(EventKind::DiskFlushFailed, entry.label(), text)
+        .with("store", store)
+        .with("detail", detail)
 }
 
 /// Returns the event that a disk has failed and is retried.

@@ -158,6 +158,7 @@ impl Controller {
         let Opened { mut work, files, images, is_made } = opened;
         let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let store = disks.store_id(&wanted.config.store);
+        entry.lock().freeing = spec.freeing();
         let added = disks.parts.plane.add_disk(entry.id, spec, store);
         let offered = added.map_err(|error| plane_error(entry, &error)).and_then(|()| {
             disks.apply_full_policy(entry);
@@ -170,6 +171,7 @@ impl Controller {
                 let mut state = entry.lock();
                 state.open = Some(OpenDisk { kind: Some(kind), shape, files, layers, device });
                 state.failing.now = None;
+                state.has_failed_flush = false;
                 Ok(is_made)
             }
             Err(error) => {
@@ -297,9 +299,14 @@ impl Controller {
 
 impl Shared {
     pub(super) fn file_work(&self, entry: &DiskEntry) -> FileWork {
+        let (wanted, verifies) = {
+            let state = entry.lock();
+            (state.wanted.clone(), state.has_failed_flush)
+        };
         FileWork {
             label: entry.label(),
-            wanted: entry.lock().wanted.clone(),
+            wanted,
+            verifies,
             stores: self.disks.stores.clone(),
             random: self.disks.parts.random.clone(),
             records: self.disks.parts.records.clone(),

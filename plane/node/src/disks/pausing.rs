@@ -84,6 +84,7 @@ impl Shared {
         };
         let opened = self.with_store(entry, open, Opened::take_back_result)??;
         let OpenedDisk { spec, kind, shape, layers, .. } = opened.images;
+        entry.lock().freeing = spec.freeing();
         let resumed = self.disks.parts.plane.resume_disk(entry.id, spec);
         if let Err(NotResumed { error, spec }) = resumed {
             if let Some(spec) = spec {
@@ -91,7 +92,9 @@ impl Shared {
             }
             return Err(plane_error(entry, &error));
         }
-        if let Some(open) = &mut entry.lock().open {
+        let mut state = entry.lock();
+        state.has_failed_flush = false;
+        if let Some(open) = &mut state.open {
             (open.kind, open.shape, open.layers) = (Some(kind), shape, layers);
         }
         Ok(())

@@ -82,6 +82,13 @@ pub trait DiskPlane: Send + Sync {
     /// Fails if the disk is not in service, or cannot be made durable; then it stays in service.
     fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError>;
 
+    /// Takes the images and files of a disk that is to be reopened. Those of a disk whose flush has
+    /// failed are taken as they are.
+    ///
+    /// # Errors
+    /// The disk is not in service, or continues because its writes could not be made durable.
+    fn suspend_disk_to_reopen(&self, disk: DiskId) -> Result<DiskSpec, PlaneError>;
+
     /// Resumes a suspended disk with these images.
     ///
     /// # Errors
@@ -193,6 +200,10 @@ impl DiskPlane for StoragePlane {
 
     fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         Self::suspend_disk(self, disk)
+    }
+
+    fn suspend_disk_to_reopen(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+        Self::suspend_disk_to_reopen(self, disk)
     }
 
     fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed> {

@@ -189,12 +189,22 @@ impl Shared {
         };
         let view = seen.disks.get(&entry.id);
         let state = entry.lock();
+        let failed_flush = view.and_then(|view| view.failed_flush.as_deref()).map(|error| {
+            format!(
+                "a flush failed ({error}), so that writes and flushes fail; repair the store, then \
+                 run `suimon disk reopen {}`",
+                config.name
+            )
+        });
         let (condition, reason) = match view.and_then(|view| view.stalled) {
             Some(waited) if state.open.is_some() => {
                 let text = format!("the store has not responded for {} s", waited.as_secs());
                 (StorageState::Stalled, Some(text))
             }
             _ => match (state.condition(), view.and_then(|view| view.full)) {
+                ((StorageState::Ready, _), _) if failed_flush.is_some() => {
+                    (StorageState::Faulted, failed_flush)
+                }
                 ((StorageState::Ready, _), Some(full)) => {
                     (StorageState::Full, Some(full_reason(config, &full)))
                 }

@@ -84,7 +84,7 @@ impl UnfinishedWork {
         let target = match &self.work {
             DiskWork::Compact => self.file.as_ref(),
             DiskWork::Convert(request) => Some(&request.file),
-            DiskWork::Check | DiskWork::Snapshot(_) | DiskWork::Merge => None,
+            DiskWork::Check | DiskWork::Snapshot(_) | DiskWork::Merge | DiskWork::Reopen => None,
         };
         images::draft_name(&file_name(target?)?).ok()
     }

@@ -26,6 +26,8 @@ pub enum DiskWork {
     Snapshot(SnapshotDiskRequest),
     /// Writes the contents into the parent, and continues with the parent.
     Merge,
+    /// Close its images, and open them again.
+    Reopen,
 }
 
 impl DiskWork {
@@ -38,12 +40,13 @@ impl DiskWork {
             Self::Convert(_) => "convert",
             Self::Snapshot(_) => "snapshot",
             Self::Merge => "merge",
+            Self::Reopen => "reopen",
         }
     }
 
     /// Returns true if the disk is out of service during the operation.
     const fn needs_quiet(&self) -> bool {
-        !matches!(self, Self::Snapshot(_))
+        !matches!(self, Self::Snapshot(_) | Self::Reopen)
     }
 }
 
@@ -58,6 +61,9 @@ impl Shared {
         check_idle(&entry)?;
         if work.needs_quiet() {
             return self.disks.check_unused(&entry, work);
+        }
+        if *work == DiskWork::Reopen {
+            return Ok(());
         }
         let state = entry.lock();
         match state.condition() {

@@ -284,6 +284,27 @@ impl FakeDisks {
         world.notices.extend(told);
     }
 
+    /// A flush of every disk fails.
+    pub(crate) fn fail_flush(&self, detail: &str) {
+        let mut world = self.lock();
+        let disks: Vec<DiskId> = world.in_service.keys().copied().collect();
+        for spec in world.in_service.values() {
+            let failure = spec.layers[0].file.flush_failure().unwrap();
+            failure.note(&std::io::Error::other(detail.to_owned()));
+        }
+        let detail = || detail.to_owned();
+        let told =
+            disks.into_iter().map(|disk| PlaneNotice::FlushFailed { disk, detail: detail() });
+        world.notices.extend(told);
+    }
+
+    /// Overwrites the files of all disks at an offset.
+    pub(crate) fn overwrite(&self, offset: u64, bytes: &[u8]) {
+        for spec in self.lock().in_service.values() {
+            spec.layers[0].file.write_at(offset, bytes).unwrap();
+        }
+    }
+
     /// Makes the stores of all disks full, with this number of queued requests, or gives them space
     /// again.
     pub(crate) fn fill(&self, queued: Option<usize>) {
@@ -381,6 +402,15 @@ impl DiskPlane for FakeDisks {
         if spec.layers.is_empty() {
             return Err(PlaneError::Suspended);
         }
+        if let Some(error) = spec.layers[0].file.failed_flush() {
+            return Err(PlaneError::FlushFailed(error.to_owned()));
+        }
+        Ok(std::mem::replace(spec, DiskSpec { layers: Vec::new() }))
+    }
+
+    fn suspend_disk_to_reopen(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+        let mut world = self.lock();
+        let spec = world.in_service.get_mut(&disk).ok_or(PlaneError::NoSuchDisk)?;
         Ok(std::mem::replace(spec, DiskSpec { layers: Vec::new() }))
     }
 
@@ -492,7 +522,9 @@ impl DiskPlane for FakeDisks {
 
     fn disks(&self) -> Vec<DiskView> {
         let world = self.lock();
-        let view = |disk: &DiskId| DiskView {
+        let failed_flush =
+            |spec: &DiskSpec| spec.layers.first()?.file.failed_flush().map(str::to_owned);
+        let view = |(disk, spec): (&DiskId, &DiskSpec)| DiskView {
             disk: *disk,
             processor: ProcessorId(0),
             clients: 0,
@@ -500,8 +532,9 @@ impl DiskPlane for FakeDisks {
             stalled: world.stalls.then_some(STALLED_AFTER),
             uncommitted_bytes: 0,
             full: world.full.get(disk).copied(),
+            failed_flush: failed_flush(spec),
         };
-        world.in_service.keys().map(view).collect()
+        world.in_service.iter().map(view).collect()
     }
 
     fn stores(&self) -> Vec<StoreView> {

@@ -174,6 +174,14 @@ pub enum DiskFault {
         /// File with the former metadata.
         backup: String,
     },
+    /// A flush has failed, so that the image was not written any more.
+    #[error(
+        "a flush has failed ({error}): writes since the last successful flush may be lost; check the store, and the file systems of the disk's guest"
+    )]
+    FlushFailed {
+        /// Error of the flush.
+        error: String,
+    },
     /// The image is damaged or cannot be accessed.
     #[error(transparent)]
     Image(#[from] ImageError),

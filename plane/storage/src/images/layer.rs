@@ -113,7 +113,7 @@ impl OpenLayer {
                 image
             }
             (Err(error), None) => return Err(DiskError::new(name, error)),
-            (Err(error), Some(left)) => return Err(left.failed(name, error)),
+            (Err(error), Some(left)) => return Err(left.failed(file.as_ref(), name, error)),
         };
         Ok(Self { name: name.clone(), file, image })
     }

@@ -31,6 +31,7 @@ mod plan;
 mod recorded;
 mod redoing;
 mod unfinished;
+mod verify_metadata;
 
 pub use create::{create, exists};
 pub use draft::{DRAFT_ENDING, draft_name, sweep};
@@ -41,6 +42,7 @@ pub use plan::{DiskFormat, DiskKind, DiskPlan};
 pub use recorded::RecordedImage;
 pub use redoing::discard_left;
 pub(crate) use redoing::has_left;
+pub use verify_metadata::verify_metadata;
 
 pub(crate) use create::{Making, decide, parent_of, refuse_too_large, write_image};
 pub(crate) use draft::{Draft, remove_left};

@@ -95,9 +95,18 @@ pub(crate) fn open_up_to(
 /// name in an error.
 ///
 /// # Errors
-/// The file could not be written. The image is then repaired at the next opening, as after a crash.
+/// The file could not be written, or a flush had failed before: then nothing is written, because
+/// metadata would refer to payload that may be lost. The image is repaired at the next opening, as after
+/// a crash of the host.
 pub fn close(spec: DiskSpec, label: &str) -> Result<(), DiskError> {
-    let Some(DiskLayer { image, file }) = spec.layers.into_iter().next() else { return Ok(()) };
+    let Some(DiskLayer { mut image, file }) = spec.layers.into_iter().next() else { return Ok(()) };
+    if let Some(error) = file.failed_flush() {
+        image.handle_flush_failure();
+        drop(image);
+        // Otherwise reads would return data that the device may not have.
+        let _ = file.drop_cached();
+        return Err(DiskError::new(label, DiskFault::FlushFailed { error: error.to_owned() }));
+    }
     image.close(file.as_image_file()).map_err(|error| DiskError::new(label, error).or_full())
 }
 

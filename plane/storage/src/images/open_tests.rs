@@ -414,3 +414,25 @@ fn paths_of_an_image_lead_nowhere_but_to_the_store() {
     // Only the last components of paths are searched, in the child's directory.
     assert!(error.to_string().contains("searched passwd, p, a:b, x;"), "{error}");
 }
+
+#[test]
+fn metadata_of_an_opened_image_is_verified() {
+    let (store, files) = store();
+    for plan in formats().into_iter().filter(|plan| plan.format == DiskFormat::Vhdx) {
+        made(&files, &plan, 1).unwrap();
+        let disk = opened(&store, &plan).unwrap();
+        verify_metadata(&disk, &plan).unwrap();
+        // One of two region tables (MS-VHDX, 2.2.3).
+        disk.spec.layers[0].file.write_at(192 << 10, &[0xff; 64 << 10]).unwrap();
+        assert!(verify_metadata(&disk, &plan).is_err());
+        close(disk.spec, "disk").unwrap();
+        files.remove(&name("disk")).unwrap();
+    }
+    for plan in formats() {
+        made(&files, &plan, 1).unwrap();
+        let disk = opened(&store, &plan).unwrap();
+        verify_metadata(&disk, &plan).unwrap();
+        close(disk.spec, "disk").unwrap();
+        files.remove(&name("disk")).unwrap();
+    }
+}

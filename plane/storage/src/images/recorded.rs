@@ -1,9 +1,10 @@
 //! Image whose metadata changes are recorded outside of this process.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, ImageFile, Located,
+    ByteRange, Commit, CommitOutcome, Extent, FileError, Image, ImageError, ImageFile, Located,
     MetadataChange, OpenedImage, Shape,
 };
 use suimon_ports::RedoRecord;
@@ -17,6 +18,38 @@ const CHANGES_PER_DISCARD: u64 = 1;
 
 /// Largest number of blocks discarded at a time, which bounds the memory for their changes.
 const DISCARDED_BLOCKS_MAX: u64 = 1 << 16;
+
+/// File that notes whether a flush has failed.
+struct WatchedFile<'a> {
+    file: &'a dyn ImageFile,
+    has_failed_flush: Cell<bool>,
+}
+
+impl ImageFile for WatchedFile<'_> {
+    fn len(&self) -> Result<u64, FileError> {
+        self.file.len()
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
+        self.file.read_at(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        self.file.write_at(offset, bytes)
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), FileError> {
+        self.file.set_len(len)
+    }
+
+    fn zero(&self, offset: u64, len: u64) -> Result<(), FileError> {
+        self.file.zero(offset, len)
+    }
+
+    fn flush(&self) -> Result<(), FileError> {
+        self.file.flush().inspect_err(|_| self.has_failed_flush.set(true))
+    }
+}
 
 /// Image with its record. A write completes when its changes are recorded; a commit makes them
 /// durable and empties the record.
@@ -281,6 +314,12 @@ impl Image for RecordedImage {
         self.end_commit();
     }
 
+    fn handle_flush_failure(&mut self) {
+        self.give_up_record();
+        // If this fails, the process that opens the image next repeats the changes.
+        let _ = self.record.abandon();
+    }
+
     fn changes_max(&self, range: ByteRange) -> u64 {
         self.image.changes_max(range)
     }
@@ -292,7 +331,14 @@ impl Image for RecordedImage {
     fn close(mut self: Box<Self>, file: &dyn ImageFile) -> Result<(), ImageError> {
         self.keep_or_abandon();
         let Self { image, mut record, .. } = *self;
-        image.close(file)?;
+        let file = WatchedFile { file, has_failed_flush: Cell::new(false) };
+        if let Err(error) = image.close(&file) {
+            if file.has_failed_flush.get() {
+                // As in `handle_flush_failure`.
+                let _ = record.abandon();
+            }
+            return Err(error);
+        }
         // One of these suffices.
         let _ = record.abandon();
         let _ = record.remove();

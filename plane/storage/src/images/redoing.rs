@@ -50,7 +50,18 @@ impl<'a> LeftRedo<'a> {
 
     /// Converts the error of opening the image. The record remains, and the next attempt may
     /// succeed, unless the image does not fit the record.
-    pub(super) fn failed(self, name: &FileName, error: ImageError) -> DiskError {
+    ///
+    /// If a flush has failed, the record is discarded: payload of the changes may be lost.
+    pub(super) fn failed(
+        self,
+        file: &dyn DiskFile,
+        name: &FileName,
+        error: ImageError,
+    ) -> DiskError {
+        if let Some(error) = file.failed_flush() {
+            let _ = self.records.discard(&self.key);
+            return DiskError::new(name, DiskFault::FlushFailed { error: error.to_owned() });
+        }
         if !matches!(error.fault, ImageFault::Changed { .. } | ImageFault::Overlap { .. }) {
             return DiskError::new(name, error).or_full();
         }

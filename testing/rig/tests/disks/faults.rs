@@ -77,6 +77,32 @@ fn a_device_that_fails_is_told_of_and_others_go_on() {
     assert!(daemon.stop().unwrap().success());
 }
 
+/// The flush may have lost data, so that a later one must not succeed.
+#[test]
+fn a_disk_whose_flush_failed_is_faulted_until_it_is_reopened() {
+    let rig = Rig::new().unwrap();
+    let mut device = BlockDevice::new(&rig, DISK_BYTES).unwrap();
+    let mut daemon = start(&rig, &device);
+    let (mut bad, mut good) = (connect(&rig, "bad"), connect(&rig, "good"));
+    bad.write(0, &BLOCK, true).unwrap();
+    device.fail();
+    for is_durable in [true, false, true] {
+        let failed = bad.write(0, &BLOCK, is_durable).unwrap_err();
+        assert!(matches!(failed, NbdFailure::Refused(5)), "EIO: {failed}");
+    }
+    let told = event(&daemon, 6124);
+    assert!(told["text"].to_string().contains("suimon disk reopen bad"), "{told}");
+    assert_eq!((state(&daemon, "bad"), state(&daemon, "good")), ("faulted".into(), "ready".into()));
+    good.write(0, &BLOCK, true).unwrap();
+    daemon.ok(&["disk", "reopen", "bad"]).unwrap();
+    assert_eq!(state(&daemon, "bad"), "ready");
+    // The device fails still, and the client's connection has outlived the pause.
+    bad.write(0, &BLOCK, true).unwrap_err();
+    until("it is faulted again", PATIENCE, || Ok(state(&daemon, "bad") == "faulted")).unwrap();
+    drop((bad, good));
+    assert!(daemon.stop().unwrap().success());
+}
+
 #[test]
 fn a_device_that_does_not_answer_is_told_of_and_holds_up_nothing_else() {
     let rig = Rig::new().unwrap();

@@ -1,0 +1,60 @@
+//! Reopening of disks: their writes and flushes are executed again after a failed flush
+//! (docs/decisions/0076-failed-flushes.md).
+
+use suimon_contract::{ApiError, EventKind, Kind, Name};
+
+use super::DiskWork;
+use super::entry::DiskEntry;
+use super::file_work::close_images;
+use super::notices::disk_failed;
+use super::pausing::plane_error;
+use crate::control::Controller;
+use crate::edit::not_found;
+use crate::events::Draft;
+
+impl Controller {
+    /// Closes the images of a disk and opens them again; its clients see a pause. After a failed flush,
+    /// nothing is written at closing, and opening checks the metadata. A disk that cannot be opened has
+    /// failed, and the daemon retries.
+    pub(super) fn reopen_disk(&mut self, disk: &Name) -> Result<(), ApiError> {
+        self.shared.check_disk_work(disk, &DiskWork::Reopen)?;
+        let entry = self.shared.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
+        let is_open = entry.lock().open.is_some();
+        let opened = match is_open {
+            true => self.reopen(&entry)?,
+            false => self.open_disk(&entry).map(drop),
+        };
+        match opened {
+            Ok(()) => {
+                let text = "The disk was reopened: writes and flushes are executed.";
+                self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
+                self.tell_vms();
+                Ok(())
+            }
+            Err(error) => {
+                let reason = error.to_string();
+                self.drafts.push(disk_failed(&entry, &reason));
+                self.fail_disk(&entry, reason);
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns an error if the disk remains as it was, and otherwise whether it is open.
+    fn reopen(&self, entry: &DiskEntry) -> Result<Result<(), ApiError>, ApiError> {
+        let plane = &self.shared.disks.parts.plane;
+        let spec = plane.suspend_disk_to_reopen(entry.id);
+        let spec = spec.map_err(|error| plane_error(entry, &error))?;
+        let has_failed_flush =
+            spec.layers.first().is_some_and(|own| own.file.failed_flush().is_some());
+        // The plane may have reported it only just now.
+        entry.lock().has_failed_flush |= has_failed_flush;
+        let label = entry.label();
+        let closed = self.shared.with_store(entry, move || close_images(spec, &label), drop);
+        let files = entry.lock().open.as_ref().map(|open| open.files.clone());
+        Ok(closed.and_then(|()| match files {
+            Some(files) => self.shared.resume(entry, &files),
+            None => Err(not_found(Kind::Disk, &entry.name)),
+        }))
+    }
+}

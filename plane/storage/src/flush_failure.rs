@@ -1,0 +1,85 @@
+//! Failed flushes: writes and flushes of the disk fail until its image is opened again
+//! ([decision 76](../../../docs/decisions/0076-failed-flushes.md)). Reads continue.
+//!
+//! The state belongs to the open file ([`FlushFailure`](suimon_ports::FlushFailure)), so that it moves
+//! with the disk to another worker, and ends when the file is closed.
+
+use std::io;
+
+use suimon_ports::{DiskOp, DiskOutcome, is_transient};
+
+use crate::disk::{Disk, Layer, Obstacle};
+use crate::notices::StorageNotice;
+use crate::request::Request;
+use crate::work::StorageWork;
+
+/// Returns true if a flush of the disk's own file has failed since it was opened.
+pub(crate) fn has_failed_flush(layers: &[Layer]) -> bool {
+    layers.first().is_some_and(|own| own.source.failed_flush().is_some())
+}
+
+impl Disk {
+    /// Returns true if the operation fails because a flush has failed.
+    #[inline]
+    pub(crate) fn refuses(&self, op: DiskOp) -> bool {
+        self.has_failed_flush && !matches!(op, DiskOp::Read | DiskOp::Status { .. })
+    }
+}
+
+impl StorageWork {
+    /// Handles a failed flush of a disk's own file. Returns true if the disk's writes fail from now on,
+    /// and false if the system has not executed the flush.
+    pub(crate) fn handle_failed_flush(&mut self, number: usize, error: &io::Error) -> bool {
+        let now = self.now;
+        let Some(disk) = self.disks.get_mut(number) else { return false };
+        if disk.has_failed_flush {
+            return true;
+        }
+        if is_transient(error) {
+            return false;
+        }
+        let own = disk.own();
+        own.source.flush_failure().inspect(|failure| failure.note(error));
+        own.image.handle_flush_failure();
+        disk.has_failed_flush = true;
+        // Queued requests fail now, and not after their waiting time.
+        disk.full.repeat_at_once(now);
+        let detail = error.to_string();
+        self.notices.push(StorageNotice::FlushFailed { disk: number, detail });
+        self.look_at_full();
+        true
+    }
+
+    /// Handles the failed part of a request. If the part was to be durable by itself, its flush may have
+    /// failed, which the system does not tell from a failed write. A full store is no failed flush: such
+    /// parts are written past the page cache, which allocates before it writes.
+    pub(crate) fn handle_failed_durable_part(&mut self, number: usize, error: &io::Error) {
+        let Some(&Request { disk, op, outcome, .. }) = self.requests.get(number) else { return };
+        let is_durable = op == DiskOp::Write { is_durable: true };
+        let writes_durably = self.disks.get(disk).is_some_and(Disk::writes_durably);
+        if is_durable && writes_durably && outcome != DiskOutcome::NoSpace {
+            self.handle_failed_flush(disk, error);
+        }
+    }
+
+    /// Fails the requests that wait for a commit of a disk whose flush has failed.
+    pub(crate) fn fail_commit(&mut self, number: usize) {
+        let Some(disk) = self.disks.get_mut(number) else { return };
+        for waiter in std::mem::take(&mut disk.waiters) {
+            self.answer(waiter, DiskOutcome::Failed);
+        }
+        let Some(disk) = self.disks.get_mut(number) else { return };
+        if matches!(disk.obstacle, Some(Obstacle::Commit | Obstacle::CommitUnderWay)) {
+            disk.obstacle = None;
+            self.restless.push(number);
+            self.give_up_first(number, DiskOutcome::Failed);
+        }
+        self.end_disk(number);
+    }
+
+    /// Returns the error of the flush because of which the disk's writes fail.
+    pub(crate) fn failed_flush(&self, number: usize) -> Option<String> {
+        let own = self.disks.get(number)?.layers.first()?;
+        own.source.failed_flush().map(str::to_owned)
+    }
+}

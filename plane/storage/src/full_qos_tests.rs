@@ -1,0 +1,150 @@
+//! Storage QoS of disks on full stores, and of requests that end without service.
+
+use std::time::Duration;
+
+use suimon_image::{Linear, Shape};
+use suimon_ports::testing::HollowFile;
+use suimon_ports::{DiskOp, DiskRequest};
+use suimon_quantity::DiskId;
+use suimon_storage_qos::{
+    Assignment, Capability, DiskFlow, DiskSlot, Limits, Proposal, Store, StoreSpec,
+};
+
+use crate::disk::Place;
+use crate::fakes::FakeQueue;
+use crate::full::FullPolicy;
+use crate::kinds::KINDS;
+use crate::qos_bench::{self, Load, SECOND, STORE, deep, limits};
+use crate::request::Full;
+use crate::work_tests::{Bench, SIZE, WRITE, range};
+use crate::{DiskLayer, DiskSpec, StoreRole};
+
+const BLOCK: u64 = 64 << 10;
+
+/// Disk with Storage QoS on a store that is full. Its first block is allocated.
+struct OnFullStore {
+    bench: Bench,
+    store: Store,
+    slot: DiskSlot,
+}
+
+impl OnFullStore {
+    fn new(spec: StoreSpec) -> Self {
+        let mut bench = Bench::with_queue(KINDS[0], (KINDS[0].create)(), 5, 64, FakeQueue::new(64));
+        let wait = FullPolicy { ring_wait: None, client_wait: Duration::ZERO };
+        bench.work.set_full_policy(bench.disk, wait);
+        bench.run(WRITE, range(0, BLOCK), vec![1; BLOCK as usize]);
+        bench.trouble.lock().unwrap().is_full = true;
+        assert!(bench.work.add_store(bench.now, STORE, spec, StoreRole::Sole));
+        let store = Store::new(Capability::Declared(1_000_000));
+        let mut of = Self { bench, store, slot: DiskSlot(0) };
+        of.set_limits(Limits::default());
+        of.slot = of.store.slot(DiskId(0)).unwrap();
+        let number = of.bench.work.store_number(STORE).unwrap();
+        let place = Some(Place { store: number, slot: of.slot });
+        of.bench.work.disks.get_mut(of.bench.disk).unwrap().place = place;
+        of.bench.work.queues.get_mut(of.bench.queue).unwrap().place = place;
+        of
+    }
+
+    fn set_limits(&mut self, limits: Limits) {
+        let proposal = Proposal::Disk(DiskId(0), Assignment::Own(limits));
+        for change in self.store.propose(&[proposal], true).unwrap() {
+            self.bench.work.apply(self.bench.now, STORE, change);
+        }
+    }
+
+    /// Submits a write; blocks other than the first one need space.
+    fn write(&self, tag: u32, block: u64) {
+        let payload = vec![2; BLOCK as usize];
+        self.bench.ask(tag, WRITE, range(block * BLOCK, BLOCK), payload);
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let end = self.bench.now + time;
+        while self.bench.now < end {
+            self.bench.now = self.bench.now + Duration::from_millis(100);
+            for _ in 0..64 {
+                self.bench.poll();
+            }
+        }
+    }
+
+    fn view(&self) -> DiskFlow {
+        self.bench.work.disk_view(self.bench.now, STORE, self.slot).unwrap()
+    }
+}
+
+#[test]
+fn attempts_that_find_no_space_are_not_counted_as_delivered() {
+    let mut of = OnFullStore::new(StoreSpec::default());
+    of.pass(Duration::from_secs(1));
+    for tag in 0..4 {
+        of.write(tag, SIZE / BLOCK - 1 - u64::from(tag));
+    }
+    of.pass(Duration::from_secs(10));
+    assert_eq!(of.bench.work.full(of.bench.disk).unwrap().queued, 4);
+    let view = of.view();
+    assert_eq!((view.short.delivered, view.short.time.requests), (0, 0));
+    let status = of.bench.work.store_status(STORE).unwrap();
+    assert_eq!((status.under_way, status.in_flight, status.latency_ns), (0, 0, 0));
+}
+
+#[test]
+fn a_disk_that_waits_for_space_does_not_wait_for_its_worker() {
+    let mut of = OnFullStore::new(StoreSpec::default());
+    of.write(0, SIZE / BLOCK - 1);
+    of.pass(Duration::from_millis(500));
+    of.bench.work.handle_unscheduled(Duration::from_millis(50));
+    of.pass(Duration::from_millis(100));
+    let time = of.view().short.time;
+    assert_eq!((time.unscheduled_ns, time.untaken_ns), (0, 0));
+}
+
+/// A repetition for which the scheduler has no room would begin without being charged.
+#[test]
+fn a_repetition_waits_for_room_in_the_scheduler() {
+    let mut of = OnFullStore::new(StoreSpec { waiting_max: 1, ..StoreSpec::default() });
+    of.write(0, SIZE / BLOCK - 1);
+    of.pass(Duration::from_millis(200));
+    assert_eq!(of.bench.work.full(of.bench.disk).unwrap().queued, 1);
+    // Each of these writes is 8 operations, so that the maximum permits one in 8 s.
+    of.set_limits(limits(0, 1));
+    of.bench.trouble.lock().unwrap().is_stalled = true;
+    for tag in 1..4 {
+        of.write(tag, 0);
+    }
+    of.pass(Duration::from_millis(300));
+    assert_eq!(of.bench.work.store_status(STORE).unwrap().waiting, 1, "there is no room");
+    of.pass(Duration::from_secs(3));
+    let requests = &of.bench.work.requests;
+    let begun = requests.numbers().filter_map(|number| requests.get(number)).any(|request| {
+        matches!(request.full, Full::Repeated(_)) && request.charged.is_none() && request.parts > 0
+    });
+    assert!(!begun, "a repetition began regardless of the maximum");
+}
+
+/// A refused request has left its phase, also while others are in the device.
+#[test]
+fn a_refused_discard_takes_no_further_time() {
+    let mut bench = qos_bench::Bench::new(1, &deep(), 32, 100 * SECOND);
+    bench.set_limits(0, limits(0, 0));
+    let size = 1 << 30;
+    let shape = Shape { size, logical_sector: 512, physical_sector: 4096, block: 0 };
+    let image = Box::new(Linear::new(shape, 0, true));
+    let file = std::sync::Arc::new(HollowFile { number: 0, len: size });
+    bench.add_of_spec(0, 0, DiskSpec { layers: vec![DiskLayer { image, file }] });
+    let seat = bench.add_seat(0, Load::reads(4096, 1));
+    bench.run(SECOND / 10);
+    let requests = [DiskRequest { tag: 0, op: DiskOp::Discard, range: range(0, 4096) }];
+    bench.seats[seat].client.lock().unwrap().asks.extend(requests);
+    for _ in 0..20 {
+        bench.device().now += SECOND / 10;
+        let now = bench.time();
+        bench.works[0].wake_queue(bench.seats[seat].queue);
+        bench.works[0].poll(now);
+    }
+    assert_eq!(bench.seats[seat].client.lock().unwrap().answers.len(), 1);
+    let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(0)).unwrap();
+    assert_eq!(view.short.time.discard_ns, 0);
+}

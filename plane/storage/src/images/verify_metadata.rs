@@ -1,0 +1,27 @@
+//! Check of the metadata of an open image.
+
+use suimon_vhd::{Severity, SizeRule};
+
+use super::error::DiskError;
+use super::open::OpenedDisk;
+use super::plan::{DiskFormat, DiskPlan};
+
+/// Checks the metadata of a disk's own image that was opened and not used yet. Payload is not read.
+/// Blocks on the file.
+///
+/// # Errors
+/// The first damage.
+pub fn verify_metadata(opened: &OpenedDisk, plan: &DiskPlan) -> Result<(), DiskError> {
+    let Some(own) = opened.spec.layers.first() else { return Ok(()) };
+    let file = own.file.as_image_file();
+    let damage = match plan.format {
+        DiskFormat::Raw | DiskFormat::PassThrough => None,
+        DiskFormat::Vhd => {
+            let findings = suimon_vhd::check(file, SizeRule::Creator).findings;
+            let damage = findings.into_iter().find(|of| of.severity == Severity::Damage);
+            damage.map(|finding| finding.error)
+        }
+        DiskFormat::Vhdx => suimon_vhdx::check(file).faults.into_iter().next(),
+    };
+    damage.map_or(Ok(()), |error| Err(DiskError::new(plan.label(), error)))
+}
