@@ -194,8 +194,8 @@ impl Node {
     /// Queues a change with options; otherwise like [`Node::submit`].
     ///
     /// On a node of a cluster, the call blocks up to 10 s until earlier changes have ended. It then
-    /// writes changed policies to the cluster's store and waits up to 5 s per shared store for the
-    /// leader's reservation of raised minimums.
+    /// waits up to 5 s per shared store for the leader's reservation of raised minimums, and writes
+    /// changed policies to the cluster's store.
     ///
     /// # Errors
     /// As [`Node::submit`]; on a cluster node also a conflict if an earlier change is still in
