@@ -96,6 +96,7 @@ fn summaries_begin_with_a_verb_and_are_one_sentence() {
         "Print",
         "Record",
         "Remove",
+        "Reopen",
         "Repair",
         "Replace",
         "Reset",

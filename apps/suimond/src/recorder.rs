@@ -47,8 +47,9 @@ impl RecordingFile {
     /// The file cannot be written, or no thread can be started.
     pub(crate) fn begin(self, about: &About) -> Result<Recorder> {
         let told = || format!("--record {}", self.path.display());
-        let mut out = Out { into: BufWriter::new(self.file), bytes: 0, bytes_max: self.bytes_max };
-        out.into.write_all(&file_header()).with_context(told)?;
+        let (into, bytes_max) = (BufWriter::new(self.file), self.bytes_max);
+        let mut out = Out { into, bytes: 0, bytes_max };
+        out.write(&file_header()).with_context(told)?;
         out.write(&encode_block(&encode_about(about))).with_context(told)?;
         out.into.flush().with_context(told)?;
         let (sender, receiver) = channel();

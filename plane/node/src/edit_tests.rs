@@ -82,13 +82,11 @@ fn a_member_and_a_team_that_a_switch_uses_are_not_deleted() {
     let left = || Edit::Uplink(ResourceEdit::Delete(name("left")));
     assert_eq!(
         refused(team(), &config),
-        "switch/lan refers to this resource; change or delete  \
-                                          first"
+        "switch/lan refers to this resource; change or delete switch/lan first"
     );
     assert_eq!(
         refused(left(), &config),
-        "team/both refers to this resource; change or delete  \
-                                          first"
+        "team/both refers to this resource; change or delete team/both first"
     );
     config.switches.clear();
     assert!(team().candidate(&config).unwrap().teams.is_empty());

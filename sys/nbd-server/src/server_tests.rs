@@ -103,7 +103,10 @@ fn silent_clients_are_replaced_and_delay_no_other() {
     silent[0].read_exact(&mut [0; 18]).unwrap();
     assert_eq!(silent[0].read(&mut [0]).unwrap_or(0), 0);
     let limited = exports.limited.lock().unwrap();
-    assert!(limited[0].starts_with("127.0.0.1:") && limited[0].contains("silent"), "{limited:?}");
+    assert!(
+        limited[0].starts_with("127.0.0.1:") && limited[0].contains("it was the oldest"),
+        "{limited:?}"
+    );
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn freezing_counts_and_turning_off_needs_no_answer() {
     let (folder, _) = guest(|client| honest(client, |_| Some("nonsense\n")));
     assert_eq!(freeze(folder.path()).unwrap_err().kind, VmErrorKind::Silent);
     let (folder, _) = guest(|client| honest(client, |_| Some("nonsense\n")));
-    assert!(shut_down(folder.path()).unwrap_err().text.contains("no JSON"));
+    assert!(shut_down(folder.path()).unwrap_err().text.contains("JSON"));
     let (folder, _) = guest(|client| honest(client, |_| None));
     shut_down(folder.path()).unwrap();
     let (folder, _) = guest(|client| {

@@ -127,7 +127,7 @@ fn any_bytes_are_an_answer_or_an_error_with_its_place() {
             Ok(_) => read += 1,
             Err(error) => {
                 let error = error.downcast::<RecordingError>().unwrap();
-                assert!(error.to_string().starts_with("at "), "{error}");
+                assert!(error.to_string().starts_with("offset "), "{error}");
                 refused += 1;
             }
         }
@@ -238,7 +238,7 @@ fn other_limits_would_have_given_disks_other_parts() {
     );
     for (setting, words) in [
         ("disk.other.min_iops=5", "disk fast, disk slow"),
-        ("disk.slow.min_iops=9000", "min_iops 9000 is above max_iops 2000"),
+        ("disk.slow.min_iops=9000", "min_iops 9000 exceeds max_iops 2000"),
         ("disk.slow.colour=red", "the settings are min_iops, max_iops and weight"),
     ] {
         let error = asked(&file, &[setting]).unwrap_err();

@@ -201,7 +201,7 @@ fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
         (
             "max_iops = 1000",
             "max_iops = 1000\nmin_iops = 2000",
-            "step 2.set 1: min_iops 2000 is above",
+            "step 2.set 1: min_iops 2000 exceeds",
         ),
         (
             "disks = \"VM01..VM05\"\nmax",

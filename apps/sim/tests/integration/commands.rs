@@ -57,7 +57,7 @@ fn what_is_wrong_has_its_exit_status_and_words() {
         (&["swarm", &scenario("qos-cluster-max.toml")], 1, "has no table `[swarm]`"),
         (&["swarm", &scenario("tiles.toml")], 1, "has no table `[swarm]`"),
         (&["run", &scenario("tiles.toml"), "--swarm"], 1, "has no table `[swarm]`"),
-        (&["calibrate", &scenario("qos-cluster-max.toml")], 1, "can be calibrated"),
+        (&["calibrate", &scenario("qos-cluster-max.toml")], 1, "no parameter for calibration"),
     ];
     for (arguments, code, words) in cases {
         let output = sim(arguments);

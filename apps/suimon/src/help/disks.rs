@@ -161,6 +161,14 @@ pub(super) const HELP: &[Help] = &[
          `suimon export`. A restart of the daemon does not lose the progress.",
         &["suimon disk merge web"],
     ),
+    keeps(
+        "disk reopen",
+        "Repair the store first. Closes the disk and checks the metadata of its image; the disk works \
+         again if they are consistent. Writes since the last successful flush may be lost, so \
+         check the file systems in the guest afterwards. Requests of VMs and NBD clients wait \
+         meanwhile.",
+        &["suimon disk reopen web"],
+    ),
     reads(
         "image",
         "Works on image files that need not belong to a disk. Without `--store`, the program \

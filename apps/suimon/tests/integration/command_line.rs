@@ -163,7 +163,7 @@ fn errors_are_json_too_when_json_is_asked_for() {
 fn without_a_daemon_the_exit_code_is_5_and_the_way_out_is_told() {
     let (code, out, err) = told(&suimon(&["--socket", "/no/such/socket", "nic", "list"], b""));
     assert_eq!((code, out.as_str()), (5, ""));
-    assert!(err.contains("/no/such/socket") && err.contains("check that suimond runs"), "{err}");
+    assert!(err.contains("/no/such/socket") && err.contains("is suimond running"), "{err}");
 }
 
 #[test]

@@ -44,6 +44,7 @@ const ENDPOINTS: &[&str] = &[
     "/1.0/disks/{name}/compact",
     "/1.0/disks/{name}/convert",
     "/1.0/disks/{name}/merge",
+    "/1.0/disks/{name}/reopen",
     "/1.0/disks/{name}/snapshot",
     "/1.0/vms",
     "/1.0/vms/{name}",

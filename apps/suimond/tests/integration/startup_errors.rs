@@ -142,7 +142,7 @@ fn a_full_disk_is_named_with_what_to_do() {
                   exec \"$1\" --state-dir \"$2/state\" --socket \"$2/api.sock\"";
     let error = error_in_mounts(script, &directory, 1);
     let state = directory.path().join("state").display().to_string();
-    assert_contains(&error, &["--state-dir", &state, "No space left on device", "has room"]);
+    assert_contains(&error, &["--state-dir", &state, "No space left on device", "has free space"]);
 }
 
 #[test]

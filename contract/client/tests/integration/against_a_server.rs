@@ -259,7 +259,7 @@ async fn nobody_at_the_socket_is_said_with_a_hint() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("s");
     let error = Client::unix(&socket).host().await.unwrap_err().to_string();
-    assert!(error.contains("check that suimond runs"), "{error}");
+    assert!(error.contains("is suimond running"), "{error}");
     drop(UnixListener::bind(&socket).unwrap());
     let error = Client::unix(&socket).host().await.unwrap_err().to_string();
     assert!(error.contains("no process listens"), "{error}");

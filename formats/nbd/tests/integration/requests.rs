@@ -344,7 +344,7 @@ fn an_export_that_cannot_be_is_refused() {
         (1, 4096, (32 << 20) + 1),
     ] {
         let message = error(sizes(min, preferred, payload_max)).to_string();
-        assert!(message.contains("multiple of"), "{message}");
+        assert!(message.contains("bytes is invalid; set"), "{message}");
     }
     let too_long = |field| ExportError::TooLong { field, bytes: 4097, max: 4096 };
     assert_eq!(error(ExportSpec { name: long.clone(), ..spec("") }), too_long("name"));

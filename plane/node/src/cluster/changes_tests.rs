@@ -295,7 +295,7 @@ fn a_change_that_is_refused_has_not_changed_policies_of_the_cluster() {
     let policy = "[[qos_policy]]\nname = \"batch\"\nkind = \"aggregated\"\nshared = true\n\
                   max_iops = 10\n";
     let error = refusal(&two, &format!("{}{policy}", config("n2", 8000))).unwrap();
-    assert!(error.contains("are promised on all nodes"), "{error}");
+    assert!(error.contains("all nodes together have"), "{error}");
     assert!(cluster.keys(POLICIES).is_empty());
     let operations = &one.node.shared().operations;
     let held: Vec<_> =

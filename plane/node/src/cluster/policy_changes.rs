@@ -159,8 +159,8 @@ impl Shared {
             return Ok(None);
         }
         let store = store.ok_or_else(|| {
-            let text = "the cluster does not answer, and its policies are changed on all nodes or not \
-                        at all; see `suimon cluster status`";
+            let text = "etcd does not respond, and policies of the cluster cannot be changed \
+                        meanwhile; `suimon cluster status` shows the reason";
             ApiError::new(ErrorCode::HostError, text)
         })?;
         let known = self.cluster.view().policies.keys().cloned().collect();

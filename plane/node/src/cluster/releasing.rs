@@ -83,8 +83,8 @@ impl Shared {
         }
         self.cluster.inbox.release(Releasing::default());
         let text = format!(
-            "what is reserved for this host on store {names} could not be given back, because the \
-             cluster does not answer; try again when it does (`suimon cluster status`), or use \
+            "the reservation of this host on store {names} could not be returned, because the \
+             cluster does not respond; retry when it does (`suimon cluster status`), or use \
              `suimon store set STORE --shared=false --force`"
         );
         Err(ApiError::new(ErrorCode::HostError, text).about("cluster"))

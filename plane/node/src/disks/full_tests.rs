@@ -28,7 +28,8 @@ fn a_disk_on_a_full_store_is_shown_and_reported_until_there_is_space() {
     harness.apply_well(&one_disk());
     harness.disks.fill(Some(3));
     let event = harness.wait_event(EventKind::DiskFull.id());
-    assert!(event.text.starts_with("Store fast is full. Requests that need space are queued"));
+    assert!(event.text.starts_with("Store fast is full."), "{}", event.text);
+    assert!(event.text.contains("queued"), "{}", event.text);
     let status = harness.node.disk("boot").unwrap();
     assert_eq!(status.state, StorageState::Full);
     let reason = status.reason.unwrap();

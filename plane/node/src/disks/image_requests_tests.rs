@@ -104,6 +104,6 @@ fn an_image_that_is_handed_over_to_another_node_is_refused() {
     handed.let_go().unwrap();
     let error = harness.node.image_repair(&store, &image).unwrap_err();
     assert_eq!((error.code, error.resource.as_deref()), (ErrorCode::Conflict, Some("disk/data")));
-    assert!(error.message.contains("handed over"), "{error}");
+    assert!(error.message.contains("has taken over the disk"), "{error}");
     handed.take_back().unwrap();
 }

@@ -54,7 +54,7 @@ impl Shared {
                     if since.elapsed() >= SILENT_MAX {
                         return Err(lost(name, FarError::Unreachable(reason)));
                     }
-                    let step = format!("node {name} does not answer: {reason}");
+                    let step = format!("node {name} does not respond: {reason}");
                     operation.progress(now.steps_done, now.steps, &step);
                     std::thread::sleep(PAUSE);
                 }

@@ -136,7 +136,7 @@ fn a_vm_that_stays_is_named_with_why_and_goes_when_it_can() {
     let ended = site.drain(1, "one", DrainRequest::default());
     assert_eq!(ended.state, OperationState::Failed);
     let why = ended.error.unwrap().message;
-    for part in ["a stays: ", "b stays: ", "node two refuses", "node three refuses", "memory"] {
+    for part in ["a stays: ", "b stays: ", "node two rejected", "node three rejected", "memory"] {
         assert!(why.contains(part), "{part}: {why}");
     }
     assert_eq!(site.running()[0], ["a", "b"]);
@@ -282,7 +282,7 @@ fn no_migration_begins_when_the_daemon_ends() {
     });
     let ended = site.drain(0, "one", DrainRequest::default());
     assert_eq!(ended.state, OperationState::Failed, "{ended:?}");
-    assert!(ended.error.unwrap().message.contains("the next one goes on"));
+    assert!(ended.error.unwrap().message.contains("the next one continues"));
     assert!(site.nodes[0].events(EventKind::VmLeaves.id()).is_empty());
     assert_eq!(site.running()[0], ["a", "b"]);
     // Releases the node.
@@ -319,7 +319,7 @@ fn a_host_whose_drain_cannot_begin_is_not_drained() {
     let held: Vec<_> =
         (0..RUNNING_MAX).map_while(|_| operations.add("vm start", "vm/a", false).ok()).collect();
     let error = first.drain("one", DrainRequest::default()).unwrap_err();
-    assert!(error.message.contains("operations are under way"), "{error}");
+    assert!(error.message.contains("operations are in progress"), "{error}");
     assert_eq!(first.host_status().drain, None);
     first.shared().check_not_drained().unwrap();
     assert!(site.nodes[0].events(EventKind::NodeDrained.id()).is_empty());

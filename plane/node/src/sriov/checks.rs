@@ -56,7 +56,7 @@ fn check_pf(
     let enabled = facts.vfs.len();
     if pf.vfs > facts.vfs_max {
         let most = Count::new(facts.vfs_max, "VF");
-        let text = format!("the adapter supports at most {most} VFs; set fewer");
+        let text = format!("the adapter supports at most {most}; set fewer");
         return Some((ErrorCode::InvalidValue, "vfs", text));
     }
     let cannot =

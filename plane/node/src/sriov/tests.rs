@@ -105,7 +105,7 @@ fn vfs_that_somebody_uses_do_not_go_and_it_is_said_who_that_is() {
     };
     used(|vf| vf.is_up = true, "vf0 is up");
     used(|vf| vf.netns = Some("blue".to_owned()), "its device vf0 is in network namespace blue");
-    used(|vf| (vf.netns, vf.device) = (None, None), "driver igbvf has it");
+    used(|vf| (vf.netns, vf.device) = (None, None), "bound to driver igbvf");
     used(|vf| vf.driver = Some("vfio-pci".to_owned()), "for a VM");
     sriov.change(0, |adapter| adapter.vfs[0].driver = None);
     harness.apply_well(&other);
@@ -122,7 +122,7 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
         assert!(text.contains(part), "{text}");
     };
     refused("\"wan0\"", "\"eth7\"", ErrorCode::DeviceMissing, "device", "wan0 (0000:01:00.0)");
-    refused("vfs = 2", "vfs = 8", ErrorCode::InvalidValue, "vfs", "7 VFs at most");
+    refused("vfs = 2", "vfs = 8", ErrorCode::InvalidValue, "vfs", "at most 7 VFs");
     sriov.change(0, |adapter| adapter.support = suimon_ports::SriovSupport::MissingPfDriver);
     refused("", "", ErrorCode::Unsupported, "vfs", "MissingPfDriver");
     sriov.change(0, |adapter| {

@@ -101,7 +101,7 @@ impl StateStore for MemoryStore {
                 return Err(full());
             }
             Some(StoreFailure::RefuseFrom(n)) if n <= nth => {
-                return Err(full());
+                return Err(StoreError::new("the file is damaged"));
             }
             Some(StoreFailure::CrashBefore(n)) if n <= nth => panic!("crash before commit {nth}"),
             Some(StoreFailure::CrashAfter(n)) if n < nth => panic!("dead since commit {n}"),

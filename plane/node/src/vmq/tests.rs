@@ -123,7 +123,7 @@ fn a_move_that_fails_is_told_and_tried_again_later() {
     let events = bench.run(4);
     let failed = events.iter().find(|event| event.id == 5005).unwrap();
     assert_eq!((failed.fields["from"].as_str(), failed.fields["to"].as_str()), ("0", "1"));
-    assert!(failed.fields["error"].contains("no such queue"), "{failed:?}");
+    assert!(failed.fields["error"].contains("the queue does not exist"), "{failed:?}");
     assert_eq!(count(&events, 5001), 0);
     let queue = failed.fields["queue"].clone();
     assert!(bench.queue_status(&queue).why.contains("failed"));

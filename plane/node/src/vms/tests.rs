@@ -105,7 +105,7 @@ fn a_vm_is_made_started_paused_resumed_reset_and_stopped() {
     assert_eq!(spec.nics[0].socket.to_str(), Some("/run/suimon/vms/web/n-web"));
     assert!(spec.user >= 70_000 && spec.uuid[6] >> 4 == 4, "{spec:?}");
 
-    assert_eq!(refusal(&harness, VmWork::Start), "the VM runs");
+    assert_eq!(refusal(&harness, VmWork::Start), "the VM is already running");
     well(&harness, VmWork::Pause);
     wait_until("it is paused", || state(&harness) == VmState::Paused);
     assert!(refusal(&harness, VmWork::Stop(StopVmRequest::default())).contains("resume"));

@@ -144,7 +144,7 @@ fn a_number_is_written_by_way_of_none_and_refusals_say_what_to_do() {
     assert_eq!((error.kind, error.field), (DeviceErrorKind::Missing, "device"));
     for (errno, kind, part) in [
         (Errno::NOENT, DeviceErrorKind::Unsupported, "load the driver"),
-        (Errno::RANGE, DeviceErrorKind::Unsupported, "7 at most"),
+        (Errno::RANGE, DeviceErrorKind::Unsupported, "at most 7 VFs"),
         (Errno::NOMEM, DeviceErrorKind::Unsupported, "pci=realloc"),
         (Errno::BUSY, DeviceErrorKind::Busy, "a VM may use"),
         (Errno::ROFS, DeviceErrorKind::Denied, "restart it"),

@@ -259,7 +259,7 @@ fn a_vm_of_a_later_qemu_or_of_another_machine_is_refused() {
         assert!(error.kind == kind && error.text.contains(reason), "{error}");
     };
     refuse("pc-q35-7.2", "1000.2.0", VmErrorKind::Host, "1000.2.0 or later");
-    refuse("pc-q35-7.2", "old", VmErrorKind::Refused, "no version");
+    refuse("pc-q35-7.2", "old", VmErrorKind::Refused, "not a version");
     refuse("pc-q35-7.2,accel=x", "7.2.0", VmErrorKind::Refused, "not a machine type");
     refuse("isapc", "7.2.0", VmErrorKind::Refused, "not a machine type");
     // QEMU itself rejects a machine type that it does not know yet.

@@ -77,7 +77,7 @@ fn transmit_chains_that_break_the_rules_are_named() {
             driver.offer(3);
         }),
         ("available ring names descriptor 999", &|driver| driver.offer(999)),
-        ("available index 18 is 17 ahead of 1, the queue has 16", &|driver| {
+        ("available index 18 is 17 ahead of 1, but the queue has 16", &|driver| {
             driver.available.idx().store(18);
         }),
         ("device-writable buffer", &|driver| {

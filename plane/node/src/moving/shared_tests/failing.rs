@@ -222,7 +222,7 @@ fn a_disk_comes_back_when_the_node_that_has_it_is_deleted() {
     pair.wait_for_handed_over();
     let (state, reason) = state_of_disk(&pair.here);
     assert_eq!(state, StorageState::Away);
-    assert!(reason.contains("handed over"), "{reason}");
+    assert!(reason.contains("has taken over the disk"), "{reason}");
     let delete = Edit::Node(ResourceEdit::Delete(name("there")));
     assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
     assert_eq!(pair.end(&operation).state, OperationState::Failed);
