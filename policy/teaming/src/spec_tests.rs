@@ -98,8 +98,8 @@ fn role_rows() -> Vec<Row> {
             SpecError::PrimaryIsStandby(MemberId(2)),
             "cannot be both",
         ),
-        (|spec| spec.min_links = 0, SpecError::MinLinks { min_links: 0, max: 3 }, "from 1 to 3"),
-        (|spec| spec.min_links = 4, SpecError::MinLinks { min_links: 4, max: 3 }, "from 1 to 3"),
+        (|spec| spec.min_links = 0, SpecError::MinLinks { min_links: 0, max: 3 }, "of 1 to 3"),
+        (|spec| spec.min_links = 4, SpecError::MinLinks { min_links: 4, max: 3 }, "of 1 to 3"),
         (
             |spec| {
                 spec.standby = Some(MemberId(2));

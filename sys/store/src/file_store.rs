@@ -307,7 +307,7 @@ fn check_bounds(changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), Store
     within("a number of changes", changes.len(), CHANGES_MAX)?;
     for (table, key, value) in changes {
         if table.is_empty() {
-            return Err(StoreError::new("a table needs a name"));
+            return Err(StoreError::new("the name of a table is empty"));
         }
         within("the length of a table's name", table.len(), TABLE_BYTES_MAX)?;
         within("the length of a key", key.len(), KEY_BYTES_MAX)?;

@@ -46,7 +46,7 @@ fn it_is_the_least_of_what_the_device_does_under_each_pattern() {
     // Each part was shown, in order.
     assert_eq!(told.last().map(|last| (last.done, last.of)), Some((4, 4)));
     assert!(told.is_sorted_by_key(|progress| progress.done));
-    for part in ["filling", "random reads", "random writes", "half reads"] {
+    for part in ["fill the test file", "random reads", "random writes", "half reads"] {
         assert!(told.iter().any(|progress| progress.text.starts_with(part)), "{part}");
     }
     // The depth limit of the store was not exceeded.
