@@ -62,7 +62,7 @@ fn commands_that_change_desired_state_state_how_long_the_change_lasts() {
 
 #[test]
 fn summaries_begin_with_a_verb_and_are_one_sentence() {
-    const VERBS: [&str; 42] = [
+    const VERBS: [&str; 43] = [
         "Add",
         "Adopt",
         "Cancel",

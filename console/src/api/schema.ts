@@ -29,7 +29,8 @@ export interface paths {
         put?: never;
         /**
          * Replaces the whole desired state.
-         * @description Objects that the request does not name are deleted.
+         * @description Objects that the request does not name are deleted, and keys that it does not set get their
+         *     defaults. If a step fails, the previous state is restored.
          */
         post: operations["apply_host"];
         delete?: never;
@@ -143,20 +144,26 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns the cluster: members, leader of each shared store, and the IOPS of this host. */
+        /** Returns nodes of the cluster, the leader of each shared store, and the IOPS of this host. */
         get: operations["show_cluster"];
         /**
          * Joins a cluster and creates it if it does not exist.
-         * @description Fails if etcd does not respond, except with `force`.
+         * @description Fails if etcd does not respond; with `force`, the host joins when etcd responds.
          */
         put: operations["replace_cluster"];
         /** Creates a cluster with this host as its first node. Fails if the cluster exists. */
         post: operations["init_cluster"];
-        /** Leaves the cluster. The reservations of the host are released first. */
+        /**
+         * Releases the reservations of this host and leaves the cluster.
+         * @description Fails while disks are on shared stores or etcd does not respond, except with `force`.
+         */
         delete: operations["leave_cluster"];
         options?: never;
         head?: never;
-        /** Changes the connection to the cluster with a JSON merge patch (RFC 7386). */
+        /**
+         * Changes the connection to etcd with a JSON merge patch (RFC 7386).
+         * @description `name` and `node` cannot change.
+         */
         patch: operations["change_cluster"];
         trace?: never;
     };
@@ -169,8 +176,8 @@ export interface paths {
         };
         /**
          * Lists guaranteed, demanded and delivered IOPS of disks on shared stores of all nodes.
-         * @description The reports of the nodes name a limited number of disks. For a disk below its minimum the disks
-         *     that displace it are included.
+         * @description Per node, the 8 disks with the most IOPS beyond their guarantee and the 8 disks furthest below it
+         *     are listed, the latter with the disks that displace them.
          */
         get: operations["list_cluster_flows"];
         put?: never;
@@ -191,7 +198,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Removes a permanently failed node from the cluster. Fails for a live node. */
+        /**
+         * Removes a permanently failed node from the cluster and releases its reservations.
+         * @description Fails while the node is alive.
+         */
         delete: operations["remove_cluster_node"];
         options?: never;
         head?: never;
@@ -205,7 +215,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns desired state, as JSON or as a host file. */
+        /** Returns the stored desired state, as JSON or as a host file (TOML). */
         get: operations["export_config"];
         put?: never;
         post?: never;
@@ -224,7 +234,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Creates a single-use address that logs a browser in to the console, valid for one minute. */
+        /** Creates an address that logs a browser in to the console, once within 1 min. */
         post: operations["create_console_login"];
         delete?: never;
         options?: never;
@@ -239,7 +249,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists every disk. */
+        /** Lists all disks with their state. */
         get: operations["list_disks"];
         put?: never;
         /** Adds a disk. */
@@ -257,16 +267,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns a disk. */
+        /** Returns keys and state of a disk. */
         get: operations["show_disk"];
         /** Replaces a disk: keys that the request does not set get their defaults. */
         put: operations["replace_disk"];
         post?: never;
-        /** Deletes a disk. */
+        /** Deletes a disk. Fails if another resource refers to it. The image file stays, except with `with_file`. */
         delete: operations["delete_disk"];
         options?: never;
         head?: never;
-        /** Changes keys of a disk with a JSON merge patch (RFC 7386). */
+        /** Changes keys of a disk with a JSON merge patch (RFC 7386). Keys that the request does not name are unchanged. */
         patch: operations["change_disk"];
         trace?: never;
     };
@@ -280,8 +290,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Checks the metadata of the file of a disk and reads all of its data.
-         * @description The findings are in the report of the operation.
+         * Checks the metadata of the image file of a disk and reads all of its data.
+         * @description The disk must not be in use, and is out of service until the operation ends. The report of the
+         *     operation contains the findings.
          */
         post: operations["check_disk"];
         delete?: never;
@@ -299,7 +310,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Returns unused space of the file of a disk to the store. */
+        /**
+         * Writes the image file of a disk anew without unused blocks.
+         * @description The disk must not be in use, and is out of service until the operation ends. The store needs
+         *     free space for the new file.
+         */
         post: operations["compact_disk"];
         delete?: never;
         options?: never;
@@ -316,7 +331,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Copies a disk to another file of its store, in any format and kind. */
+        /**
+         * Copies a disk to another file of its store, in another format or kind.
+         * @description The disk must not be in use, and is out of service until the operation ends. The disk and its
+         *     file are unchanged.
+         */
         post: operations["convert_disk"];
         delete?: never;
         options?: never;
@@ -333,8 +352,33 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Merges the file of a differencing disk into its parent, which then is the file of the disk. */
+        /**
+         * Merges the file of a differencing disk into its parent, which then is the file of the disk.
+         * @description The disk must not be in use, and is out of service until the operation ends. The keys `file`,
+         *     `kind` and `parent` of the disk change.
+         */
         post: operations["merge_disk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/1.0/disks/{name}/reopen": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Closes the image of a disk and opens it again.
+         * @description After a failed flush (disk state `faulted`), the metadata of the image is checked, and writes and
+         *     flushes are executed again. Clients of the disk see a pause.
+         */
+        post: operations["reopen_disk"];
         delete?: never;
         options?: never;
         head?: never;
@@ -352,7 +396,8 @@ export interface paths {
         put?: never;
         /**
          * Creates a snapshot: later writes go to a new differencing file over the current one.
-         * @description Clients of the disk see a pause.
+         * @description Requests of clients are queued for a moment. The keys `file`, `kind` and `parent` of the disk
+         *     change.
          */
         post: operations["snapshot_disk"];
         delete?: never;
@@ -444,7 +489,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Withdraws a queued request, or stops its run and keeps the measured values.
+         * Withdraws a queued request, or stops its run and keeps the values measured so far.
          * @description A request that has ended stays unchanged.
          */
         delete: operations["withdraw_lab_request"];
@@ -463,7 +508,10 @@ export interface paths {
         /** Lists the last 500 runs with progress and verdict, latest first. */
         get: operations["list_lab_runs"];
         put?: never;
-        /** Requests a run. `suimon lab work`, a process beside the daemon, executes requests in order. */
+        /**
+         * Requests a run of an experiment.
+         * @description The process `suimon lab work` executes requests in order.
+         */
         post: operations["request_lab_run"];
         delete?: never;
         options?: never;
@@ -512,7 +560,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists every NIC. */
+        /** Lists all NICs with their state. */
         get: operations["list_nics"];
         put?: never;
         /** Adds a NIC. */
@@ -530,16 +578,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns a NIC. */
+        /** Returns keys and state of a NIC. */
         get: operations["show_nic"];
         /** Replaces a NIC: keys that the request does not set get their defaults. */
         put: operations["replace_nic"];
         post?: never;
-        /** Deletes a NIC. */
+        /** Deletes a NIC. Fails if another resource refers to it. */
         delete: operations["delete_nic"];
         options?: never;
         head?: never;
-        /** Changes keys of a NIC with a JSON merge patch (RFC 7386). */
+        /** Changes keys of a NIC with a JSON merge patch (RFC 7386). Keys that the request does not name are unchanged. */
         patch: operations["change_nic"];
         trace?: never;
     };
@@ -550,7 +598,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Captures the frames of the port as pcapng. Ends at a limit of the request, with the connection, or when the operation in `Suimon-Operation` is cancelled. */
+        /** Captures the frames of the port as a pcapng stream. The capture ends at a limit of the request, when the client closes the connection, or when the operation in the header `Suimon-Operation` is cancelled. */
         get: operations["capture_nic"];
         put?: never;
         post?: never;
@@ -567,10 +615,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists every node. */
+        /** Lists all other nodes (`[[node]]`) with their state. */
         get: operations["list_nodes"];
         put?: never;
-        /** Adds a node. */
+        /** Adds another node (`[[node]]`). */
         post: operations["add_node"];
         delete?: never;
         options?: never;
@@ -585,16 +633,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns a node. */
+        /** Returns keys and state of another node (`[[node]]`). */
         get: operations["show_node"];
-        /** Replaces a node: keys that the request does not set get their defaults. */
+        /** Replaces another node (`[[node]]`): keys that the request does not set get their defaults. */
         put: operations["replace_node"];
         post?: never;
-        /** Deletes a node. */
+        /** Deletes another node (`[[node]]`). Fails if another resource refers to it. */
         delete: operations["delete_node"];
         options?: never;
         head?: never;
-        /** Changes keys of a node with a JSON merge patch (RFC 7386). */
+        /** Changes keys of another node (`[[node]]`) with a JSON merge patch (RFC 7386). Keys that the request does not name are unchanged. */
         patch: operations["change_node"];
         trace?: never;
     };
@@ -608,8 +656,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Drains this host or another node: its running VMs migrate to other nodes, and no VM may arrive.
-         * @description The operation ends when no VM runs there, or no further VM can migrate.
+         * Drains this host or another node: migrates its running VMs to other nodes, and admits none.
+         * @description The operation ends when no VM runs on the node, and fails if a running VM cannot migrate. The node
+         *     stays drained in both cases, also after a restart of its daemon.
          */
         post: operations["drain_node"];
         delete?: never;
@@ -627,7 +676,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ends the drain of a node. VMs that have left stay where they are. */
+        /**
+         * Ends the drain of a node, so that VMs can migrate to it.
+         * @description VMs that have left stay on their new nodes.
+         */
         post: operations["undrain_node"];
         delete?: never;
         options?: never;
@@ -676,13 +728,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns an operation. */
+        /** Returns progress, result and plan of an operation. */
         get: operations["show_operation"];
         put?: never;
         post?: never;
         /**
-         * Requests that an operation be cancelled.
-         * @description The operation ends before its next step, and desired state is restored. An operation that has
+         * Requests the cancellation of an operation.
+         * @description The operation ends before its next step, and the previous state is restored. An operation that has
          *     ended stays unchanged. `GET` returns a cancelled operation until 1000 later operations have
          *     ended.
          */
@@ -719,7 +771,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns an operation when it has ended, or its current state when the time limit is reached. */
+        /** Waits until an operation has ended or the time limit is reached, and returns it. */
         get: operations["wait_operation"];
         put?: never;
         post?: never;
@@ -736,10 +788,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists every `[[pf]]`, a configured SR-IOV adapter. */
+        /** Lists all configured SR-IOV adapters (`[[pf]]`) with their state. */
         get: operations["list_pfs"];
         put?: never;
-        /** Adds a `[[pf]]`, a configured SR-IOV adapter. */
+        /** Adds an SR-IOV adapter (`[[pf]]`). */
         post: operations["add_pf"];
         delete?: never;
         options?: never;
@@ -754,16 +806,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns a `[[pf]]`, a configured SR-IOV adapter. */
+        /** Returns keys and state of an SR-IOV adapter (`[[pf]]`). */
         get: operations["show_pf"];
-        /** Replaces a `[[pf]]`, a configured SR-IOV adapter: keys that the request does not set get their defaults. */
+        /** Replaces an SR-IOV adapter (`[[pf]]`): keys that the request does not set get their defaults. */
         put: operations["replace_pf"];
         post?: never;
-        /** Deletes a `[[pf]]`, a configured SR-IOV adapter. */
+        /** Deletes an SR-IOV adapter (`[[pf]]`). Fails if another resource refers to it. The VFs of the adapter stay as they are. */
         delete: operations["delete_pf"];
         options?: never;
         head?: never;
-        /** Changes keys of a `[[pf]]`, a configured SR-IOV adapter with a JSON merge patch (RFC 7386). */
+        /** Changes keys of an SR-IOV adapter (`[[pf]]`) with a JSON merge patch (RFC 7386). Keys that the request does not name are unchanged. */
         patch: operations["change_pf"];
         trace?: never;
     };
@@ -774,12 +826,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns the power plan, the state of each CPU setting, and energy. */
+        /** Returns the power plan, the state of each CPU setting, and power in milliwatts. */
         get: operations["show_power"];
-        /** Replaces the power plan. */
+        /**
+         * Replaces the power plan.
+         * @description Keys that the request does not set get the values of the plan.
+         */
         put: operations["replace_power"];
         post?: never;
-        /** Removes the power plan and restores the former CPU settings. */
+        /** Removes the power plan and restores the CPU settings that were in effect before it. */
         delete: operations["delete_power"];
         options?: never;
         head?: never;
@@ -811,7 +866,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists every QoS policy. */
+        /** Lists all QoS policies with their state. */
         get: operations["list_qos_policies"];
         put?: never;
         /** Adds a QoS policy. */
@@ -829,16 +884,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns a QoS policy. */
+        /** Returns keys and state of a QoS policy. */
         get: operations["show_qos_policy"];
         /** Replaces a QoS policy: keys that the request does not set get their defaults. */
         put: operations["replace_qos_policy"];
         post?: never;
-        /** Deletes a QoS policy. */
+        /** Deletes a QoS policy. Fails if another resource refers to it. */
         delete: operations["delete_qos_policy"];
         options?: never;
         head?: never;
-        /** Changes keys of a QoS policy with a JSON merge patch (RFC 7386). */
+        /** Changes keys of a QoS policy with a JSON merge patch (RFC 7386). Keys that the request does not name are unchanged. */
         patch: operations["change_qos_policy"];
         trace?: never;
     };
@@ -849,7 +904,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists guaranteed, demanded and delivered IOPS of every open disk, and its limiting factors. */
+        /** Lists guaranteed, demanded and delivered IOPS of all open disks, with what limits them. */
         get: operations["list_qos_flows"];
         put?: never;
         post?: never;
@@ -868,7 +923,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Computes the reservations of stores under proposed limits. Nothing is changed. */
+        /** Computes whether stores could guarantee proposed minimums. Nothing is changed. */
         post: operations["forecast_qos"];
         delete?: never;
         options?: never;
@@ -883,7 +938,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the queues of the data plane and the workers that own them. */
+        /** Lists the queues of all ports with the worker that services each. */
         get: operations["list_queues"];
         put?: never;
         post?: never;
@@ -902,7 +957,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Moves a queue to another worker. No frame is lost or reordered. */
+        /**
+         * Moves a queue to another worker.
+         * @description No frame is lost or reordered. The assignment is not part of desired state.
+         */
         post: operations["move_queue"];
         delete?: never;
         options?: never;
@@ -917,7 +975,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the network adapters with SR-IOV and their virtual functions. */
+        /** Lists the SR-IOV adapters of the host with their virtual functions. */
         get: operations["list_sriov"];
         put?: never;
         post?: never;
@@ -934,7 +992,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns an adapter by PCI address, network device, or name of its `[[pf]]`. */
+        /** Returns an SR-IOV adapter with its virtual functions. */
         get: operations["show_sriov"];
         put?: never;
         post?: never;
@@ -951,7 +1009,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists every store. */
+        /** Lists all stores with their state. */
         get: operations["list_stores"];
         put?: never;
         /** Adds a store. */
@@ -969,16 +1027,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns a store. */
+        /** Returns keys and state of a store. */
         get: operations["show_store"];
         /** Replaces a store: keys that the request does not set get their defaults. */
         put: operations["replace_store"];
         post?: never;
-        /** Deletes a store. */
+        /** Deletes a store. Fails if another resource refers to it. The files in its directory stay. */
         delete: operations["delete_store"];
         options?: never;
         head?: never;
-        /** Changes keys of a store with a JSON merge patch (RFC 7386). */
+        /** Changes keys of a store with a JSON merge patch (RFC 7386). Keys that the request does not name are unchanged. */
         patch: operations["change_store"];
         trace?: never;
     };
@@ -991,7 +1049,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Checks the metadata of an image file of a store. Nothing is written. */
+        /** Checks the metadata of an image file in a store. Nothing is written. */
         post: operations["check_image"];
         delete?: never;
         options?: never;
@@ -1008,7 +1066,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Describes an image file of a store and finds its parent. */
+        /** Returns format, size, ids and parent of an image file in a store. */
         post: operations["inspect_image"];
         delete?: never;
         options?: never;
@@ -1025,7 +1083,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Records the location of the parent of a differencing image, after a backup beside the file. */
+        /** Records the new path of the parent in a differencing image, after a backup beside the file. */
         post: operations["relink_image"];
         delete?: never;
         options?: never;
@@ -1043,8 +1101,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Repairs metadata of an image file from its copies, after a backup beside the file.
-         * @description With `undo`, the contents of a backup are written back instead. Payload is not written.
+         * Repairs the metadata of an image file in a store, after a backup beside the file.
+         * @description Metadata of which the file has a second copy is restored. Data blocks are not written. With
+         *     `undo`, a backup is written back instead.
          */
         post: operations["repair_image"];
         delete?: never;
@@ -1063,10 +1122,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Measures the capacity of a store.
+         * Measures the capacity of a store in normalised IOPS.
          * @description A directory is measured with a temporary file, a block device with reads only. The result is in
-         *     the report of the operation and in the status of the store. With `capability_iops = "measure"`
-         *     admission control uses it.
+         *     the report of the operation and in the status of the store. It limits minimums if
+         *     `capability_iops` of the store is `measure`.
          */
         post: operations["measure_store"];
         delete?: never;
@@ -1082,7 +1141,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists every switch. */
+        /** Lists all switches with their state. */
         get: operations["list_switches"];
         put?: never;
         /** Adds a switch. */
@@ -1100,16 +1159,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns a switch. */
+        /** Returns keys and state of a switch. */
         get: operations["show_switch"];
         /** Replaces a switch: keys that the request does not set get their defaults. */
         put: operations["replace_switch"];
         post?: never;
-        /** Deletes a switch. */
+        /** Deletes a switch. Fails if another resource refers to it. */
         delete: operations["delete_switch"];
         options?: never;
         head?: never;
-        /** Changes keys of a switch with a JSON merge patch (RFC 7386). */
+        /** Changes keys of a switch with a JSON merge patch (RFC 7386). Keys that the request does not name are unchanged. */
         patch: operations["change_switch"];
         trace?: never;
     };
@@ -1137,7 +1196,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists every team. */
+        /** Lists all teams with their state. */
         get: operations["list_teams"];
         put?: never;
         /** Adds a team. */
@@ -1155,16 +1214,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns a team. */
+        /** Returns keys and state of a team. */
         get: operations["show_team"];
         /** Replaces a team: keys that the request does not set get their defaults. */
         put: operations["replace_team"];
         post?: never;
-        /** Deletes a team. */
+        /** Deletes a team. Fails if another resource refers to it. */
         delete: operations["delete_team"];
         options?: never;
         head?: never;
-        /** Changes keys of a team with a JSON merge patch (RFC 7386). */
+        /** Changes keys of a team with a JSON merge patch (RFC 7386). Keys that the request does not name are unchanged. */
         patch: operations["change_team"];
         trace?: never;
     };
@@ -1195,10 +1254,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists every uplink. */
+        /** Lists all uplinks with their state. */
         get: operations["list_uplinks"];
         put?: never;
-        /** Adds a uplink. */
+        /** Adds an uplink. */
         post: operations["add_uplink"];
         delete?: never;
         options?: never;
@@ -1213,16 +1272,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns a uplink. */
+        /** Returns keys and state of an uplink. */
         get: operations["show_uplink"];
-        /** Replaces a uplink: keys that the request does not set get their defaults. */
+        /** Replaces an uplink: keys that the request does not set get their defaults. */
         put: operations["replace_uplink"];
         post?: never;
-        /** Deletes a uplink. */
+        /** Deletes an uplink. Fails if another resource refers to it. */
         delete: operations["delete_uplink"];
         options?: never;
         head?: never;
-        /** Changes keys of a uplink with a JSON merge patch (RFC 7386). */
+        /** Changes keys of an uplink with a JSON merge patch (RFC 7386). Keys that the request does not name are unchanged. */
         patch: operations["change_uplink"];
         trace?: never;
     };
@@ -1233,7 +1292,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Captures the frames of the port as pcapng. Ends at a limit of the request, with the connection, or when the operation in `Suimon-Operation` is cancelled. */
+        /** Captures the frames of the port as a pcapng stream. The capture ends at a limit of the request, when the client closes the connection, or when the operation in the header `Suimon-Operation` is cancelled. */
         get: operations["capture_uplink"];
         put?: never;
         post?: never;
@@ -1251,7 +1310,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists VMQ of every uplink and team that a switch uses.
+         * Lists the VMQ state of every uplink and team that a switch uses.
          * @description The settings are changed with the key `vmq` of the uplink or team.
          */
         get: operations["list_vmq"];
@@ -1270,7 +1329,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns VMQ of one uplink or team: the worker of each queue, and the reason for its placement. */
+        /** Returns the VMQ state of an uplink or team: the worker of each queue, and why it was assigned. */
         get: operations["show_vmq"];
         put?: never;
         post?: never;
@@ -1287,7 +1346,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists every VM. */
+        /** Lists all VMs with their state. */
         get: operations["list_vms"];
         put?: never;
         /** Adds a VM. */
@@ -1305,16 +1364,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns a VM. */
+        /** Returns keys and state of a VM. */
         get: operations["show_vm"];
         /** Replaces a VM: keys that the request does not set get their defaults. */
         put: operations["replace_vm"];
         post?: never;
-        /** Deletes a VM. */
+        /** Deletes a VM. Fails if another resource refers to it. Fails while the VM runs. Its NICs and disks stay. */
         delete: operations["delete_vm"];
         options?: never;
         head?: never;
-        /** Changes keys of a VM with a JSON merge patch (RFC 7386). */
+        /** Changes keys of a VM with a JSON merge patch (RFC 7386). Keys that the request does not name are unchanged. */
         patch: operations["change_vm"];
         trace?: never;
     };
@@ -1347,7 +1406,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Freezes the file systems of the guest through its agent. */
+        /** Freezes the file systems of the guest through the guest agent, for a limited time. */
         post: operations["freeze_vm"];
         delete?: never;
         options?: never;
@@ -1362,7 +1421,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Returns information from the guest agent. The request can take some seconds. */
+        /**
+         * Returns operating system, host name and IP addresses as reported by the guest agent.
+         * @description The request can take some seconds.
+         */
         get: operations["show_vm_guest"];
         put?: never;
         post?: never;
@@ -1381,7 +1443,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Terminates a VM at once, like a loss of power. */
+        /**
+         * Kills a VM, like a loss of power.
+         * @description Data that the guest has not written to its disks is lost.
+         */
         post: operations["kill_vm"];
         delete?: never;
         options?: never;
@@ -1397,7 +1462,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Returns the elements of a libvirt domain with the NICs and disks of a VM.
+         * Returns libvirt domain XML for the NICs and disks of a VM.
          * @description The elements are `memoryBacking` and `devices`.
          */
         get: operations["show_vm_libvirt"];
@@ -1420,7 +1485,9 @@ export interface paths {
         put?: never;
         /**
          * Migrates a running VM to another node.
-         * @description The operation ends when the VM runs there, or continues here.
+         * @description The operation ends when the VM runs on the other node, or when the migration failed and the VM
+         *     continues on this host. The VM, its NICs, disks and QoS policies leave the desired state of this
+         *     host.
          */
         post: operations["migrate_vm"];
         delete?: never;
@@ -1438,7 +1505,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stops the virtual CPUs of a VM. */
+        /** Pauses a running VM: stops its virtual CPUs. */
         post: operations["pause_vm"];
         delete?: never;
         options?: never;
@@ -1455,7 +1522,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Resets a VM, as a reset button does. */
+        /** Resets a VM like a reset button. The QEMU process stays. */
         post: operations["reset_vm"];
         delete?: never;
         options?: never;
@@ -1472,7 +1539,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Resumes the virtual CPUs of a VM. */
+        /** Resumes a paused VM. */
         post: operations["resume_vm"];
         delete?: never;
         options?: never;
@@ -1506,7 +1573,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Requests a shutdown of the guest, through its agent or the power button, and waits for it. */
+        /**
+         * Requests the guest to shut down, and waits for it.
+         * @description The operation fails if the guest has not shut down in time; with `force`, the VM is then killed.
+         */
         post: operations["stop_vm"];
         delete?: never;
         options?: never;
@@ -1523,7 +1593,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Thaws the file systems of the guest through its agent. */
+        /** Thaws the file systems of the guest through the guest agent. */
         post: operations["thaw_vm"];
         delete?: never;
         options?: never;
@@ -1576,15 +1646,15 @@ export interface components {
          *     daemon starts.
          */
         ApiConfig: {
-            /** @description IP address and port, such as `192.0.2.1:8443`. A change takes effect when the daemon starts. */
+            /** @description IP address and TCP port on which the daemon serves the API with TLS, such as `192.0.2.1:8443`. A change takes effect when the daemon starts. */
             listen: string;
-            /** @description PEM file with the server's certificate chain. A change takes effect when the daemon starts. */
+            /** @description Absolute path of a PEM file with the certificate chain of the daemon. A change takes effect when the daemon starts. */
             tls_certificate: string;
-            /** @description PEM file with the certificate's private key. The file must not be readable by other users. A change takes effect when the daemon starts. */
+            /** @description Absolute path of a PEM file with the private key of the certificate, which other users must not be able to read. A change takes effect when the daemon starts. */
             tls_key: string;
-            /** @description File whose first line is the bearer token required of every request: at least 16 characters. The file must not be readable by other users. A change takes effect when the daemon starts. */
+            /** @description Absolute path of a file whose first line is the bearer token that every request over TCP must have, at least 16 characters. The file must not be readable by other users. A change takes effect when the daemon starts. */
             token_file: string;
-            /** @description File whose first line is a bearer token valid for `GET /metrics` only, for example for Prometheus: at least 16 characters and different from the token of `token_file`. The file must not be readable by other users. A change takes effect when the daemon starts. */
+            /** @description Absolute path of a file whose first line is a bearer token that permits `GET /metrics` only, for example for Prometheus: at least 16 characters, and different from the token of `token_file`. The file must not be readable by other users. A change takes effect when the daemon starts. */
             metrics_token_file?: string | null;
         };
         /** @description Error with its location and the action to take. */
@@ -1603,7 +1673,7 @@ export interface components {
             line?: number | null;
         };
         /**
-         * @description What the host is to be: the host file as text or as a value.
+         * @description Desired state of the host: a host file as text or as a value.
          * @example {
          *       "config": {
          *         "switch": [
@@ -1618,11 +1688,11 @@ export interface components {
         ApplyRequest: {
             /** @description The host file as text. */
             toml: string;
-            /** @description Name of the file, for errors. */
+            /** @description Name of the file, which errors contain. */
             file?: string;
         } | {
             config: components["schemas"]["HostConfig"];
-            /** @description Name of the file, for errors. */
+            /** @description Name of the file, which errors contain. */
             file?: string;
         };
         /** @description Response of `GET /1.0/arrivals/{id}`. */
@@ -1636,7 +1706,7 @@ export interface components {
         ArrivalRequest: {
             /**
              * Format: int32
-             * @description [`MIGRATION_PROTOCOL`] of the source node.
+             * @description Version of the migration protocol of the source node.
              */
             protocol: number;
             /** @description Id of the migration, 32 hexadecimal digits, chosen at random by the source node. */
@@ -1790,32 +1860,32 @@ export interface components {
          *     the host is not in a cluster.
          */
         ClusterConfig: {
-            /** @description Name of the cluster. Nodes with the same name and etcd form one cluster. */
+            /** @description Name of the cluster. Hosts with the same name and the same etcd form one cluster. */
             name: components["schemas"]["Name"];
-            /** @description Name of this host in the cluster; unique among its nodes. */
+            /** @description Name of this host in the cluster, unique among its nodes. */
             node: components["schemas"]["Name"];
-            /** @description URLs of etcd's members, such as `https://192.0.2.10:2379`. */
+            /** @description URLs of all etcd members, such as `https://192.0.2.10:2379`. */
             endpoints: string[];
-            /** @description Certificates for `https` endpoints. */
+            /** @description Certificates for connections to `https` endpoints. */
             tls?: null | components["schemas"]["ClusterTls"];
-            /** @description User name for etcd; absent if etcd has no authentication. */
+            /** @description User name for etcd; no authentication by user if absent. */
             user?: string | null;
-            /** @description Absolute path of a file whose first line is the user's password. The file must not be readable by other users. */
+            /** @description Absolute path of a file whose first line is the password of the etcd user. The file must not be readable by other users. */
             password_file?: string | null;
         };
         /** @description Merge patch (RFC 7386) of `cluster`: keys that are absent stay as they are, null removes a key. */
         ClusterConfigPatch: {
-            /** @description Name of the cluster. Nodes with the same name and etcd form one cluster. */
+            /** @description Name of the cluster. Hosts with the same name and the same etcd form one cluster. */
             name?: components["schemas"]["Name"];
-            /** @description Name of this host in the cluster; unique among its nodes. */
+            /** @description Name of this host in the cluster, unique among its nodes. */
             node?: components["schemas"]["Name"];
-            /** @description URLs of etcd's members, such as `https://192.0.2.10:2379`. */
+            /** @description URLs of all etcd members, such as `https://192.0.2.10:2379`. */
             endpoints?: string[];
-            /** @description Certificates for `https` endpoints. */
+            /** @description Certificates for connections to `https` endpoints. */
             tls?: null | components["schemas"]["ClusterTlsPatch"];
-            /** @description User name for etcd; absent if etcd has no authentication. */
+            /** @description User name for etcd; no authentication by user if absent. */
             user?: string | null;
-            /** @description Absolute path of a file whose first line is the user's password. The file must not be readable by other users. */
+            /** @description Absolute path of a file whose first line is the password of the etcd user. The file must not be readable by other users. */
             password_file?: string | null;
         };
         /**
@@ -1939,20 +2009,20 @@ export interface components {
         };
         /** @description `[cluster.tls]`: certificates for connections to etcd. */
         ClusterTls: {
-            /** @description Absolute path of a PEM file with the CA certificates that sign the certificates of etcd's members. */
+            /** @description Absolute path of a PEM file with the CA certificates that sign the certificates of the etcd members. */
             authority: string;
-            /** @description Absolute path of this node's certificate, in PEM; absent if etcd requires no client certificate. */
+            /** @description Absolute path of a PEM file with the client certificate of this host; none if absent. */
             certificate?: string | null;
-            /** @description Absolute path of the certificate's private key, in PEM. */
+            /** @description Absolute path of a PEM file with the private key of the client certificate. */
             key?: string | null;
         };
         /** @description Merge patch (RFC 7386) of `tls`: keys that are absent stay as they are, null removes a key. */
         ClusterTlsPatch: {
-            /** @description Absolute path of a PEM file with the CA certificates that sign the certificates of etcd's members. */
+            /** @description Absolute path of a PEM file with the CA certificates that sign the certificates of the etcd members. */
             authority?: string;
-            /** @description Absolute path of this node's certificate, in PEM; absent if etcd requires no client certificate. */
+            /** @description Absolute path of a PEM file with the client certificate of this host; none if absent. */
             certificate?: string | null;
-            /** @description Absolute path of the certificate's private key, in PEM. */
+            /** @description Absolute path of a PEM file with the private key of the client certificate. */
             key?: string | null;
         };
         /** @description Health of a resource with its reason. */
@@ -2002,9 +2072,9 @@ export interface components {
         };
         /** @description `[console]`: the web console, for browsers on this machine. Read when the daemon starts. */
         ConsoleConfig: {
-            /** @description Loopback address and port, such as `127.0.0.1:7446`. Other machines connect through a tunnel, such as `ssh -L 7446:127.0.0.1:7446 HOST`. A change takes effect when the daemon starts. */
+            /** @description Loopback address and TCP port on which the daemon serves the console, such as `127.0.0.1:7446`. Other machines connect through a tunnel, such as `ssh -L 7446:127.0.0.1:7446 HOST`. A change takes effect when the daemon starts. */
             listen: string;
-            /** @description File whose first line is a token for logging in: at least 16 characters. The file must not be readable by other users. Without it, only `suimon console` provides logins. A change takes effect when the daemon starts. */
+            /** @description Absolute path of a file whose first line is a token for logging in, at least 16 characters. The file must not be readable by other users. If absent, `suimon console login` is the only way to log in. A change takes effect when the daemon starts. */
             token_file?: string | null;
         };
         /** @description Single-use address that logs a browser in to the console. */
@@ -2047,113 +2117,113 @@ export interface components {
         };
         /** @description `[[disk]]`: a virtual disk. */
         DiskConfig: {
-            /** @description Name, unique among disks. It cannot be changed. */
+            /** @description Name of the disk, unique among disks. It cannot be changed. */
             name: components["schemas"]["Name"];
             /** @description Store that contains the disk. A change replaces the resource. */
             store: components["schemas"]["Name"];
-            /** @description File of the disk, relative to the store's path; the disk's name with `.raw`, `.vhd` or `.vhdx` if absent. Created if it does not exist, and kept when the disk is deleted. A change replaces the resource. */
+            /** @description Image file, relative to the path of the store; the name of the disk with `.raw`, `.vhd` or `.vhdx` if absent. It is created if it does not exist, and kept when the disk is deleted. A change replaces the resource. */
             file?: string | null;
-            /** @description Image format on the store. `pass-through` uses the store's whole block device. A change replaces the resource. */
+            /** @description Image format of the file. `pass-through` uses the whole block device of the store. A change replaces the resource. */
             format: components["schemas"]["DiskFormat"];
-            /** @description Allocation of the file: `fixed` (whole disk), `dynamic` (written blocks; a sparse file for `raw`) or `differencing` (written blocks, the rest in a parent). If absent, an existing VHD or VHDX keeps its kind; a new file is `differencing` with `parent`, `dynamic` as `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
+            /** @description Allocation of the file: `fixed` (whole size), `dynamic` (written blocks; a sparse file with format `raw`) or `differencing` (written blocks, others are read from a parent). If absent, an existing VHD or VHDX keeps its kind; a new file is `differencing` with `parent`, `dynamic` with format `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
             kind?: null | components["schemas"]["DiskKind"];
-            /** @description Size of the disk in bytes, such as `"10 GiB"`. Required for a new file; the size of the existing file if absent. Can grow, never shrink. */
+            /** @description Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file; the size of the existing file if absent. It can grow but not shrink. */
             size_bytes?: null | number | string;
-            /** @description differencing: parent file, relative to the store's path. It must not be written by any disk. If absent, the parent recorded in the image is searched for: at the recorded path, then under the same name in the image's directory. Required for a new differencing file. A change replaces the resource. */
+            /** @description Kind `differencing`: parent file, relative to the path of the store, which no disk may write to. Required for a new file. If absent, the parent recorded in the existing image is used, or a file of the same name in the directory of the image. A change replaces the resource. */
             parent?: string | null;
             /**
              * @description True if the guest cannot write to the disk. A change replaces the resource.
              * @default false
              */
             read_only?: boolean;
-            /** @description Serial number that the guest sees, at most 20 printable ASCII characters; the first characters of the disk's name if absent. A change replaces the resource. */
+            /** @description Serial number that the guest sees; the first 20 characters of the name of the disk if absent. A change replaces the resource. */
             serial?: string | null;
             /**
-             * @description Logical sector size in bytes, 512 or 4096. A change replaces the resource.
+             * @description Logical sector size in bytes. A change replaces the resource.
              * @default 512
              * @enum {integer}
              */
             logical_sector?: 512 | 4096;
             /**
-             * @description Physical sector size in bytes as reported to the guest, 512 or 4096. A change replaces the resource.
+             * @description Physical sector size in bytes that is reported to the guest. A change replaces the resource.
              * @default 4096
              * @enum {integer}
              */
             physical_sector?: 512 | 4096;
-            /** @description Block size in bytes, a power of two: 512 KiB to 2 MiB for a VHD (2 MiB if absent), 1 to 256 MiB for a VHDX (32 MiB if absent). Used when the file is created. */
+            /** @description Block size of a new file in bytes, a power of two: 512 KiB to 2 MiB for a VHD (2 MiB if absent), 1 MiB to 256 MiB for a VHDX (32 MiB if absent). No effect on an existing file. */
             block_bytes?: null | number | string;
-            /** @description QoS policy that defines the disk's limits. Not permitted together with limits of the disk itself. */
+            /** @description QoS policy whose limits the disk has. Not permitted together with limits in `qos`. */
             qos_policy?: null | components["schemas"]["Name"];
-            /** @description Limits of the disk itself. */
+            /** @description Limits of this disk. */
             qos?: components["schemas"]["DiskQos"];
             /**
-             * @description Handling of requests for which the store has no space. `wait`: they are queued until space is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD clients; a VM with an IDE or SATA disk is paused and resumes when space is available. `error`: they fail immediately.
+             * @description Treatment of requests for which the store has no space. `wait`: they are queued until space is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD clients; a VM with an IDE or SATA disk is paused meanwhile. `error`: they fail at once.
              * @default wait
              */
             on_full?: components["schemas"]["DiskOnFull"];
             /**
              * Format: int32
-             * @description Longest time in seconds that requests of NBD clients are queued while the store is full, 0 to 86 400. They then fail with `NBD_ENOSPC`.
+             * @description Time in seconds for which requests of NBD clients are queued while the store is full. They then fail with `NBD_ENOSPC`.
              */
             full_wait_s?: number;
             /**
-             * @description Controller that the VM sees the disk on. IDE and SATA disks are attached when the VM starts, and require neither `vhost_user` nor `nbd`. A change replaces the resource.
+             * @description Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which QEMU emulates for guests without virtio drivers. IDE and SATA disks are attached when the VM starts, and need no table `vhost_user` or `nbd`. A change replaces the resource.
              * @default virtio
              */
             controller?: components["schemas"]["DiskController"];
-            /** @description vhost-user socket that attaches the disk to a VM as a virtio disk; none if absent. A change replaces the resource. */
+            /** @description vhost-user socket by which a VM of another program uses the disk; none if absent. A change replaces the resource. */
             vhost_user?: null | components["schemas"]["DiskVhostUser"];
-            /** @description NBD export of the disk, under the disk's name; none if absent. */
+            /** @description NBD export of the disk under its name; none if absent. */
             nbd?: null | components["schemas"]["DiskNbd"];
         };
         /** @description Merge patch (RFC 7386) of `disk`: keys that are absent stay as they are, null removes a key. */
         DiskConfigPatch: {
-            /** @description Name, unique among disks. It cannot be changed. */
+            /** @description Name of the disk, unique among disks. It cannot be changed. */
             name?: components["schemas"]["Name"];
             /** @description Store that contains the disk. A change replaces the resource. */
             store?: components["schemas"]["Name"];
-            /** @description File of the disk, relative to the store's path; the disk's name with `.raw`, `.vhd` or `.vhdx` if absent. Created if it does not exist, and kept when the disk is deleted. A change replaces the resource. */
+            /** @description Image file, relative to the path of the store; the name of the disk with `.raw`, `.vhd` or `.vhdx` if absent. It is created if it does not exist, and kept when the disk is deleted. A change replaces the resource. */
             file?: string | null;
-            /** @description Image format on the store. `pass-through` uses the store's whole block device. A change replaces the resource. */
+            /** @description Image format of the file. `pass-through` uses the whole block device of the store. A change replaces the resource. */
             format?: components["schemas"]["DiskFormat"];
-            /** @description Allocation of the file: `fixed` (whole disk), `dynamic` (written blocks; a sparse file for `raw`) or `differencing` (written blocks, the rest in a parent). If absent, an existing VHD or VHDX keeps its kind; a new file is `differencing` with `parent`, `dynamic` as `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
+            /** @description Allocation of the file: `fixed` (whole size), `dynamic` (written blocks; a sparse file with format `raw`) or `differencing` (written blocks, others are read from a parent). If absent, an existing VHD or VHDX keeps its kind; a new file is `differencing` with `parent`, `dynamic` with format `vhd` or `vhdx`, else `fixed`. A change replaces the resource. */
             kind?: null | components["schemas"]["DiskKind"];
-            /** @description Size of the disk in bytes, such as `"10 GiB"`. Required for a new file; the size of the existing file if absent. Can grow, never shrink. */
+            /** @description Size of the disk in bytes, or with a unit, such as `"10 GiB"`. Required for a new file; the size of the existing file if absent. It can grow but not shrink. */
             size_bytes?: null | number | string;
-            /** @description differencing: parent file, relative to the store's path. It must not be written by any disk. If absent, the parent recorded in the image is searched for: at the recorded path, then under the same name in the image's directory. Required for a new differencing file. A change replaces the resource. */
+            /** @description Kind `differencing`: parent file, relative to the path of the store, which no disk may write to. Required for a new file. If absent, the parent recorded in the existing image is used, or a file of the same name in the directory of the image. A change replaces the resource. */
             parent?: string | null;
             /** @description True if the guest cannot write to the disk. A change replaces the resource. */
             read_only?: boolean | null;
-            /** @description Serial number that the guest sees, at most 20 printable ASCII characters; the first characters of the disk's name if absent. A change replaces the resource. */
+            /** @description Serial number that the guest sees; the first 20 characters of the name of the disk if absent. A change replaces the resource. */
             serial?: string | null;
             /**
-             * @description Logical sector size in bytes, 512 or 4096. A change replaces the resource.
+             * @description Logical sector size in bytes. A change replaces the resource.
              * @enum {integer|null}
              */
             logical_sector?: 512 | 4096 | null;
             /**
-             * @description Physical sector size in bytes as reported to the guest, 512 or 4096. A change replaces the resource.
+             * @description Physical sector size in bytes that is reported to the guest. A change replaces the resource.
              * @enum {integer|null}
              */
             physical_sector?: 512 | 4096 | null;
-            /** @description Block size in bytes, a power of two: 512 KiB to 2 MiB for a VHD (2 MiB if absent), 1 to 256 MiB for a VHDX (32 MiB if absent). Used when the file is created. */
+            /** @description Block size of a new file in bytes, a power of two: 512 KiB to 2 MiB for a VHD (2 MiB if absent), 1 MiB to 256 MiB for a VHDX (32 MiB if absent). No effect on an existing file. */
             block_bytes?: null | number | string;
-            /** @description QoS policy that defines the disk's limits. Not permitted together with limits of the disk itself. */
+            /** @description QoS policy whose limits the disk has. Not permitted together with limits in `qos`. */
             qos_policy?: null | components["schemas"]["Name"];
-            /** @description Limits of the disk itself. */
+            /** @description Limits of this disk. */
             qos?: null | components["schemas"]["DiskQosPatch"];
-            /** @description Handling of requests for which the store has no space. `wait`: they are queued until space is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD clients; a VM with an IDE or SATA disk is paused and resumes when space is available. `error`: they fail immediately. */
+            /** @description Treatment of requests for which the store has no space. `wait`: they are queued until space is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD clients; a VM with an IDE or SATA disk is paused meanwhile. `error`: they fail at once. */
             on_full?: null | components["schemas"]["DiskOnFull"];
             /**
              * Format: int32
-             * @description Longest time in seconds that requests of NBD clients are queued while the store is full, 0 to 86 400. They then fail with `NBD_ENOSPC`.
+             * @description Time in seconds for which requests of NBD clients are queued while the store is full. They then fail with `NBD_ENOSPC`.
              */
             full_wait_s?: number | null;
-            /** @description Controller that the VM sees the disk on. IDE and SATA disks are attached when the VM starts, and require neither `vhost_user` nor `nbd`. A change replaces the resource. */
+            /** @description Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which QEMU emulates for guests without virtio drivers. IDE and SATA disks are attached when the VM starts, and need no table `vhost_user` or `nbd`. A change replaces the resource. */
             controller?: null | components["schemas"]["DiskController"];
-            /** @description vhost-user socket that attaches the disk to a VM as a virtio disk; none if absent. A change replaces the resource. */
+            /** @description vhost-user socket by which a VM of another program uses the disk; none if absent. A change replaces the resource. */
             vhost_user?: null | components["schemas"]["DiskVhostUserPatch"];
-            /** @description NBD export of the disk, under the disk's name; none if absent. */
+            /** @description NBD export of the disk under its name; none if absent. */
             nbd?: null | components["schemas"]["DiskNbdPatch"];
         };
         /**
@@ -2220,29 +2290,36 @@ export interface components {
          *     share a socket or address also share its access rules.
          */
         DiskNbd: {
-            /** @description Path of the Unix socket on which the daemon listens. Disks may share it. */
+            /** @description Absolute path of the Unix socket on which the daemon listens. Several disks may use the same socket. */
             socket?: string | null;
-            /** @description Users of this host permitted to connect to `socket`, by name or number, in addition to `groups`. If both are absent, the daemon's user and group are permitted. */
+            /** @description Users of this host that may connect to `socket`, by name or number, in addition to `groups`. If both are absent, the user and group of the daemon may connect. */
             users?: string[] | null;
-            /** @description Groups of this host whose members are permitted to connect to `socket`, by name or number, in addition to `users`. */
+            /** @description Groups of this host whose members may connect to `socket`, by name or number, in addition to `users`. */
             groups?: string[] | null;
-            /** @description IP address and TCP port on which the daemon listens, such as `192.0.2.1:10809`. Disks may share it. */
+            /** @description IP address and TCP port on which the daemon listens, such as `192.0.2.1:10809`. Several disks may use the same address. */
             listen?: string | null;
-            /** @description PEM file with the server's certificate chain. Makes TLS mandatory at `listen`. */
+            /** @description Absolute path of a PEM file with the certificate chain of the daemon. It makes TLS mandatory at `listen`. */
             tls_certificate?: string | null;
-            /** @description PEM file with the certificate's private key. The file must not be readable by all users. */
+            /** @description Absolute path of a PEM file with the private key of the certificate. The file must not be readable by all users. */
             tls_key?: string | null;
-            /** @description PEM file with CA certificates for clients. A client without a certificate signed by one of them is rejected. */
+            /** @description Absolute path of a PEM file with CA certificates. A client without a certificate signed by one of them is rejected. */
             tls_client_ca?: string | null;
-            /** @description Permitted DNS names of clients: a client's certificate must contain one as a subject alternative name. Any name if absent. */
+            /** @description DNS names of which the certificate of a client must contain one as subject alternative name; any name if absent. Requires `tls_client_ca`. */
             tls_clients?: string[] | null;
             /** @description IP addresses and networks from which clients may connect to `listen`, such as `192.0.2.0/24`; any if absent. */
             addresses?: string[] | null;
             /**
-             * @description True if clients on other hosts may connect without TLS, so that the network path can read and change the traffic. Requires `addresses`.
+             * @description True if clients on other hosts may connect to `listen` without TLS: others on the network path can then read and change the data. Requires `addresses`.
              * @default false
              */
             plaintext?: boolean;
+            /**
+             * Format: int32
+             * @description Maximum number of connections of the disk's clients, 1 to 16 384; 128 if absent.
+             */
+            connections_max?: number | null;
+            /** @description Maximum buffer memory of the disk's connections in bytes, 1 MiB to 1 TiB; 128 MiB if absent. 512 KiB of it are set aside for each connection that `connections_max` permits. */
+            buffer_max_bytes?: null | number | string;
         };
         /** @description Connection of an NBD client. */
         DiskNbdClient: {
@@ -2250,29 +2327,41 @@ export interface components {
             way: components["schemas"]["NbdWay"];
             /** @description Peer: the process and its user, or the address and port. */
             peer: string;
+            /**
+             * Format: int64
+             * @description Buffer memory of the connection in bytes, reserved memory included.
+             */
+            buffer_bytes?: number;
         };
         /** @description Merge patch (RFC 7386) of `nbd`: keys that are absent stay as they are, null removes a key. */
         DiskNbdPatch: {
-            /** @description Path of the Unix socket on which the daemon listens. Disks may share it. */
+            /** @description Absolute path of the Unix socket on which the daemon listens. Several disks may use the same socket. */
             socket?: string | null;
-            /** @description Users of this host permitted to connect to `socket`, by name or number, in addition to `groups`. If both are absent, the daemon's user and group are permitted. */
+            /** @description Users of this host that may connect to `socket`, by name or number, in addition to `groups`. If both are absent, the user and group of the daemon may connect. */
             users?: string[] | null;
-            /** @description Groups of this host whose members are permitted to connect to `socket`, by name or number, in addition to `users`. */
+            /** @description Groups of this host whose members may connect to `socket`, by name or number, in addition to `users`. */
             groups?: string[] | null;
-            /** @description IP address and TCP port on which the daemon listens, such as `192.0.2.1:10809`. Disks may share it. */
+            /** @description IP address and TCP port on which the daemon listens, such as `192.0.2.1:10809`. Several disks may use the same address. */
             listen?: string | null;
-            /** @description PEM file with the server's certificate chain. Makes TLS mandatory at `listen`. */
+            /** @description Absolute path of a PEM file with the certificate chain of the daemon. It makes TLS mandatory at `listen`. */
             tls_certificate?: string | null;
-            /** @description PEM file with the certificate's private key. The file must not be readable by all users. */
+            /** @description Absolute path of a PEM file with the private key of the certificate. The file must not be readable by all users. */
             tls_key?: string | null;
-            /** @description PEM file with CA certificates for clients. A client without a certificate signed by one of them is rejected. */
+            /** @description Absolute path of a PEM file with CA certificates. A client without a certificate signed by one of them is rejected. */
             tls_client_ca?: string | null;
-            /** @description Permitted DNS names of clients: a client's certificate must contain one as a subject alternative name. Any name if absent. */
+            /** @description DNS names of which the certificate of a client must contain one as subject alternative name; any name if absent. Requires `tls_client_ca`. */
             tls_clients?: string[] | null;
             /** @description IP addresses and networks from which clients may connect to `listen`, such as `192.0.2.0/24`; any if absent. */
             addresses?: string[] | null;
-            /** @description True if clients on other hosts may connect without TLS, so that the network path can read and change the traffic. Requires `addresses`. */
+            /** @description True if clients on other hosts may connect to `listen` without TLS: others on the network path can then read and change the data. Requires `addresses`. */
             plaintext?: boolean | null;
+            /**
+             * Format: int32
+             * @description Maximum number of connections of the disk's clients, 1 to 16 384; 128 if absent.
+             */
+            connections_max?: number | null;
+            /** @description Maximum buffer memory of the disk's connections in bytes, 1 MiB to 1 TiB; 128 MiB if absent. 512 KiB of it are set aside for each connection that `connections_max` permits. */
+            buffer_max_bytes?: null | number | string;
         };
         /** @description State of a disk as an NBD export. */
         DiskNbdStatus: {
@@ -2281,6 +2370,21 @@ export interface components {
              * @description Number of connections of NBD clients.
              */
             clients: number;
+            /**
+             * Format: int32
+             * @description Maximum number of connections in effect.
+             */
+            connections_max?: number;
+            /**
+             * Format: int64
+             * @description Buffer memory of the connections in bytes, reserved memory included.
+             */
+            buffer_bytes?: number;
+            /**
+             * Format: int64
+             * @description Maximum buffer memory in effect, in bytes.
+             */
+            buffer_max_bytes?: number;
             /** @description Connections in order of acceptance. */
             connections?: components["schemas"]["DiskNbdClient"][];
         };
@@ -2302,30 +2406,30 @@ export interface components {
         DiskQos: {
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised operations per second while there is demand, 1 to 1 000 000 000; none if absent.
+             * @description Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum), one request and a burst.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second, 512 to 1 TiB; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum) and one request. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
-             * @description Weight in the distribution of capacity beyond the minimums, relative to the weights of others, 1 to 10 000.
+             * @description Weight in the distribution of capacity beyond the minimums, relative to the weights of other disks.
              * @default 100
              */
             weight?: number;
             /**
              * Format: int32
-             * @description Maximum during a burst in normalised operations per second, above `max_iops` and up to 1 000 000 000. Requires `burst_s`.
+             * @description Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent. Requires `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Length of a burst after idle time, in seconds, 1 to 3600.
+             * @description Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -2333,29 +2437,29 @@ export interface components {
         DiskQosPatch: {
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised operations per second while there is demand, 1 to 1 000 000 000; none if absent.
+             * @description Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum), one request and a burst.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second, 512 to 1 TiB; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum) and one request. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
-             * @description Weight in the distribution of capacity beyond the minimums, relative to the weights of others, 1 to 10 000.
+             * @description Weight in the distribution of capacity beyond the minimums, relative to the weights of other disks.
              */
             weight?: number | null;
             /**
              * Format: int32
-             * @description Maximum during a burst in normalised operations per second, above `max_iops` and up to 1 000 000 000. Requires `burst_s`.
+             * @description Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent. Requires `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Length of a burst after idle time, in seconds, 1 to 3600.
+             * @description Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -2444,29 +2548,29 @@ export interface components {
         };
         /** @description `[disk.vhost_user]`: attaches the disk to a VM as a virtio disk. */
         DiskVhostUser: {
-            /** @description Path of the Unix socket. A change replaces the resource. */
+            /** @description Absolute path of the Unix socket. A change replaces the resource. */
             socket: string;
             /**
-             * @description Role of the daemon on the socket. A change replaces the resource.
+             * @description Role of the daemon on the socket: `server` (the daemon listens) or `client` (QEMU listens, and the daemon connects). A change replaces the resource.
              * @default server
              */
             mode?: components["schemas"]["SocketMode"];
             /**
              * Format: int32
-             * @description Largest number of request queues that the guest may use, 1 to 64. A change replaces the resource.
+             * @description Largest number of request queues that the guest may use. A change replaces the resource.
              * @default 1
              */
             queues?: number;
         };
         /** @description Merge patch (RFC 7386) of `vhost_user`: keys that are absent stay as they are, null removes a key. */
         DiskVhostUserPatch: {
-            /** @description Path of the Unix socket. A change replaces the resource. */
+            /** @description Absolute path of the Unix socket. A change replaces the resource. */
             socket?: string;
-            /** @description Role of the daemon on the socket. A change replaces the resource. */
+            /** @description Role of the daemon on the socket: `server` (the daemon listens) or `client` (QEMU listens, and the daemon connects). A change replaces the resource. */
             mode?: null | components["schemas"]["SocketMode"];
             /**
              * Format: int32
-             * @description Largest number of request queues that the guest may use, 1 to 64. A change replaces the resource.
+             * @description Largest number of request queues that the guest may use. A change replaces the resource.
              */
             queues?: number | null;
         };
@@ -2619,50 +2723,64 @@ export interface components {
         HostConfig: {
             /** @description Settings of the host itself. */
             host?: components["schemas"]["HostSection"];
-            /** @description TCP listener of the API; absent means none. A change takes effect when the daemon starts. */
+            /** @description TCP listener of the API; none if absent. A change takes effect when the daemon starts. */
             api?: null | components["schemas"]["ApiConfig"];
-            /** @description Web console; absent means none. A change takes effect when the daemon starts. */
+            /** @description Web console; none if absent. A change takes effect when the daemon starts. */
             console?: null | components["schemas"]["ConsoleConfig"];
-            /** @description Folder of the lab's results; absent means the default folder. A change takes effect when the daemon starts. */
+            /** @description Folder of results of experiments; the default folder if absent. A change takes effect when the daemon starts. */
             lab?: null | components["schemas"]["LabConfig"];
-            /** @description Power plan of the host; absent means that the daemon changes no CPU settings. */
+            /** @description Power plan of the host; CPU settings are not changed if absent. */
             power?: null | components["schemas"]["PowerConfig"];
-            /** @description Cluster that the host is a node of; absent means none. */
+            /** @description Membership of the host in a cluster; none if absent. */
             cluster?: null | components["schemas"]["ClusterConfig"];
-            /** @description Virtual switches that the daemon provides. */
+            /** @description Virtual switches. */
             switch?: components["schemas"]["SwitchConfig"][];
-            /** @description Uplinks: network devices that connect switches to the outside. */
+            /** @description Uplinks: network devices that connect switches to the physical network. */
             uplink?: components["schemas"]["UplinkConfig"][];
-            /** @description Teams: groups of uplinks used as one. */
+            /** @description Teams: groups of uplinks that a switch uses as one. */
             team?: components["schemas"]["TeamConfig"][];
-            /** @description Virtual NICs connected to the switches. */
+            /** @description Virtual NICs. */
             nic?: components["schemas"]["NicConfig"][];
-            /** @description Backing stores: directories or block devices that contain disks. */
+            /** @description Stores: directories and block devices that contain disks. */
             store?: components["schemas"]["StoreConfig"][];
-            /** @description Storage QoS policies for several disks. */
+            /** @description QoS policies: limits for several disks. */
             qos_policy?: components["schemas"]["QosPolicyConfig"][];
             /** @description Virtual disks of VMs and NBD clients. */
             disk?: components["schemas"]["DiskConfig"][];
-            /** @description VMs that the daemon starts. */
+            /** @description VMs that the daemon can start. */
             vm?: components["schemas"]["VmConfig"][];
-            /** @description Physical functions of SR-IOV adapters. */
+            /** @description SR-IOV adapters (physical functions) and their virtual functions. */
             pf?: components["schemas"]["PfConfig"][];
-            /** @description Nodes other than this host, as destinations of live migration. */
+            /** @description Other hosts, as destinations of live migration. */
             node?: components["schemas"]["NodeConfig"][];
         };
         /** @description `[host]`: settings of the host itself. */
         HostSection: {
-            /** @description Name of the host in output and events; the machine's host name if absent. */
+            /** @description Name of the host in output and events; the host name of the machine if absent. */
             name?: string | null;
-            /** @description Logical CPUs reserved for workers (data-plane threads), one pinned worker per CPU. If absent, `floating_processors` applies. */
+            /** @description Logical CPUs of the workers (data-plane threads): one worker is pinned to each. If absent, `floating_processors` sets the number of workers. */
             processors?: number[] | null;
             /**
              * Format: int32
-             * @description Number of workers that are not pinned to a CPU, 1 to 64; used if `processors` is absent. 1 if absent.
+             * @description Number of workers that are not pinned to a CPU, used if `processors` is absent; 1 if absent.
              */
             floating_processors?: number | null;
-            /** @description Absolute path of the folder with one folder per VM for its sockets and log; `/run/suimon/vms` if absent. Takes effect for a VM at its next start. A change takes effect when a VM starts. */
+            /** @description Absolute path of the folder that contains one folder per VM with its sockets and log; `/run/suimon/vms` if absent. A running VM keeps its folder until its next start. A change takes effect when a VM starts. */
             vm_folder?: string | null;
+            /**
+             * Format: int32
+             * @description Maximum number of connections of NBD clients to all disks, 1 to 16 384; 1024 if absent.
+             */
+            nbd_connections_max?: number | null;
+            /** @description Maximum buffer memory of NBD connections to all disks in bytes, 1 MiB to 1 TiB; 1 GiB if absent. 512 KiB of it are set aside for each connection that `nbd_connections_max` permits. */
+            nbd_buffer_max_bytes?: null | number | string;
+            /**
+             * Format: int32
+             * @description Maximum number of NBD connections of one peer, 1 to 16 384; 512 if absent. A peer is a user of this host, an IPv4 address or an IPv6 network of 64 bits.
+             */
+            nbd_peer_connections_max?: number | null;
+            /** @description Maximum buffer memory of the NBD connections of one peer in bytes, 1 MiB to 1 TiB; 512 MiB if absent. 512 KiB of it are set aside for each connection that `nbd_peer_connections_max` permits. */
+            nbd_peer_buffer_max_bytes?: null | number | string;
         };
         /** @description Response of `GET /1.0`: observed state of the host. */
         HostStatus: {
@@ -2702,8 +2820,12 @@ export interface components {
             /** @description Number of configured other nodes. */
             nodes?: number;
             drain?: null | components["schemas"]["DrainStatus"];
+            /** @description State directory of the daemon. */
+            state_store?: components["schemas"]["StateStoreStatus"];
             /** @description Confinement of the daemon's threads. */
             confinement?: components["schemas"]["ConfinementStatus"];
+            /** @description Connections of NBD clients to all disks. */
+            nbd?: components["schemas"]["NbdStatus"];
         };
         /** @description Range of a file that an operation changes. */
         ImageChange: {
@@ -2965,7 +3087,7 @@ export interface components {
         /** @description `[lab]`: lab runs shown by the API and the console. Read when the daemon starts. */
         LabConfig: {
             /**
-             * @description Absolute path of the folder of results. `suimon lab work` processes the runs requested there through the API. A change takes effect when the daemon starts.
+             * @description Absolute path of the folder of results. `suimon lab work` runs the experiments that are requested there through the API. A change takes effect when the daemon starts.
              * @default /var/lib/suimon/lab
              */
             results?: string;
@@ -3388,6 +3510,62 @@ export interface components {
          *     digit. Safe in paths, URLs and metrics.
          */
         Name: string;
+        /** @description Connections and buffer memory of one peer. */
+        NbdPeerStatus: {
+            /** @description Peer: `user` and the user's number, an IPv4 address, or an IPv6 network of 64 bits. */
+            peer: string;
+            /**
+             * Format: int32
+             * @description Number of connections of the peer.
+             */
+            connections: number;
+            /**
+             * Format: int64
+             * @description Buffer memory of these connections in bytes.
+             */
+            buffer_bytes: number;
+        };
+        /** @description Connections and buffer memory of NBD clients, with their limits. */
+        NbdStatus: {
+            /**
+             * Format: int32
+             * @description Number of connections of clients to all disks.
+             */
+            connections: number;
+            /**
+             * Format: int32
+             * @description Maximum number of connections in effect.
+             */
+            connections_max: number;
+            /**
+             * Format: int64
+             * @description Buffer memory of all connections in bytes, reserved memory included.
+             */
+            buffer_bytes: number;
+            /**
+             * Format: int64
+             * @description Maximum buffer memory in effect, in bytes.
+             */
+            buffer_max_bytes: number;
+            /**
+             * Format: int32
+             * @description Maximum number of connections of a peer in effect.
+             */
+            peer_connections_max: number;
+            /**
+             * Format: int64
+             * @description Maximum buffer memory of the connections of a peer in effect, in bytes.
+             */
+            peer_buffer_max_bytes: number;
+            /**
+             * Format: int64
+             * @description Requests since the daemon started that were delayed or processed in parts, because a limit
+             *     on buffer memory was reached.
+             */
+            shortages: number;
+            /** @description Peers with connections. */
+            peers?: components["schemas"]["NbdPeerStatus"][];
+        };
         /**
          * @description Transport of an NBD connection.
          * @enum {string}
@@ -3400,38 +3578,38 @@ export interface components {
         NicBackend: "vhost-user" | "tap" | "legacy";
         /** @description `[[nic]]`: a virtual NIC on a switch. */
         NicConfig: {
-            /** @description Name, unique among NICs. It cannot be changed. */
+            /** @description Name of the NIC, unique among NICs. It cannot be changed. */
             name: components["schemas"]["Name"];
             /** @description Switch that the NIC is connected to. */
             switch: components["schemas"]["Name"];
-            /** @description Backend: `vhost-user`, `tap` or `legacy`. A change replaces the resource. */
+            /** @description Other side of the NIC: `vhost-user` (virtio NIC of a VM), `tap` (TAP device of the host or of a network namespace) or `legacy` (Intel 82574L emulated by QEMU, for guests without virtio drivers). A change replaces the resource. */
             backend: components["schemas"]["NicBackend"];
-            /** @description vhost-user, legacy: path of the Unix socket; a path in the folder of the NIC's VM if absent. A NIC without `socket` that belongs to no VM stays disconnected. A change replaces the resource. */
+            /** @description Backends `vhost-user` and `legacy`: absolute path of the Unix socket; a path in the folder of the VM of the NIC if absent. A NIC without `socket` that no VM uses stays disconnected. A change replaces the resource. */
             socket?: string | null;
-            /** @description vhost-user: role of the daemon on the socket; `server` if absent. A change replaces the resource. */
+            /** @description Backend `vhost-user`: role of the daemon on the socket, `server` (the daemon listens) or `client` (QEMU listens, and the daemon connects); `server` if absent. A change replaces the resource. */
             mode?: null | components["schemas"]["SocketMode"];
-            /** @description tap: device name, 1 to 15 bytes; the NIC's name if absent. A change replaces the resource. */
+            /** @description Backend `tap`: name of the TAP device; the name of the NIC if absent. A change replaces the resource. */
             device?: string | null;
-            /** @description tap: network namespace of the device, as named by `ip netns`. A change replaces the resource. */
+            /** @description Backend `tap`: network namespace of the device, as named by `ip netns`; the namespace of the daemon if absent. A change replaces the resource. */
             netns?: string | null;
-            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, the guest may use no other source address, and other ports drop frames with this source address. If absent, a TAP NIC or a VM's NIC gets a random, permanent address when it is added. The guest of any other NIC may use any source address; its first one is bound to the NIC until it disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
+            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC and a NIC of a VM get a random address when they are added, which they keep. The guest of any other NIC may use any source address; its first one is bound to the NIC until it disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
             mac?: string | null;
             /**
              * Format: int32
-             * @description Access VLAN; with `trunk`, the native VLAN, which is untagged on this port. If absent, untagged frames belong to the switch's untagged network.
+             * @description Access VLAN; with `trunk`, the native VLAN, whose frames are untagged on this port. If absent, untagged frames belong to the untagged network of the switch.
              */
             vlan?: number | null;
-            /** @description VLANs carried tagged, such as `[10, "20-29"]`. Makes the port a trunk port. */
+            /** @description VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`. They make the port a trunk port; it is an access port if absent. */
             trunk?: (number | string)[] | null;
             /**
              * Format: int32
-             * @description Queue pairs, 1 to 64. A change replaces the resource.
+             * @description Number of queue pairs. A change replaces the resource.
              * @default 1
              */
             queues?: number;
             /**
              * Format: int32
-             * @description Largest IP packet in bytes, 68 to 9216. A change replaces a vhost-user NIC and is live on a TAP device.
+             * @description Largest IP packet in bytes. A change replaces a vhost-user NIC and is live on a TAP device.
              * @default 1500
              */
             mtu?: number;
@@ -3441,40 +3619,40 @@ export interface components {
              */
             mac_spoofing?: boolean;
             /**
-             * @description True if the port exchanges no frames with other isolated ports.
+             * @description True if the port exchanges no frames with other isolated ports of the switch.
              * @default false
              */
             isolated?: boolean;
             /**
              * Format: int32
-             * @description Limit of flooded frames (broadcast, multicast, unknown unicast) from the port, in frames per second, 1 to 10 000 000; no limit if absent.
+             * @description Limit of flooded frames (broadcast, multicast, unknown unicast) from the port in frames per second; no limit if absent.
              */
             storm_limit_fps?: number | null;
             /**
              * Format: int64
-             * @description Limit of the guest's transmit rate in bits per second, 8000 to 1 000 000 000 000 000; no limit if absent.
+             * @description Limit of the rate at which the guest transmits, in bits per second; no limit if absent.
              */
             bandwidth_max_bps?: number | null;
             /**
              * Format: int32
-             * @description Largest number of MAC addresses learned on this port, 1 to 65 536.
+             * @description Largest number of MAC addresses that the switch learns on this port.
              * @default 1024
              */
             learned_max?: number;
             /**
-             * @description tap: true if the kernel may forward frames directly between this NIC and other NICs with the setting, as long as no feature of the switch requires it to process each frame. Requires `netns`.
+             * @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key, as long as no feature of the switch requires it to process each frame. Requires `netns`.
              * @default false
              */
             kernel_path?: boolean;
             /**
              * Format: int32
-             * @description Weight of the NIC in the assignment of queues to workers (VMQ), 0 to 100. With 0 the NIC has no queue of its own and the base worker services it.
+             * @description Weight of the NIC in the assignment of queues to workers (VMQ). With 0, the NIC has no queues of its own, and the base worker services it.
              * @default 100
              */
             vmq_weight?: number;
             /**
              * Format: int32
-             * @description Priority of the NIC in the assignment of virtual functions, 0 to 100; higher first. With 0 none is assigned. Requires `mac`. Has no effect on a switch without `iov`.
+             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires `mac`. No effect on a switch without `iov`.
              * @default 0
              */
             iov_weight?: number;
@@ -3483,68 +3661,68 @@ export interface components {
         };
         /** @description Merge patch (RFC 7386) of `nic`: keys that are absent stay as they are, null removes a key. */
         NicConfigPatch: {
-            /** @description Name, unique among NICs. It cannot be changed. */
+            /** @description Name of the NIC, unique among NICs. It cannot be changed. */
             name?: components["schemas"]["Name"];
             /** @description Switch that the NIC is connected to. */
             switch?: components["schemas"]["Name"];
-            /** @description Backend: `vhost-user`, `tap` or `legacy`. A change replaces the resource. */
+            /** @description Other side of the NIC: `vhost-user` (virtio NIC of a VM), `tap` (TAP device of the host or of a network namespace) or `legacy` (Intel 82574L emulated by QEMU, for guests without virtio drivers). A change replaces the resource. */
             backend?: components["schemas"]["NicBackend"];
-            /** @description vhost-user, legacy: path of the Unix socket; a path in the folder of the NIC's VM if absent. A NIC without `socket` that belongs to no VM stays disconnected. A change replaces the resource. */
+            /** @description Backends `vhost-user` and `legacy`: absolute path of the Unix socket; a path in the folder of the VM of the NIC if absent. A NIC without `socket` that no VM uses stays disconnected. A change replaces the resource. */
             socket?: string | null;
-            /** @description vhost-user: role of the daemon on the socket; `server` if absent. A change replaces the resource. */
+            /** @description Backend `vhost-user`: role of the daemon on the socket, `server` (the daemon listens) or `client` (QEMU listens, and the daemon connects); `server` if absent. A change replaces the resource. */
             mode?: null | components["schemas"]["SocketMode"];
-            /** @description tap: device name, 1 to 15 bytes; the NIC's name if absent. A change replaces the resource. */
+            /** @description Backend `tap`: name of the TAP device; the name of the NIC if absent. A change replaces the resource. */
             device?: string | null;
-            /** @description tap: network namespace of the device, as named by `ip netns`. A change replaces the resource. */
+            /** @description Backend `tap`: network namespace of the device, as named by `ip netns`; the namespace of the daemon if absent. A change replaces the resource. */
             netns?: string | null;
-            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, the guest may use no other source address, and other ports drop frames with this source address. If absent, a TAP NIC or a VM's NIC gets a random, permanent address when it is added. The guest of any other NIC may use any source address; its first one is bound to the NIC until it disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
+            /** @description MAC address of the NIC. Unless `mac_spoofing` is set, frames of the guest from other addresses, and frames of other ports from this address, are dropped. If absent, a TAP NIC and a NIC of a VM get a random address when they are added, which they keep. The guest of any other NIC may use any source address; its first one is bound to the NIC until it disconnects. A change replaces a vhost-user NIC and is live on a TAP device. */
             mac?: string | null;
             /**
              * Format: int32
-             * @description Access VLAN; with `trunk`, the native VLAN, which is untagged on this port. If absent, untagged frames belong to the switch's untagged network.
+             * @description Access VLAN; with `trunk`, the native VLAN, whose frames are untagged on this port. If absent, untagged frames belong to the untagged network of the switch.
              */
             vlan?: number | null;
-            /** @description VLANs carried tagged, such as `[10, "20-29"]`. Makes the port a trunk port. */
+            /** @description VLANs and ranges of VLANs whose frames are tagged on this port, such as `[10, "20-29"]`. They make the port a trunk port; it is an access port if absent. */
             trunk?: (number | string)[] | null;
             /**
              * Format: int32
-             * @description Queue pairs, 1 to 64. A change replaces the resource.
+             * @description Number of queue pairs. A change replaces the resource.
              */
             queues?: number | null;
             /**
              * Format: int32
-             * @description Largest IP packet in bytes, 68 to 9216. A change replaces a vhost-user NIC and is live on a TAP device.
+             * @description Largest IP packet in bytes. A change replaces a vhost-user NIC and is live on a TAP device.
              */
             mtu?: number | null;
             /** @description True if the guest may use source addresses other than `mac`, and other ports may use `mac`. On a NIC without `mac`, no source address is bound to the NIC. */
             mac_spoofing?: boolean | null;
-            /** @description True if the port exchanges no frames with other isolated ports. */
+            /** @description True if the port exchanges no frames with other isolated ports of the switch. */
             isolated?: boolean | null;
             /**
              * Format: int32
-             * @description Limit of flooded frames (broadcast, multicast, unknown unicast) from the port, in frames per second, 1 to 10 000 000; no limit if absent.
+             * @description Limit of flooded frames (broadcast, multicast, unknown unicast) from the port in frames per second; no limit if absent.
              */
             storm_limit_fps?: number | null;
             /**
              * Format: int64
-             * @description Limit of the guest's transmit rate in bits per second, 8000 to 1 000 000 000 000 000; no limit if absent.
+             * @description Limit of the rate at which the guest transmits, in bits per second; no limit if absent.
              */
             bandwidth_max_bps?: number | null;
             /**
              * Format: int32
-             * @description Largest number of MAC addresses learned on this port, 1 to 65 536.
+             * @description Largest number of MAC addresses that the switch learns on this port.
              */
             learned_max?: number | null;
-            /** @description tap: true if the kernel may forward frames directly between this NIC and other NICs with the setting, as long as no feature of the switch requires it to process each frame. Requires `netns`. */
+            /** @description Backend `tap`: true if the kernel may forward frames directly between this NIC and other NICs with this key, as long as no feature of the switch requires it to process each frame. Requires `netns`. */
             kernel_path?: boolean | null;
             /**
              * Format: int32
-             * @description Weight of the NIC in the assignment of queues to workers (VMQ), 0 to 100. With 0 the NIC has no queue of its own and the base worker services it.
+             * @description Weight of the NIC in the assignment of queues to workers (VMQ). With 0, the NIC has no queues of its own, and the base worker services it.
              */
             vmq_weight?: number | null;
             /**
              * Format: int32
-             * @description Priority of the NIC in the assignment of virtual functions, 0 to 100; higher first. With 0 none is assigned. Requires `mac`. Has no effect on a switch without `iov`.
+             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. Requires `mac`. No effect on a switch without `iov`.
              */
             iov_weight?: number | null;
             /** @description Offloads between the guest and the switch. */
@@ -3554,7 +3732,7 @@ export interface components {
         NicStatus: {
             /** @description Desired state of the NIC. */
             config: components["schemas"]["NicConfig"];
-            /** @description Agreement with the desired state. */
+            /** @description Health, with the reason if it is not `up`. */
             condition: components["schemas"]["Condition"];
             /** @description Counters of the port's frames and drops. */
             counters: components["schemas"]["PortCounters"];
@@ -3582,28 +3760,28 @@ export interface components {
         };
         /** @description `[[node]]`: another host with Suimon, and how to reach its API. */
         NodeConfig: {
-            /** @description Name, unique among nodes. It cannot be changed. */
+            /** @description Name of the node, unique among nodes, as used by `suimon vm migrate --to`. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Address and port of the node's API, such as `192.0.2.2:8443` or `node2.example.net:8443`. */
+            /** @description Host name or IP address and TCP port of the API of the node, such as `192.0.2.2:8443` or `node2.example.net:8443`. */
             address: string;
-            /** @description Absolute path of a PEM file with CA certificates that sign the node's certificate, or with the certificate itself. */
+            /** @description Absolute path of a PEM file with CA certificates that sign the certificate of the node, or with that certificate itself. */
             authority: string;
-            /** @description Absolute path of a file whose first line is the token of the node's API. The file must not be readable by other users. */
+            /** @description Absolute path of a file whose first line is the API token of the node. The file must not be readable by other users. */
             token_file: string;
-            /** @description Name that the node's certificate must contain; the host in `address` if absent. */
+            /** @description Name that the certificate of the node must contain; the host in `address` if absent. */
             server_name?: string | null;
         };
         /** @description Merge patch (RFC 7386) of `node`: keys that are absent stay as they are, null removes a key. */
         NodeConfigPatch: {
-            /** @description Name, unique among nodes. It cannot be changed. */
+            /** @description Name of the node, unique among nodes, as used by `suimon vm migrate --to`. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Address and port of the node's API, such as `192.0.2.2:8443` or `node2.example.net:8443`. */
+            /** @description Host name or IP address and TCP port of the API of the node, such as `192.0.2.2:8443` or `node2.example.net:8443`. */
             address?: string;
-            /** @description Absolute path of a PEM file with CA certificates that sign the node's certificate, or with the certificate itself. */
+            /** @description Absolute path of a PEM file with CA certificates that sign the certificate of the node, or with that certificate itself. */
             authority?: string;
-            /** @description Absolute path of a file whose first line is the token of the node's API. The file must not be readable by other users. */
+            /** @description Absolute path of a file whose first line is the API token of the node. The file must not be readable by other users. */
             token_file?: string;
-            /** @description Name that the node's certificate must contain; the host in `address` if absent. */
+            /** @description Name that the certificate of the node must contain; the host in `address` if absent. */
             server_name?: string | null;
         };
         /**
@@ -3631,49 +3809,49 @@ export interface components {
          */
         OffloadConfig: {
             /**
-             * @description Transmitted frames may have a partial transport checksum: the switch completes it for a guest, and an uplink's device completes it for the switch.
+             * @description True if transmitted frames may have a partial transport checksum, which the switch completes for a guest, and the device for an uplink.
              * @default true
              */
             tx_checksum?: boolean;
             /**
-             * @description Received frames may have a partial transport checksum, and checksums that an uplink's device reports as valid are not verified again.
+             * @description True if received frames may have a partial transport checksum, and if checksums that the device of an uplink reports as valid are not verified again.
              * @default true
              */
             rx_checksum?: boolean;
             /**
-             * @description Transmitted frames may lack the IPv4 header checksum. virtio NICs do not support this offload.
+             * @description True if transmitted frames may lack the IPv4 header checksum. virtio NICs do not support this offload.
              * @default true
              */
             tx_ip_checksum?: boolean;
             /**
-             * @description Received frames may have an unverified IPv4 header checksum. virtio NICs do not support this offload.
+             * @description True if received frames may have an unverified IPv4 header checksum. virtio NICs do not support this offload.
              * @default true
              */
             rx_ip_checksum?: boolean;
             /**
-             * @description TCP and UDP frames larger than the MTU in both directions (GSO).
+             * @description True if TCP and UDP frames may be larger than the MTU in both directions (TSO, USO, GSO).
              * @default true
              */
             segmentation?: boolean;
             /**
-             * @description Received segments may be coalesced (GRO). Requires the setting on both the uplink and the NIC.
+             * @description True if received segments may be coalesced (LRO, GRO). Coalescing from an uplink to a NIC requires the key on both.
              * @default true
              */
             receive_coalescing?: boolean;
         };
         /** @description Merge patch (RFC 7386) of `offload`: keys that are absent stay as they are, null removes a key. */
         OffloadConfigPatch: {
-            /** @description Transmitted frames may have a partial transport checksum: the switch completes it for a guest, and an uplink's device completes it for the switch. */
+            /** @description True if transmitted frames may have a partial transport checksum, which the switch completes for a guest, and the device for an uplink. */
             tx_checksum?: boolean | null;
-            /** @description Received frames may have a partial transport checksum, and checksums that an uplink's device reports as valid are not verified again. */
+            /** @description True if received frames may have a partial transport checksum, and if checksums that the device of an uplink reports as valid are not verified again. */
             rx_checksum?: boolean | null;
-            /** @description Transmitted frames may lack the IPv4 header checksum. virtio NICs do not support this offload. */
+            /** @description True if transmitted frames may lack the IPv4 header checksum. virtio NICs do not support this offload. */
             tx_ip_checksum?: boolean | null;
-            /** @description Received frames may have an unverified IPv4 header checksum. virtio NICs do not support this offload. */
+            /** @description True if received frames may have an unverified IPv4 header checksum. virtio NICs do not support this offload. */
             rx_ip_checksum?: boolean | null;
-            /** @description TCP and UDP frames larger than the MTU in both directions (GSO). */
+            /** @description True if TCP and UDP frames may be larger than the MTU in both directions (TSO, USO, GSO). */
             segmentation?: boolean | null;
-            /** @description Received segments may be coalesced (GRO). Requires the setting on both the uplink and the NIC. */
+            /** @description True if received segments may be coalesced (LRO, GRO). Coalescing from an uplink to a NIC requires the key on both. */
             receive_coalescing?: boolean | null;
         };
         /**
@@ -3752,34 +3930,34 @@ export interface components {
         OperationState: "running" | "succeeded" | "failed" | "cancelled";
         /** @description `[[pf]]`: an SR-IOV network adapter (its physical function) and its virtual functions. */
         PfConfig: {
-            /** @description Name, unique among adapters. It cannot be changed. */
+            /** @description Name of the adapter, unique among adapters. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Adapter: its network device, or its PCI address, which is stable. */
+            /** @description Adapter: its network device, or its PCI address, which does not change with the configuration of the host. */
             device: string;
             /**
              * Format: int32
-             * @description Number of virtual functions. Changes only while none is in use.
+             * @description Number of virtual functions (VFs). It can change only while no VF is in use.
              * @default 0
              */
             vfs?: number;
             /**
-             * @description Settings of virtual functions. Settings that are absent remain unchanged.
+             * @description Settings of single VFs. Keys that are absent leave the setting of the VF as it is.
              * @default []
              */
             vf?: components["schemas"]["VfConfig"][];
         };
         /** @description Merge patch (RFC 7386) of `pf`: keys that are absent stay as they are, null removes a key. */
         PfConfigPatch: {
-            /** @description Name, unique among adapters. It cannot be changed. */
+            /** @description Name of the adapter, unique among adapters. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Adapter: its network device, or its PCI address, which is stable. */
+            /** @description Adapter: its network device, or its PCI address, which does not change with the configuration of the host. */
             device?: string;
             /**
              * Format: int32
-             * @description Number of virtual functions. Changes only while none is in use.
+             * @description Number of virtual functions (VFs). It can change only while no VF is in use.
              */
             vfs?: number | null;
-            /** @description Settings of virtual functions. Settings that are absent remain unchanged. */
+            /** @description Settings of single VFs. Keys that are absent leave the setting of the VF as it is. */
             vf?: components["schemas"]["VfConfig"][] | null;
         };
         /** @description Desired and observed state of an adapter. */
@@ -3886,20 +4064,20 @@ export interface components {
          *     given here takes precedence over the plan. The daemon restores changed settings when it ends.
          */
         PowerConfig: {
-            /** @description Power plan: `balanced`, `high-performance`, `power-saver`, or `custom` for the values given here only. */
+            /** @description Power plan: `balanced`, `high-performance`, `power-saver`, or `custom`, which sets only the keys that are given here. */
             plan: components["schemas"]["PowerPlanName"];
             /** @description Name of the cpufreq governor, such as `schedutil`. */
             governor?: null | components["schemas"]["Name"];
-            /** @description Preference of a CPU that selects its frequency autonomously. */
+            /** @description Energy-performance preference of CPUs that select their frequency themselves. */
             energy_preference?: null | components["schemas"]["EnergyPreference"];
             /**
              * Format: int32
-             * @description Lowest frequency in percent of the CPU's highest frequency, 0 to 100.
+             * @description Lowest frequency in percent of the highest frequency of the CPU.
              */
             performance_percent_min?: number | null;
             /**
              * Format: int32
-             * @description Highest frequency in percent of the CPU's highest frequency, 1 to 100.
+             * @description Highest frequency in percent of the highest frequency of the CPU.
              */
             performance_percent_max?: number | null;
             /** @description True if frequencies above the nominal one are permitted. */
@@ -3908,43 +4086,43 @@ export interface components {
             idle_state_max?: string | null;
             /**
              * Format: int32
-             * @description Longest permitted exit latency of idle states in microseconds, 0 to 1 000 000. Plans set no limit.
+             * @description Longest exit latency in microseconds of the idle states that CPUs may enter. Plans set no limit.
              */
             idle_latency_us_max?: number | null;
-            /** @description True if dynamic VMQ moves queues away from lightly loaded workers, so that these park. */
+            /** @description True if dynamic VMQ moves all queues away from lightly loaded workers, so that these sleep (park). */
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description Poll budget in microseconds, 0 to 10 000: time for which a worker polls rings after the last frame or request before it sleeps. Up to four times as long while device completions arrive within that time.
+             * @description Poll budget in microseconds: time for which a worker polls its rings after the last frame or request before it sleeps. Up to four times as long while completions of devices arrive within that time.
              */
             poll_us?: number | null;
             /**
              * Format: int32
-             * @description High-water mark of dynamic VMQ in percent of a worker's time, 50 to 95. Queues move away from a worker above it.
+             * @description High mark of dynamic VMQ in percent of the time of a worker: queues are moved away from a worker with a higher load.
              */
             vmq_high_percent?: number | null;
             /**
              * Format: int32
-             * @description Low-water mark of dynamic VMQ in percent of a worker's time, 0 to 65 and at least 30 below the high-water mark. A worker whose queues use no more can be emptied.
+             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 below the high mark: a worker with a load up to it can be emptied.
              */
             vmq_low_percent?: number | null;
         };
         /** @description Merge patch (RFC 7386) of `power`: keys that are absent stay as they are, null removes a key. */
         PowerConfigPatch: {
-            /** @description Power plan: `balanced`, `high-performance`, `power-saver`, or `custom` for the values given here only. */
+            /** @description Power plan: `balanced`, `high-performance`, `power-saver`, or `custom`, which sets only the keys that are given here. */
             plan?: components["schemas"]["PowerPlanName"];
             /** @description Name of the cpufreq governor, such as `schedutil`. */
             governor?: null | components["schemas"]["Name"];
-            /** @description Preference of a CPU that selects its frequency autonomously. */
+            /** @description Energy-performance preference of CPUs that select their frequency themselves. */
             energy_preference?: null | components["schemas"]["EnergyPreference"];
             /**
              * Format: int32
-             * @description Lowest frequency in percent of the CPU's highest frequency, 0 to 100.
+             * @description Lowest frequency in percent of the highest frequency of the CPU.
              */
             performance_percent_min?: number | null;
             /**
              * Format: int32
-             * @description Highest frequency in percent of the CPU's highest frequency, 1 to 100.
+             * @description Highest frequency in percent of the highest frequency of the CPU.
              */
             performance_percent_max?: number | null;
             /** @description True if frequencies above the nominal one are permitted. */
@@ -3953,24 +4131,24 @@ export interface components {
             idle_state_max?: string | null;
             /**
              * Format: int32
-             * @description Longest permitted exit latency of idle states in microseconds, 0 to 1 000 000. Plans set no limit.
+             * @description Longest exit latency in microseconds of the idle states that CPUs may enter. Plans set no limit.
              */
             idle_latency_us_max?: number | null;
-            /** @description True if dynamic VMQ moves queues away from lightly loaded workers, so that these park. */
+            /** @description True if dynamic VMQ moves all queues away from lightly loaded workers, so that these sleep (park). */
             parking?: boolean | null;
             /**
              * Format: int32
-             * @description Poll budget in microseconds, 0 to 10 000: time for which a worker polls rings after the last frame or request before it sleeps. Up to four times as long while device completions arrive within that time.
+             * @description Poll budget in microseconds: time for which a worker polls its rings after the last frame or request before it sleeps. Up to four times as long while completions of devices arrive within that time.
              */
             poll_us?: number | null;
             /**
              * Format: int32
-             * @description High-water mark of dynamic VMQ in percent of a worker's time, 50 to 95. Queues move away from a worker above it.
+             * @description High mark of dynamic VMQ in percent of the time of a worker: queues are moved away from a worker with a higher load.
              */
             vmq_high_percent?: number | null;
             /**
              * Format: int32
-             * @description Low-water mark of dynamic VMQ in percent of a worker's time, 0 to 65 and at least 30 below the high-water mark. A worker whose queues use no more can be emptied.
+             * @description Low mark of dynamic VMQ in percent of the time of a worker, at least 30 below the high mark: a worker with a load up to it can be emptied.
              */
             vmq_low_percent?: number | null;
         };
@@ -4307,80 +4485,80 @@ export interface components {
          *     operation for each started `normalization_bytes` of its store.
          */
         QosPolicyConfig: {
-            /** @description Name, unique among QoS policies. It cannot be changed. */
+            /** @description Name of the QoS policy, unique among QoS policies. It cannot be changed. */
             name: components["schemas"]["Name"];
             /**
-             * @description Scope of the limits. `dedicated`: each disk of the policy has them. `aggregated`: all disks of the policy on a store share them.
+             * @description Scope of the limits: `dedicated` (each disk of the policy has them for itself) or `aggregated` (all disks of the policy in one store share them).
              * @default dedicated
              */
             kind?: components["schemas"]["QosPolicyKind"];
             /**
-             * @description True if the policy exists on all nodes of the cluster with the same limits, and a change on one node applies to all. If aggregated, its disks on a shared store share the limits across nodes. No effect outside of a cluster.
+             * @description True if the policy exists on all nodes of the cluster with the same limits, so that a change on one node applies to all. Disks of an aggregated policy in a shared store then share the limits across nodes. No effect on a host without cluster.
              * @default false
              */
             shared?: boolean;
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised operations per second while there is demand, 1 to 1 000 000 000; none if absent.
+             * @description Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum), one request and a burst.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second, 512 to 1 TiB; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum) and one request. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
-             * @description Weight in the distribution of capacity beyond the minimums, relative to the weights of others, 1 to 10 000.
+             * @description Weight in the distribution of capacity beyond the minimums, relative to the weights of other disks.
              * @default 100
              */
             weight?: number;
             /**
              * Format: int32
-             * @description Maximum during a burst in normalised operations per second, above `max_iops` and up to 1 000 000 000. Requires `burst_s`.
+             * @description Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent. Requires `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Length of a burst after idle time, in seconds, 1 to 3600.
+             * @description Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
         /** @description Merge patch (RFC 7386) of `qos_policy`: keys that are absent stay as they are, null removes a key. */
         QosPolicyConfigPatch: {
-            /** @description Name, unique among QoS policies. It cannot be changed. */
+            /** @description Name of the QoS policy, unique among QoS policies. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Scope of the limits. `dedicated`: each disk of the policy has them. `aggregated`: all disks of the policy on a store share them. */
+            /** @description Scope of the limits: `dedicated` (each disk of the policy has them for itself) or `aggregated` (all disks of the policy in one store share them). */
             kind?: null | components["schemas"]["QosPolicyKind"];
-            /** @description True if the policy exists on all nodes of the cluster with the same limits, and a change on one node applies to all. If aggregated, its disks on a shared store share the limits across nodes. No effect outside of a cluster. */
+            /** @description True if the policy exists on all nodes of the cluster with the same limits, so that a change on one node applies to all. Disks of an aggregated policy in a shared store then share the limits across nodes. No effect on a host without cluster. */
             shared?: boolean | null;
             /**
              * Format: int32
-             * @description Guaranteed minimum in normalised operations per second while there is demand, 1 to 1 000 000 000; none if absent.
+             * @description Guaranteed minimum in normalised IOPS, delivered while the disk has demand for it; none if absent.
              */
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised operations per second, 1 to 1 000 000 000; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum), one request and a burst.
+             * @description Maximum in normalised IOPS; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum), one request and a burst.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second, 512 to 1 TiB; no limit if absent. In any interval it may be exceeded by 20 ms of the rate (80 ms with a minimum) and one request. */
+            /** @description Maximum in bytes per second; no limit if absent. The excess in any interval is at most 20 ms of the rate (80 ms with a minimum) and one request. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
-             * @description Weight in the distribution of capacity beyond the minimums, relative to the weights of others, 1 to 10 000.
+             * @description Weight in the distribution of capacity beyond the minimums, relative to the weights of other disks.
              */
             weight?: number | null;
             /**
              * Format: int32
-             * @description Maximum during a burst in normalised operations per second, above `max_iops` and up to 1 000 000 000. Requires `burst_s`.
+             * @description Maximum in normalised IOPS during a burst, higher than `max_iops`; no bursts if absent. Requires `burst_s`.
              */
             burst_iops?: number | null;
             /**
              * Format: int32
-             * @description Length of a burst after idle time, in seconds, 1 to 3600.
+             * @description Longest duration of a burst after idle time, in seconds. Requires `burst_iops`.
              */
             burst_s?: number | null;
         };
@@ -4555,6 +4733,16 @@ export interface components {
          * @enum {string}
          */
         SriovSupport: "Supported" | "MissingPfDriver" | "NoVfBarSpace" | "NoBusResources" | "NoIoMmuSupport" | "MissingAcs";
+        /** @description Ability of the daemon to store changes in its state directory. */
+        StateStoreStatus: {
+            /**
+             * @description True if the last change was stored. While it is false, changes of the configuration are
+             *     refused, VMs are not started, and new events are kept in memory only.
+             */
+            writable: boolean;
+            /** @description Why the state directory cannot be written; absent if it can be. */
+            reason?: string | null;
+        };
         /** @description NIC with a dedicated receive queue. */
         SteeredNic: {
             /** @description Name of the NIC. */
@@ -4626,64 +4814,64 @@ export interface components {
         StoreCapability: number | components["schemas"]["MeasureWord"];
         /** @description `[[store]]`: a backing store of disks, with one request queue for all of them. */
         StoreConfig: {
-            /** @description Name, unique among stores. It cannot be changed. */
+            /** @description Name of the store, unique among stores. It cannot be changed. */
             name: components["schemas"]["Name"];
             /** @description Absolute path of a directory that contains disks as files, or of a block device that one disk uses as a whole. A change replaces the resource. */
             path: string;
-            /** @description Capacity in normalised operations per second, 1 to 1 000 000 000, or `measure` for the result of the last `suimon store measure`. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with force. */
+            /** @description Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`. The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with `--force`. */
             capability_iops?: null | number | "measure";
             /**
-             * @description Bytes counted as one operation, a power of two from 512 B to 1 MiB. A change replaces the resource.
+             * @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as one operation per started unit. A change replaces the resource.
              * @default 8192
              */
             normalization_bytes?: number | string;
             /**
              * Format: int32
-             * @description Largest number of requests in flight at the device, 1 to 1024. A change replaces the resource.
+             * @description Largest number of requests in flight at the device. A change replaces the resource.
              * @default 256
              */
             depth_max?: number;
             /**
-             * @description True if other nodes use the same directory as a store of this name, through a shared file system. Disks in it move with their VM without being copied, after a check that both nodes see the same directory. The file system must support locks between nodes.
+             * @description True if other nodes use the same directory as a store of this name through a shared file system. Disks in it are handed over instead of copied when their VM migrates, after a check that both nodes see the same directory. The file system must support locks between nodes.
              * @default false
              */
             shared?: boolean;
             /**
              * Format: int32
-             * @description Limit of this host's disks in the store, in normalised operations per second, after 30 s without contact with the cluster, 1 to 1 000 000 000; the host's reservation if absent or lower. Counts as a reservation, and has no effect if the capacity does not cover it.
+             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster; the reservation of the host if absent or lower. It counts as a reservation, and has no effect if the capacity does not cover it.
              */
             fallback_iops?: number | null;
             /**
              * Format: int32
-             * @description Used space of the store in percent above which the store is reported as nearly full (event 6152), 1 to 100.
+             * @description Used space in percent of the size of the store above which the store is reported as nearly full (event 6152).
              */
             full_warning_percent?: number;
         };
         /** @description Merge patch (RFC 7386) of `store`: keys that are absent stay as they are, null removes a key. */
         StoreConfigPatch: {
-            /** @description Name, unique among stores. It cannot be changed. */
+            /** @description Name of the store, unique among stores. It cannot be changed. */
             name?: components["schemas"]["Name"];
             /** @description Absolute path of a directory that contains disks as files, or of a block device that one disk uses as a whole. A change replaces the resource. */
             path?: string;
-            /** @description Capacity in normalised operations per second, 1 to 1 000 000 000, or `measure` for the result of the last `suimon store measure`. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with force. */
+            /** @description Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`. The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with `--force`. */
             capability_iops?: null | number | "measure";
-            /** @description Bytes counted as one operation, a power of two from 512 B to 1 MiB. A change replaces the resource. */
+            /** @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as one operation per started unit. A change replaces the resource. */
             normalization_bytes?: null | number | string;
             /**
              * Format: int32
-             * @description Largest number of requests in flight at the device, 1 to 1024. A change replaces the resource.
+             * @description Largest number of requests in flight at the device. A change replaces the resource.
              */
             depth_max?: number | null;
-            /** @description True if other nodes use the same directory as a store of this name, through a shared file system. Disks in it move with their VM without being copied, after a check that both nodes see the same directory. The file system must support locks between nodes. */
+            /** @description True if other nodes use the same directory as a store of this name through a shared file system. Disks in it are handed over instead of copied when their VM migrates, after a check that both nodes see the same directory. The file system must support locks between nodes. */
             shared?: boolean | null;
             /**
              * Format: int32
-             * @description Limit of this host's disks in the store, in normalised operations per second, after 30 s without contact with the cluster, 1 to 1 000 000 000; the host's reservation if absent or lower. Counts as a reservation, and has no effect if the capacity does not cover it.
+             * @description Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact with the cluster; the reservation of the host if absent or lower. It counts as a reservation, and has no effect if the capacity does not cover it.
              */
             fallback_iops?: number | null;
             /**
              * Format: int32
-             * @description Used space of the store in percent above which the store is reported as nearly full (event 6152), 1 to 100.
+             * @description Used space in percent of the size of the store above which the store is reported as nearly full (event 6152).
              */
             full_warning_percent?: number | null;
         };
@@ -4891,46 +5079,46 @@ export interface components {
         };
         /** @description `[[switch]]`: a virtual switch. */
         SwitchConfig: {
-            /** @description Name, unique among switches. It cannot be changed. */
+            /** @description Name of the switch, unique among switches. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Connectivity: `private`, `internal` (with the host) or `external` (through an uplink). */
+            /** @description Connectivity: `private` (NICs only), `internal` (NICs and the host) or `external` (NICs and the physical network). */
             kind: components["schemas"]["SwitchKind"];
-            /** @description Uplink or team. Required for external switches, not permitted for others. */
+            /** @description Uplink or team that connects the switch to the physical network. Required if `kind` is `external`, otherwise not permitted. */
             uplink?: null | components["schemas"]["Name"];
-            /** @description Device name of an internal switch's host NIC; the switch's name if absent. */
+            /** @description Kind `internal`: name of the TAP device by which the host is connected; the name of the switch if absent. */
             host_device?: string | null;
-            /** @description Offloads of an internal switch's host NIC. */
+            /** @description Kind `internal`: offloads of the host NIC. */
             host_offload?: components["schemas"]["OffloadConfig"];
             /**
              * Format: int32
-             * @description Ageing time of learned MAC addresses in seconds, 10 to 1 000 000.
+             * @description Time in seconds without frames from a learned MAC address after which the address is removed from the forwarding table.
              * @default 300
              */
             ageing_s?: number;
             /**
-             * @description True if NICs of the switch may be assigned virtual functions of the uplink's adapter, in addition to their path through the switch. Requires a `[[pf]]` for the uplink's device.
+             * @description True if NICs of the switch may use virtual functions (VFs) of the adapter of the uplink, in addition to their path through the switch. Requires a `[[pf]]` for the device of the uplink.
              * @default false
              */
             iov?: boolean;
         };
         /** @description Merge patch (RFC 7386) of `switch`: keys that are absent stay as they are, null removes a key. */
         SwitchConfigPatch: {
-            /** @description Name, unique among switches. It cannot be changed. */
+            /** @description Name of the switch, unique among switches. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Connectivity: `private`, `internal` (with the host) or `external` (through an uplink). */
+            /** @description Connectivity: `private` (NICs only), `internal` (NICs and the host) or `external` (NICs and the physical network). */
             kind?: components["schemas"]["SwitchKind"];
-            /** @description Uplink or team. Required for external switches, not permitted for others. */
+            /** @description Uplink or team that connects the switch to the physical network. Required if `kind` is `external`, otherwise not permitted. */
             uplink?: null | components["schemas"]["Name"];
-            /** @description Device name of an internal switch's host NIC; the switch's name if absent. */
+            /** @description Kind `internal`: name of the TAP device by which the host is connected; the name of the switch if absent. */
             host_device?: string | null;
-            /** @description Offloads of an internal switch's host NIC. */
+            /** @description Kind `internal`: offloads of the host NIC. */
             host_offload?: null | components["schemas"]["OffloadConfigPatch"];
             /**
              * Format: int32
-             * @description Ageing time of learned MAC addresses in seconds, 10 to 1 000 000.
+             * @description Time in seconds without frames from a learned MAC address after which the address is removed from the forwarding table.
              */
             ageing_s?: number | null;
-            /** @description True if NICs of the switch may be assigned virtual functions of the uplink's adapter, in addition to their path through the switch. Requires a `[[pf]]` for the uplink's device. */
+            /** @description True if NICs of the switch may use virtual functions (VFs) of the adapter of the uplink, in addition to their path through the switch. Requires a `[[pf]]` for the device of the uplink. */
             iov?: boolean | null;
         };
         /**
@@ -4942,7 +5130,7 @@ export interface components {
         SwitchStatus: {
             /** @description Desired state of the switch. */
             config: components["schemas"]["SwitchConfig"];
-            /** @description Agreement with the desired state. */
+            /** @description Health, with the reason if it is not `up`. */
             condition: components["schemas"]["Condition"];
             /** @description Names of the connected NICs. */
             nics: components["schemas"]["Name"][];
@@ -4959,68 +5147,68 @@ export interface components {
         TeamAlgorithm: "hyper-v-port" | "transport-ports" | "ip-addresses" | "mac-addresses" | "dynamic";
         /** @description `[[team]]`: a group of uplinks used as one. */
         TeamConfig: {
-            /** @description Name, unique among teams and uplinks. A switch may name either as its `uplink`. It cannot be changed. */
+            /** @description Name of the team, unique among teams and uplinks. A switch may name either as its `uplink`. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Member uplinks, 1 to 32, each in one team only. Earlier members are preferred where no other rule decides. */
+            /** @description Member uplinks, each in one team only. Earlier members are preferred where no other rule decides. */
             members: components["schemas"]["Name"][];
-            /** @description Configuration of the physical switch: `static` or `lacp` (link aggregation group), or `switch-independent` (none). */
+            /** @description Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link aggregation group negotiated by LACP) or `switch-independent` (none required). */
             mode: components["schemas"]["TeamMode"];
             /**
-             * @description Selection of the member that transmits a frame.
+             * @description Selection of the member that transmits a frame: `hyper-v-port` (by source NIC), `transport-ports` (by IP addresses, protocol and ports), `ip-addresses`, `mac-addresses` (with the VLAN), or `dynamic` (as `transport-ports`, with flows moved between members by load).
              * @default dynamic
              */
             algorithm?: components["schemas"]["TeamAlgorithm"];
-            /** @description lacp: interval of the LACPDUs requested from the partner, 30 s (`slow`) or 1 s (`fast`). Its information expires after three intervals. `slow` if absent. */
+            /** @description Mode `lacp`: interval at which the partner is requested to send LACPDUs, 30 s (`slow`) or 1 s (`fast`); `slow` if absent. The state of the partner expires after three intervals. */
             lacp_timer?: null | components["schemas"]["LacpTimer"];
-            /** @description lacp: true if LACPDUs are sent even to a passive partner; true if absent. At least one end must be active. */
+            /** @description Mode `lacp`: true if LACPDUs are sent even to a passive partner; true if absent. At least one end must be active. */
             lacp_active?: boolean | null;
             /**
              * Format: int32
-             * @description lacp: priority of this System, 0 to 65 535; 32 768 if absent. The end with the lower value selects the links in use.
+             * @description Mode `lacp`: system priority of this host; 32 768 if absent. The end with the lower value selects the links in use.
              */
             lacp_system_priority?: number | null;
             /**
              * Format: int32
-             * @description Smallest number of usable members for the team to be up, from 1 to the number of members without the standby.
+             * @description Smallest number of usable members with which the team is up, at most the number of members without the standby.
              * @default 1
              */
             min_links?: number;
-            /** @description switch-independent: member used only while another one is unusable; none if absent. */
+            /** @description Mode `switch-independent`: member that is used only while another one is unusable; none if absent. */
             standby?: null | components["schemas"]["Name"];
-            /** @description switch-independent: preferred receiving (primary) member; selected by the team if absent. */
+            /** @description Mode `switch-independent`: member that preferably receives broadcasts and frames for NICs without a member of their own; selected by the team if absent. */
             primary?: null | components["schemas"]["Name"];
-            /** @description Assignment of the members' queues to workers. */
+            /** @description Assignment of the queues of the members to workers. */
             vmq?: components["schemas"]["VmqConfig"];
         };
         /** @description Merge patch (RFC 7386) of `team`: keys that are absent stay as they are, null removes a key. */
         TeamConfigPatch: {
-            /** @description Name, unique among teams and uplinks. A switch may name either as its `uplink`. It cannot be changed. */
+            /** @description Name of the team, unique among teams and uplinks. A switch may name either as its `uplink`. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Member uplinks, 1 to 32, each in one team only. Earlier members are preferred where no other rule decides. */
+            /** @description Member uplinks, each in one team only. Earlier members are preferred where no other rule decides. */
             members?: components["schemas"]["Name"][];
-            /** @description Configuration of the physical switch: `static` or `lacp` (link aggregation group), or `switch-independent` (none). */
+            /** @description Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link aggregation group negotiated by LACP) or `switch-independent` (none required). */
             mode?: components["schemas"]["TeamMode"];
-            /** @description Selection of the member that transmits a frame. */
+            /** @description Selection of the member that transmits a frame: `hyper-v-port` (by source NIC), `transport-ports` (by IP addresses, protocol and ports), `ip-addresses`, `mac-addresses` (with the VLAN), or `dynamic` (as `transport-ports`, with flows moved between members by load). */
             algorithm?: null | components["schemas"]["TeamAlgorithm"];
-            /** @description lacp: interval of the LACPDUs requested from the partner, 30 s (`slow`) or 1 s (`fast`). Its information expires after three intervals. `slow` if absent. */
+            /** @description Mode `lacp`: interval at which the partner is requested to send LACPDUs, 30 s (`slow`) or 1 s (`fast`); `slow` if absent. The state of the partner expires after three intervals. */
             lacp_timer?: null | components["schemas"]["LacpTimer"];
-            /** @description lacp: true if LACPDUs are sent even to a passive partner; true if absent. At least one end must be active. */
+            /** @description Mode `lacp`: true if LACPDUs are sent even to a passive partner; true if absent. At least one end must be active. */
             lacp_active?: boolean | null;
             /**
              * Format: int32
-             * @description lacp: priority of this System, 0 to 65 535; 32 768 if absent. The end with the lower value selects the links in use.
+             * @description Mode `lacp`: system priority of this host; 32 768 if absent. The end with the lower value selects the links in use.
              */
             lacp_system_priority?: number | null;
             /**
              * Format: int32
-             * @description Smallest number of usable members for the team to be up, from 1 to the number of members without the standby.
+             * @description Smallest number of usable members with which the team is up, at most the number of members without the standby.
              */
             min_links?: number | null;
-            /** @description switch-independent: member used only while another one is unusable; none if absent. */
+            /** @description Mode `switch-independent`: member that is used only while another one is unusable; none if absent. */
             standby?: null | components["schemas"]["Name"];
-            /** @description switch-independent: preferred receiving (primary) member; selected by the team if absent. */
+            /** @description Mode `switch-independent`: member that preferably receives broadcasts and frames for NICs without a member of their own; selected by the team if absent. */
             primary?: null | components["schemas"]["Name"];
-            /** @description Assignment of the members' queues to workers. */
+            /** @description Assignment of the queues of the members to workers. */
             vmq?: null | components["schemas"]["VmqConfigPatch"];
         };
         /**
@@ -5092,7 +5280,7 @@ export interface components {
             /** @description Desired state of the team. */
             config: components["schemas"]["TeamConfig"];
             switch?: null | components["schemas"]["Name"];
-            /** @description Agreement with the desired state. Down with fewer usable members than `min_links`. */
+            /** @description Health, with the reason if it is not `up`. `down` with fewer usable members than `min_links`. */
             condition: components["schemas"]["Condition"];
             /** @description Counters of the team as one port of the switch. */
             counters: components["schemas"]["PortCounters"];
@@ -5156,7 +5344,7 @@ export interface components {
             /** @description Name of the NIC or uplink. */
             name: components["schemas"]["Name"];
             switch?: null | components["schemas"]["Name"];
-            /** @description Agreement with the desired state. */
+            /** @description Health of the port. */
             health: components["schemas"]["Health"];
             /**
              * Format: int64
@@ -5239,7 +5427,7 @@ export interface components {
             /** @description Name of the team. */
             name: components["schemas"]["Name"];
             switch?: null | components["schemas"]["Name"];
-            /** @description Agreement with the desired state. */
+            /** @description Health of the team. */
             health: components["schemas"]["Health"];
             /** @description Member uplinks in the order of the configuration. */
             members: components["schemas"]["Name"][];
@@ -5251,56 +5439,56 @@ export interface components {
         TrunkVlans: components["schemas"]["VlanRangeText"][];
         /** @description `[[uplink]]`: a network device as uplink of a switch or member of a team. */
         UplinkConfig: {
-            /** @description Name, unique among uplinks and teams. It cannot be changed. */
+            /** @description Name of the uplink, unique among uplinks and teams. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Device name, 1 to 15 bytes. A change replaces the resource. */
+            /** @description Name of the network device of the host, such as `eth0`. A change replaces the resource. */
             device: string;
             /**
-             * @description Method of frame I/O: `af_packet`, `af_xdp` or `tap`. A change replaces the resource.
+             * @description Access to the device: `af_packet` (packet socket), `af_xdp` (AF_XDP sockets, which bypass the network stack of the host) or `tap` (TAP device, created if it does not exist). A change replaces the resource.
              * @default af_packet
              */
             driver?: components["schemas"]["UplinkDriver"];
             /**
              * Format: int32
-             * @description Queue pairs, 1 to 64. With `af_xdp`, must equal the device's number of receive queues (`ethtool -l`). A change replaces the resource.
+             * @description Number of queue pairs. With driver `af_xdp`, it must equal the number of receive queues of the device (`ethtool -l`). A change replaces the resource.
              * @default 1
              */
             queues?: number;
             /**
              * Format: int32
-             * @description Largest IP packet in bytes, 68 to 9216; the device's MTU if absent.
+             * @description Largest IP packet in bytes; the MTU of the device if absent.
              */
             mtu?: number | null;
-            /** @description af_xdp: IP addresses of the host on the device. ARP and neighbour discovery for these addresses, and frames to the device's own MAC address, are passed to the host. If absent, all frames except link-local control protocols go to the switch. */
+            /** @description Driver `af_xdp`: IP addresses of the host on the device. ARP and neighbour discovery for these addresses, and frames to the MAC address of the device, are passed to the host. If absent, all frames except link-local control protocols go to the switch. */
             host_addresses?: string[];
-            /** @description Offloads used between the switch and the device. */
+            /** @description Offloads between the switch and the device. */
             offload?: components["schemas"]["OffloadConfig"];
-            /** @description Assignment of the uplink's queues to workers. A team's setting applies to its members. */
+            /** @description Assignment of the queues of the uplink to workers. For a member of a team, `vmq` of the team applies. */
             vmq?: components["schemas"]["VmqConfig"];
         };
         /** @description Merge patch (RFC 7386) of `uplink`: keys that are absent stay as they are, null removes a key. */
         UplinkConfigPatch: {
-            /** @description Name, unique among uplinks and teams. It cannot be changed. */
+            /** @description Name of the uplink, unique among uplinks and teams. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Device name, 1 to 15 bytes. A change replaces the resource. */
+            /** @description Name of the network device of the host, such as `eth0`. A change replaces the resource. */
             device?: string;
-            /** @description Method of frame I/O: `af_packet`, `af_xdp` or `tap`. A change replaces the resource. */
+            /** @description Access to the device: `af_packet` (packet socket), `af_xdp` (AF_XDP sockets, which bypass the network stack of the host) or `tap` (TAP device, created if it does not exist). A change replaces the resource. */
             driver?: null | components["schemas"]["UplinkDriver"];
             /**
              * Format: int32
-             * @description Queue pairs, 1 to 64. With `af_xdp`, must equal the device's number of receive queues (`ethtool -l`). A change replaces the resource.
+             * @description Number of queue pairs. With driver `af_xdp`, it must equal the number of receive queues of the device (`ethtool -l`). A change replaces the resource.
              */
             queues?: number | null;
             /**
              * Format: int32
-             * @description Largest IP packet in bytes, 68 to 9216; the device's MTU if absent.
+             * @description Largest IP packet in bytes; the MTU of the device if absent.
              */
             mtu?: number | null;
-            /** @description af_xdp: IP addresses of the host on the device. ARP and neighbour discovery for these addresses, and frames to the device's own MAC address, are passed to the host. If absent, all frames except link-local control protocols go to the switch. */
+            /** @description Driver `af_xdp`: IP addresses of the host on the device. ARP and neighbour discovery for these addresses, and frames to the MAC address of the device, are passed to the host. If absent, all frames except link-local control protocols go to the switch. */
             host_addresses?: string[] | null;
-            /** @description Offloads used between the switch and the device. */
+            /** @description Offloads between the switch and the device. */
             offload?: null | components["schemas"]["OffloadConfigPatch"];
-            /** @description Assignment of the uplink's queues to workers. A team's setting applies to its members. */
+            /** @description Assignment of the queues of the uplink to workers. For a member of a team, `vmq` of the team applies. */
             vmq?: null | components["schemas"]["VmqConfigPatch"];
         };
         /**
@@ -5313,7 +5501,7 @@ export interface components {
             /** @description Desired state of the uplink. */
             config: components["schemas"]["UplinkConfig"];
             switch?: null | components["schemas"]["Name"];
-            /** @description Agreement with the desired state. */
+            /** @description Health, with the reason if it is not `up`. */
             condition: components["schemas"]["Condition"];
             /** @description Counters of the port's frames and drops. */
             counters: components["schemas"]["PortCounters"];
@@ -5335,19 +5523,19 @@ export interface components {
         VfConfig: {
             /**
              * Format: int32
-             * @description Number of the virtual function, 0 to `vfs` - 1.
+             * @description Number of the VF, from 0 to `vfs` - 1.
              */
             index: number;
-            /** @description MAC address. The VF's user cannot change it unless `trust` is set. */
+            /** @description MAC address of the VF. Its user can change it only if `trust` is true. */
             mac?: string | null;
             /**
              * Format: int32
-             * @description VLAN of all frames of the VF, whose user sees untagged frames only.
+             * @description VLAN of all frames of the VF. Its user sends and receives them untagged.
              */
             vlan?: number | null;
-            /** @description True if the adapter drops frames sent with another source address. */
+            /** @description True if the adapter drops frames that the VF sends from another MAC address. */
             spoof_check?: boolean | null;
-            /** @description True if the VF's user may change the MAC address and receive frames addressed to others. */
+            /** @description True if the user of the VF may change its MAC address and receive frames for other addresses. */
             trust?: boolean | null;
             /**
              * Format: int64
@@ -5359,7 +5547,7 @@ export interface components {
              * @description Limit of the transmit rate in bits per second, a multiple of 1 000 000.
              */
             bandwidth_max_bps?: number | null;
-            /** @description Link state presented to the VF: `auto` (that of the adapter's link), `enable` (up) or `disable` (down). */
+            /** @description Link state that the VF sees: `auto` (that of the adapter), `enable` (always up) or `disable` (always down). */
             link_state?: null | components["schemas"]["VfLinkState"];
         };
         /**
@@ -5423,20 +5611,20 @@ export interface components {
         VmAccelerator: "auto" | "kvm" | "tcg";
         /** @description `[[vm]]`: a VM that the daemon starts. */
         VmConfig: {
-            /** @description Name, unique among VMs. It cannot be changed. */
+            /** @description Name of the VM, unique among VMs. It cannot be changed. */
             name: components["schemas"]["Name"];
             /**
              * Format: int32
-             * @description Number of virtual CPUs at start, 1 to 255.
+             * @description Number of virtual CPUs.
              * @default 1
              */
             cpus?: number;
             /**
              * Format: int32
-             * @description Largest number of virtual CPUs, for CPU hot-plug; `cpus` if absent. A change takes effect when a VM starts.
+             * @description Largest number of virtual CPUs that `cpus` can be raised to while the VM runs; `cpus` if absent. A change takes effect when a VM starts.
              */
             cpus_max?: number | null;
-            /** @description Memory size, such as `"2 GiB"`: a multiple of 1 MiB, at least 16 MiB. A change takes effect when a VM starts. */
+            /** @description Memory of the guest in bytes, or with a unit, such as `"2 GiB"`. A change takes effect when a VM starts. */
             memory_bytes: number | string;
             /**
              * @description True if memory is allocated from huge pages, which must be reserved on the host. A change takes effect when a VM starts.
@@ -5444,68 +5632,68 @@ export interface components {
              */
             huge_pages?: boolean;
             /**
-             * @description Firmware, used without `kernel`. A change takes effect when a VM starts.
+             * @description Firmware that boots the VM: `bios` (SeaBIOS) or `uefi` (OVMF). Not used with `kernel`. A change takes effect when a VM starts.
              * @default bios
              */
             firmware?: components["schemas"]["VmFirmware"];
-            /** @description Absolute path of a kernel to boot directly, without firmware. A change takes effect when a VM starts. */
+            /** @description Absolute path of a Linux kernel that is booted directly, without firmware. A change takes effect when a VM starts. */
             kernel?: string | null;
-            /** @description Absolute path of the kernel's initramfs. A change takes effect when a VM starts. */
+            /** @description Absolute path of the initramfs of `kernel`. A change takes effect when a VM starts. */
             initrd?: string | null;
-            /** @description Command line of the kernel. `console=ttyS0` makes the kernel use the serial console. A change takes effect when a VM starts. */
+            /** @description Command line of `kernel`. `console=ttyS0` selects the serial console, which `suimon vm console` connects to. A change takes effect when a VM starts. */
             command_line?: string | null;
-            /** @description NICs in the order of their PCI slots. A NIC belongs to one VM at most, and then requires no `socket`. */
+            /** @description NICs in the order of their PCI slots. A NIC belongs to at most one VM, and then requires no `socket`. */
             nics?: components["schemas"]["Name"][];
-            /** @description Disks in boot order. A disk belongs to one VM at most, and then requires no `socket`. */
+            /** @description Disks in boot order. A disk belongs to at most one VM, and then requires no `socket`. */
             disks?: components["schemas"]["Name"][];
             /** @description Absolute path of the image in the CD drive; no CD drive if absent. A change takes effect when a VM starts. */
             cdrom?: string | null;
             /**
-             * @description Execution of the VM's instructions: `kvm`, `tcg` (emulation) or `auto`. A change takes effect when a VM starts.
+             * @description Execution of the guest: `kvm` (hardware virtualization), `tcg` (emulation by QEMU) or `auto` (`kvm` if this host supports it, else `tcg`). A change takes effect when a VM starts.
              * @default auto
              */
             accelerator?: components["schemas"]["VmAccelerator"];
             /**
-             * @description True if the VM starts with the host, that is when the daemon first starts after a boot.
+             * @description True if the VM is started after each boot of the host, when its disks are in service.
              * @default false
              */
             autostart?: boolean;
         };
         /** @description Merge patch (RFC 7386) of `vm`: keys that are absent stay as they are, null removes a key. */
         VmConfigPatch: {
-            /** @description Name, unique among VMs. It cannot be changed. */
+            /** @description Name of the VM, unique among VMs. It cannot be changed. */
             name?: components["schemas"]["Name"];
             /**
              * Format: int32
-             * @description Number of virtual CPUs at start, 1 to 255.
+             * @description Number of virtual CPUs.
              */
             cpus?: number | null;
             /**
              * Format: int32
-             * @description Largest number of virtual CPUs, for CPU hot-plug; `cpus` if absent. A change takes effect when a VM starts.
+             * @description Largest number of virtual CPUs that `cpus` can be raised to while the VM runs; `cpus` if absent. A change takes effect when a VM starts.
              */
             cpus_max?: number | null;
-            /** @description Memory size, such as `"2 GiB"`: a multiple of 1 MiB, at least 16 MiB. A change takes effect when a VM starts. */
+            /** @description Memory of the guest in bytes, or with a unit, such as `"2 GiB"`. A change takes effect when a VM starts. */
             memory_bytes?: number | string;
             /** @description True if memory is allocated from huge pages, which must be reserved on the host. A change takes effect when a VM starts. */
             huge_pages?: boolean | null;
-            /** @description Firmware, used without `kernel`. A change takes effect when a VM starts. */
+            /** @description Firmware that boots the VM: `bios` (SeaBIOS) or `uefi` (OVMF). Not used with `kernel`. A change takes effect when a VM starts. */
             firmware?: null | components["schemas"]["VmFirmware"];
-            /** @description Absolute path of a kernel to boot directly, without firmware. A change takes effect when a VM starts. */
+            /** @description Absolute path of a Linux kernel that is booted directly, without firmware. A change takes effect when a VM starts. */
             kernel?: string | null;
-            /** @description Absolute path of the kernel's initramfs. A change takes effect when a VM starts. */
+            /** @description Absolute path of the initramfs of `kernel`. A change takes effect when a VM starts. */
             initrd?: string | null;
-            /** @description Command line of the kernel. `console=ttyS0` makes the kernel use the serial console. A change takes effect when a VM starts. */
+            /** @description Command line of `kernel`. `console=ttyS0` selects the serial console, which `suimon vm console` connects to. A change takes effect when a VM starts. */
             command_line?: string | null;
-            /** @description NICs in the order of their PCI slots. A NIC belongs to one VM at most, and then requires no `socket`. */
+            /** @description NICs in the order of their PCI slots. A NIC belongs to at most one VM, and then requires no `socket`. */
             nics?: components["schemas"]["Name"][] | null;
-            /** @description Disks in boot order. A disk belongs to one VM at most, and then requires no `socket`. */
+            /** @description Disks in boot order. A disk belongs to at most one VM, and then requires no `socket`. */
             disks?: components["schemas"]["Name"][] | null;
             /** @description Absolute path of the image in the CD drive; no CD drive if absent. A change takes effect when a VM starts. */
             cdrom?: string | null;
-            /** @description Execution of the VM's instructions: `kvm`, `tcg` (emulation) or `auto`. A change takes effect when a VM starts. */
+            /** @description Execution of the guest: `kvm` (hardware virtualization), `tcg` (emulation by QEMU) or `auto` (`kvm` if this host supports it, else `tcg`). A change takes effect when a VM starts. */
             accelerator?: null | components["schemas"]["VmAccelerator"];
-            /** @description True if the VM starts with the host, that is when the daemon first starts after a boot. */
+            /** @description True if the VM is started after each boot of the host, when its disks are in service. */
             autostart?: boolean | null;
         };
         /**
@@ -5647,61 +5835,61 @@ export interface components {
          */
         VmqConfig: {
             /**
-             * @description True if NICs have queues of their own. Otherwise the base worker services all queues.
+             * @description True if NICs have queues of their own. If false, the base worker services all queues.
              * @default true
              */
             enabled?: boolean;
             /**
-             * @description Method of assigning queues to workers: `static` (once, by weight) or `dynamic` (by load).
+             * @description Assignment of queues to workers: `static` (once, by `vmq_weight`) or `dynamic` (by load).
              * @default dynamic
              */
             mode?: components["schemas"]["VmqMode"];
             /**
              * Format: int32
-             * @description Lowest permitted worker (base worker), which is used first; the lowest existing one if absent.
+             * @description Number of the lowest permitted worker, the base worker, which is used first; the lowest worker if absent.
              */
             base_processor?: number | null;
             /**
              * Format: int32
-             * @description Largest number of workers used at a time, 1 to 64. May exceed the number of existing workers.
+             * @description Largest number of workers used at the same time. It may exceed the number of existing workers.
              * @default 4
              */
             max_processors?: number;
             /**
              * Format: int32
-             * @description Highest permitted worker, at least `base_processor`; the highest existing one if absent.
+             * @description Number of the highest permitted worker, not below `base_processor`; the highest worker if absent.
              */
             max_processor_number?: number | null;
             /**
              * Format: int32
-             * @description NUMA node of the permitted workers; any if absent.
+             * @description NUMA node whose CPUs the permitted workers are pinned to; any node if absent.
              */
             numa_node?: number | null;
         };
         /** @description Merge patch (RFC 7386) of `vmq`: keys that are absent stay as they are, null removes a key. */
         VmqConfigPatch: {
-            /** @description True if NICs have queues of their own. Otherwise the base worker services all queues. */
+            /** @description True if NICs have queues of their own. If false, the base worker services all queues. */
             enabled?: boolean | null;
-            /** @description Method of assigning queues to workers: `static` (once, by weight) or `dynamic` (by load). */
+            /** @description Assignment of queues to workers: `static` (once, by `vmq_weight`) or `dynamic` (by load). */
             mode?: null | components["schemas"]["VmqMode"];
             /**
              * Format: int32
-             * @description Lowest permitted worker (base worker), which is used first; the lowest existing one if absent.
+             * @description Number of the lowest permitted worker, the base worker, which is used first; the lowest worker if absent.
              */
             base_processor?: number | null;
             /**
              * Format: int32
-             * @description Largest number of workers used at a time, 1 to 64. May exceed the number of existing workers.
+             * @description Largest number of workers used at the same time. It may exceed the number of existing workers.
              */
             max_processors?: number | null;
             /**
              * Format: int32
-             * @description Highest permitted worker, at least `base_processor`; the highest existing one if absent.
+             * @description Number of the highest permitted worker, not below `base_processor`; the highest worker if absent.
              */
             max_processor_number?: number | null;
             /**
              * Format: int32
-             * @description NUMA node of the permitted workers; any if absent.
+             * @description NUMA node whose CPUs the permitted workers are pinned to; any node if absent.
              */
             numa_node?: number | null;
         };
@@ -5738,7 +5926,7 @@ export interface components {
         };
         /** @description Queue and its assignment to a worker. */
         VmqQueueStatus: {
-            /** @description Id of the queue, such as `web/rx/0`, as in [`QueueStatus`](crate::QueueStatus). */
+            /** @description Id of the queue, such as `web/rx/0`, as shown by `suimon queue list`. */
             queue: string;
             /** @description NIC or uplink that the queue belongs to. */
             nic: components["schemas"]["Name"];
@@ -5816,7 +6004,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description The body was not received in time. */
+        /** @description The body of the request was not received within the time limit. */
         BodyTimeout: {
             headers: {
                 [name: string]: unknown;
@@ -5825,7 +6013,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The body is larger than 4 MiB. */
+        /** @description The body of the request is larger than 4 MiB. */
         BodyTooLarge: {
             headers: {
                 [name: string]: unknown;
@@ -5834,7 +6022,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The current state does not permit the request. Codes: `duplicate_name`, `conflict`, `already_exists`, `in_use`, `device_busy`, `cancelled`. */
+        /** @description The object exists already or is in use, or its present state does not permit the request. Codes: `duplicate_name`, `conflict`, `already_exists`, `in_use`, `device_busy`, `cancelled`. */
         Conflict: {
             headers: {
                 [name: string]: unknown;
@@ -5843,7 +6031,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The host or the daemon failed. Codes: `host_error`, `internal`. */
+        /** @description An error of the host or of the daemon prevented the request. Codes: `host_error`, `internal`. */
         HostError: {
             headers: {
                 [name: string]: unknown;
@@ -5861,7 +6049,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The path names something that does not exist. Codes: `not_found`. */
+        /** @description No object has the name or number in the path. Codes: `not_found`. */
         NotFound: {
             headers: {
                 [name: string]: unknown;
@@ -5870,7 +6058,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description The token is missing or wrong. Only over TCP; the Unix socket takes none. The response to a wrong token is delayed by 0.25 to 10 s, and its connection is closed. Codes: `unauthorized`. */
+        /** @description The bearer token is missing or wrong. Only over TCP: the Unix socket requires none. The response to a wrong token is delayed by 0.25 to 10 s, and its connection is closed. Codes: `unauthorized`. */
         Unauthorized: {
             headers: {
                 [name: string]: unknown;
@@ -5930,11 +6118,14 @@ export interface operations {
     apply_host: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -5980,7 +6171,7 @@ export interface operations {
     prepare_arrival: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -6193,11 +6384,14 @@ export interface operations {
     replace_cluster: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -6252,11 +6446,14 @@ export interface operations {
     init_cluster: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -6311,11 +6508,14 @@ export interface operations {
     leave_cluster: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -6355,11 +6555,14 @@ export interface operations {
     change_cluster: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -6433,7 +6636,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The node's name in the cluster. */
+                /** @description Name of the node in the cluster. */
                 name: string;
             };
             cookie?: never;
@@ -6458,7 +6661,7 @@ export interface operations {
     export_config: {
         parameters: {
             query?: {
-                /** @description Format, `json` or `toml`; `json` if absent. */
+                /** @description Format of the response, `json` or `toml`; `json` if absent. */
                 format?: "json" | "toml";
             };
             header?: never;
@@ -6534,11 +6737,14 @@ export interface operations {
     add_disk: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -6593,7 +6799,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -6617,16 +6823,19 @@ export interface operations {
     replace_disk: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -6677,16 +6886,19 @@ export interface operations {
     delete_disk: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -6724,16 +6936,19 @@ export interface operations {
     change_disk: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -6900,6 +7115,36 @@ export interface operations {
             500: components["responses"]["HostError"];
         };
     };
+    reopen_disk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted. The body is the operation or request that was created. */
+            202: {
+                headers: {
+                    /** @description Path of the operation. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Operation"];
+                };
+            };
+            400: components["responses"]["Malformed"];
+            401: components["responses"]["Unauthorized"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
+        };
+    };
     snapshot_disk: {
         parameters: {
             query?: never;
@@ -6939,18 +7184,18 @@ export interface operations {
     list_events: {
         parameters: {
             query?: {
-                /** @description Return only events after this sequence number; the latest ones if absent. */
+                /** @description Return only events after this sequence number; the latest events if absent. */
                 after?: number;
                 /** @description Largest number of events, 1 to 10 000; 100 if absent. */
                 limit?: number;
-                /** @description Return only events of at least this severity. */
+                /** @description Return only events of at least this severity; all if absent. */
                 severity?: "info" | "warning" | "error";
                 /**
                  * @description Return only events about this subject, such as `disk/web`, or about this kind of subject,
                  *     such as `disk`.
                  */
                 subject?: string;
-                /** @description Return only events of the kind with this number, such as 6108. */
+                /** @description Return only events with this event id, such as 6108. */
                 id?: number;
             };
             header?: never;
@@ -6979,16 +7224,16 @@ export interface operations {
     follow_events: {
         parameters: {
             query?: {
-                /** @description Begin after this sequence number; with the next event if absent. */
+                /** @description Begin after this sequence number, with stored events; with the next new event if absent. */
                 after?: number;
-                /** @description Return only events of at least this severity. */
+                /** @description Return only events of at least this severity; all if absent. */
                 severity?: "info" | "warning" | "error";
                 /**
                  * @description Return only events about this subject, such as `disk/web`, or about this kind of subject,
                  *     such as `disk`.
                  */
                 subject?: string;
-                /** @description Return only events of the kind with this number, such as 6108. */
+                /** @description Return only events with this event id, such as 6108. */
                 id?: number;
             };
             header?: never;
@@ -7221,11 +7466,14 @@ export interface operations {
     add_nic: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -7280,7 +7528,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -7304,16 +7552,19 @@ export interface operations {
     replace_nic: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -7364,16 +7615,19 @@ export interface operations {
     delete_nic: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -7411,16 +7665,19 @@ export interface operations {
     change_nic: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -7466,14 +7723,14 @@ export interface operations {
             query?: {
                 /** @description Bytes captured of each frame; whole frames if absent or 0. */
                 snaplen?: number;
-                /** @description Frames after which the capture ends. */
+                /** @description Number of frames after which the capture ends; no limit if absent. */
                 max_frames?: number;
-                /** @description Bytes of frames after which the capture ends. */
+                /** @description Number of bytes of frames after which the capture ends; no limit if absent. */
                 max_bytes?: number;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -7523,11 +7780,14 @@ export interface operations {
     add_node: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -7583,7 +7843,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -7607,16 +7867,19 @@ export interface operations {
     replace_node: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -7668,16 +7931,19 @@ export interface operations {
     delete_node: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -7715,16 +7981,19 @@ export interface operations {
     change_node: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -7768,12 +8037,12 @@ export interface operations {
     drain_node: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
             };
             header?: never;
             path: {
-                /** @description This host's name, or that of a `[[node]]`. */
+                /** @description Host name of this host, or name of a `[[node]]`. */
                 name: string;
             };
             cookie?: never;
@@ -7819,7 +8088,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description This host's name, or that of a `[[node]]`. */
+                /** @description Host name of this host, or name of a `[[node]]`. */
                 name: string;
             };
             cookie?: never;
@@ -7963,7 +8232,7 @@ export interface operations {
     wait_operation: {
         parameters: {
             query?: {
-                /** @description Longest time to wait in seconds, 0 to 3600; 30 if absent. */
+                /** @description Time limit in seconds, 0 to 3600; 30 if absent. */
                 timeout_s?: number;
             };
             header?: never;
@@ -8015,11 +8284,14 @@ export interface operations {
     add_pf: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -8073,7 +8345,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -8097,16 +8369,19 @@ export interface operations {
     replace_pf: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -8156,16 +8431,19 @@ export interface operations {
     delete_pf: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -8203,16 +8481,19 @@ export interface operations {
     change_pf: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -8278,11 +8559,14 @@ export interface operations {
     replace_power: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -8333,11 +8617,14 @@ export interface operations {
     delete_power: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -8377,11 +8664,14 @@ export interface operations {
     change_power: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -8471,11 +8761,14 @@ export interface operations {
     add_qos_policy: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -8528,7 +8821,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -8552,16 +8845,19 @@ export interface operations {
     replace_qos_policy: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -8610,16 +8906,19 @@ export interface operations {
     delete_qos_policy: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -8657,16 +8956,19 @@ export interface operations {
     change_qos_policy: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -8788,9 +9090,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Name of the NIC, uplink or switch */
+                /** @description Name of the NIC or uplink, or of the switch for its host NIC. */
                 port: string;
-                /** @description `rx` or `tx`. */
+                /** @description Direction. For a NIC, `rx` carries frames to the guest; for an uplink, `rx` carries frames from the network. */
                 side: string;
                 index: number;
             };
@@ -8850,7 +9152,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description PCI address, network device or name */
+                /** @description PCI address or network device of the adapter, or name of its `[[pf]]`. */
                 adapter: string;
             };
             cookie?: never;
@@ -8896,11 +9198,14 @@ export interface operations {
     add_store: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -8954,7 +9259,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -8978,16 +9283,19 @@ export interface operations {
     replace_store: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -9037,16 +9345,19 @@ export interface operations {
     delete_store: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -9084,16 +9395,19 @@ export interface operations {
     change_store: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -9331,11 +9645,14 @@ export interface operations {
     add_switch: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -9389,7 +9706,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -9413,16 +9730,19 @@ export interface operations {
     replace_switch: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -9472,16 +9792,19 @@ export interface operations {
     delete_switch: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -9519,16 +9842,19 @@ export interface operations {
     change_switch: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -9619,11 +9945,14 @@ export interface operations {
     add_team: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -9681,7 +10010,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -9705,16 +10034,19 @@ export interface operations {
     replace_team: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -9768,16 +10100,19 @@ export interface operations {
     delete_team: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -9815,16 +10150,19 @@ export interface operations {
     change_team: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -9912,11 +10250,14 @@ export interface operations {
     add_uplink: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -9970,7 +10311,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -9994,16 +10335,19 @@ export interface operations {
     replace_uplink: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -10053,16 +10397,19 @@ export interface operations {
     delete_uplink: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -10100,16 +10447,19 @@ export interface operations {
     change_uplink: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -10155,14 +10505,14 @@ export interface operations {
             query?: {
                 /** @description Bytes captured of each frame; whole frames if absent or 0. */
                 snaplen?: number;
-                /** @description Frames after which the capture ends. */
+                /** @description Number of frames after which the capture ends; no limit if absent. */
                 max_frames?: number;
-                /** @description Bytes of frames after which the capture ends. */
+                /** @description Number of bytes of frames after which the capture ends; no limit if absent. */
                 max_bytes?: number;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -10214,7 +10564,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Name of the team or uplink */
+                /** @description Name of the uplink or team. */
                 uplink: string;
             };
             cookie?: never;
@@ -10260,11 +10610,14 @@ export interface operations {
     add_vm: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
@@ -10318,7 +10671,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -10342,16 +10695,19 @@ export interface operations {
     replace_vm: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -10401,16 +10757,19 @@ export interface operations {
     delete_vm: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -10448,16 +10807,19 @@ export interface operations {
     change_vm: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
-                /** @description Make the change even if the minimums of a store exceed 90 % of its capacity. */
+                /**
+                 * @description True to accept minimums that exceed 90 % of the capacity of a store, and to join or leave a
+                 *     cluster although its etcd does not respond.
+                 */
                 force?: boolean;
-                /** @description Delete the files of disks that the change deletes. */
+                /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
             };
             header?: never;
             path: {
-                /** @description Name of the resource. */
+                /** @description Name of the object. */
                 name: components["schemas"]["Name"];
             };
             cookie?: never;
@@ -10653,7 +11015,7 @@ export interface operations {
     migrate_vm: {
         parameters: {
             query?: {
-                /** @description Return the plan with status 200 and change nothing. */
+                /** @description True to return the planned steps with status 200 and change nothing. */
                 dry_run?: boolean;
             };
             header?: never;
