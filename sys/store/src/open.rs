@@ -28,7 +28,7 @@ pub(crate) struct Located {
 /// Locks the directory and creates the file if it does not exist.
 pub(crate) fn locate(directory: &Path) -> Result<Located, StoreError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| explain::host(directory, "making", error))?;
+    made.map_err(|error| explain::host(directory, "creating", error))?;
     let lock = lock_directory(directory)?;
     let file = directory.join(FILE_NAME);
     match std::fs::symlink_metadata(&file) {
@@ -71,7 +71,7 @@ fn lock_directory(directory: &Path) -> Result<OwnedFd, StoreError> {
 /// incomplete file.
 fn create(directory: &Path, file: &Path, lock: &OwnedFd) -> Result<(), StoreError> {
     let draft = directory.join(format!("{FILE_NAME}.new"));
-    let fail = |error| explain::host(&draft, "making", error);
+    let fail = |error| explain::host(&draft, "creating", error);
     match std::fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
         _ => {}
@@ -82,14 +82,14 @@ fn create(directory: &Path, file: &Path, lock: &OwnedFd) -> Result<(), StoreErro
     let database = builder().create_file(empty).map_err(|error| explain::opening(&draft, error))?;
     drop(database);
     File::open(&draft).and_then(|made| made.sync_all()).map_err(fail)?;
-    std::fs::rename(&draft, file).map_err(|error| explain::host(file, "making", error))?;
-    rustix::fs::fsync(lock).map_err(|error| explain::host(directory, "syncing", error))
+    std::fs::rename(&draft, file).map_err(|error| explain::host(file, "creating", error))?;
+    rustix::fs::fsync(lock).map_err(|error| explain::host(directory, "flushing", error))
 }
 
 /// Opens the file for reading and writing, and verifies all of it.
 pub(crate) fn open_verified(file: &Path) -> Result<Database, StoreError> {
     std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600))
-        .map_err(|error| explain::host(file, "restricting", error))?;
+        .map_err(|error| explain::host(file, "setting the permissions of", error))?;
     let database = builder().open(file).map_err(|error| explain::opening(file, error))?;
     verified(file, database)
 }

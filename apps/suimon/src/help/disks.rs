@@ -161,7 +161,7 @@ pub(super) const HELP: &[Help] = &[
          `suimon export`. A restart of the daemon does not lose the progress.",
         &["suimon disk merge web"],
     ),
-    keeps(
+    reads(
         "disk reopen",
         "Repair the store first. Closes the disk and checks the metadata of its image; the disk works \
          again if they are consistent. Writes since the last successful flush may be lost, so \

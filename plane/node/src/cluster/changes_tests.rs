@@ -148,7 +148,7 @@ fn records_that_could_not_be_removed_are_removed_when_etcd_responds() {
     let (one, two) = pair(&cluster);
     cluster.set(Faults { is_unreachable: true, ..Faults::default() });
     let error = refusal(&one, &bare("n1")).unwrap();
-    assert!(error.contains("san could not be given back"), "{error}");
+    assert!(error.contains("san could not be returned"), "{error}");
     apply_forced(&one, &bare("n1"));
     assert!(cluster.value(REPORT).is_some());
     cluster.set(Faults::default());
@@ -302,7 +302,7 @@ fn a_change_that_is_refused_has_not_changed_policies_of_the_cluster() {
         (0..RUNNING_MAX).map_while(|_| operations.add("vm start", "vm/web", false).ok()).collect();
     let with_policy = format!("{}{policy}", config("n1", 2000));
     let error = refusal(&one, &with_policy).unwrap();
-    assert!(error.contains("operations are under way"), "{error}");
+    assert!(error.contains("operations are in progress"), "{error}");
     assert!(cluster.keys(POLICIES).is_empty());
     drop(held);
     one.apply_well(&host(&with_policy));

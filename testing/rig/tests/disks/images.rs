@@ -157,7 +157,7 @@ fn images_in_use_are_refused() {
     until("QEMU has the image", PATIENCE, || Ok(fs::exists(&socket)?)).unwrap();
     for words in [["info", &file].as_slice(), &["check", &file], &["repair", &file]] {
         let output = image(&rig, words);
-        assert!(output.code == 1 && output.stderr.contains("uses it"), "{words:?} {output:?}");
+        assert!(output.code == 1 && output.stderr.contains("in use"), "{words:?} {output:?}");
     }
     drop(server);
     until("the image is free", PATIENCE, || Ok(image(&rig, &["info", &file]).is_ok())).unwrap();
@@ -195,9 +195,9 @@ fn a_child_is_opened_as_its_image_says_and_linked_to_a_moved_parent() {
     assert_eq!((shown["state"].as_str(), &shown["config"]["kind"]), (Some("ready"), &Value::Null));
     // A file in service is refused, through the daemon and without it.
     let in_use = daemon.cli(&["image", "repair", "--store", "s", "child.vhdx"]).unwrap();
-    assert!(in_use.code == 1 && in_use.stderr.contains("uses it"), "{in_use:?}");
+    assert!(in_use.code == 1 && in_use.stderr.contains("in use"), "{in_use:?}");
     let in_use = image(&rig, &["check", &store("child.vhdx")]);
-    assert!(in_use.code == 1 && in_use.stderr.contains("uses it"), "{in_use:?}");
+    assert!(in_use.code == 1 && in_use.stderr.contains("in use"), "{in_use:?}");
 
     assert!(daemon.stop().unwrap().success());
     fs::rename(store("base.vhdx"), store("moved/base.vhdx")).unwrap();

@@ -152,7 +152,7 @@ impl Host {
         until("its end", PATIENCE, || Ok(self.operation(&id)["state"] == "cancelled")).unwrap();
         self.assert_as_before(before);
         let ended = self.daemon.cli(&["operation", "watch", &id]).unwrap();
-        assert!(!ended.is_ok() && ended.stderr.contains("as before"), "{}", ended.stderr);
+        assert!(!ended.is_ok() && ended.stderr.contains("cancelled"), "{}", ended.stderr);
         self.daemon.ok(words).unwrap();
         self.assert_as_before(after);
     }
