@@ -13,7 +13,7 @@ const FAULTY: [(&str, &str); 4] = [
     ("footer", "Cookie"),
     ("format", "not an image of this format"),
     ("orphan", "missing.vhdx"),
-    ("folder", "it is"),
+    ("folder", "is a directory"),
 ];
 
 fn disk_toml(rig: &Rig, name: &str, format: &str, more: &str) -> String {
