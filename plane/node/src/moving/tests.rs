@@ -249,7 +249,7 @@ fn a_node_that_speaks_otherwise_is_refused() {
         change(&mut changed);
         changed
     };
-    refuse(with(|of| of.protocol += 1), &format!("version {}", arrival.protocol));
+    refuse(with(|of| of.protocol += 1), &format!("this node {}", arrival.protocol));
     refuse(with(|of| of.id = "../../x".to_owned()), "32 hexadecimal digits");
     refuse(with(|of| of.uuid = "+0000000000000000000000000000000".to_owned()), "hexadecimal");
     refuse(with(|of| of.nics.clear()), "each once");

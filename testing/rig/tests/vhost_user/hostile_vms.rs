@@ -146,7 +146,7 @@ fn a_guest_that_breaks_its_ring_stops_its_own_nic_only() {
             until("the front-end's end", LIMIT, || {
                 Ok(daemon.json(&["nic", "show", "vm"])?["condition"]["reason"]
                     .as_str()
-                    .is_some_and(|reason| reason.contains("left")))
+                    .is_some_and(|reason| reason.contains("disconnected")))
             })
             .unwrap();
         }

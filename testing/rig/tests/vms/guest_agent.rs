@@ -172,5 +172,5 @@ fn a_snapshot_of_a_guest_that_was_frozen_needs_no_recovery() {
     assert!(error.contains("cannot be used with"), "{error}");
     site.daemon.ok(&["vm", "kill", "web"]).unwrap();
     let error = site.refusal(&["disk", "snapshot", "web", "third.vhdx", "--freeze"]);
-    assert!(error.contains("no running VM has disk web"), "{error}");
+    assert!(error.contains("no running VM uses the disk"), "{error}");
 }

@@ -236,7 +236,7 @@ fn what_is_wrong_is_told_and_nothing_is_left() {
     until("the VM to be as it was", PATIENCE, || Ok(status()["config"]["cdrom"].is_null()))
         .unwrap();
     site.start();
-    assert!(site.refusal(&["vm", "start", "web"]).contains("runs"));
+    assert!(site.refusal(&["vm", "start", "web"]).contains("already running"));
     let process = site.show()["process"].to_string();
     run(&["kill", "-9", &process]).unwrap();
     site.wait_state("stopped");
