@@ -146,7 +146,7 @@ fn metadata_that_lies_is_refused() {
     );
     refused(with(entry + 16, &[0; 4]), "MetadataTableEntry.Offset", entry + 16, "behind");
     refused(with(entry + 16, &[255; 4]), "MetadataTableEntry.Offset", entry + 16, "behind");
-    refused(with(entry + 20, &[4]), "FileParameters", ITEMS, "fits");
+    refused(with(entry + 20, &[4]), "FileParameters", ITEMS, "the length of its value");
     refused(
         with(entry + 32, &good[entry as usize..entry as usize + 16]),
         "MetadataTableEntry.ItemId",

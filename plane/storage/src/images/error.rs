@@ -40,8 +40,8 @@ pub enum DiskFault {
     },
     /// The parent is another disk than that of the child's creation.
     #[error(
-        "{field} identifies the parent as {expected}, but {parent} is {found}; it is another \
-         disk, find the right one"
+        "{field} identifies the parent as {expected}, but {parent} is {found}, which is \
+         another disk; restore the file that existed when this disk was created"
     )]
     ParentIsAnother {
         /// Field of the child that identifies the parent.

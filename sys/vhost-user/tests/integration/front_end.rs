@@ -141,7 +141,7 @@ fn hostile_front_ends_are_cut_off_and_the_nic_survives() {
         ("SET_FEATURES: feature bits 0x200000000 were not offered", &|fe| {
             fe.send_raw(&message(2, 1, &(1_u64 << 33).to_ne_bytes()), &[]);
         }),
-        ("SET_PROTOCOL_FEATURES: bits 0x100 were not", &|fe| {
+        ("SET_PROTOCOL_FEATURES: feature bits 0x100 were not", &|fe| {
             fe.send_raw(&message(16, 1, &0x100_u64.to_ne_bytes()), &[]);
         }),
         ("SET_VRING_NUM: vring 2 does not exist, this NIC has 2 vrings", &|fe| {
