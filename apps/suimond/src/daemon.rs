@@ -378,8 +378,9 @@ fn serve_node(arguments: &Arguments, served: &Served<'_>, news: News) -> Result<
 /// so that a full state directory does not keep the host from working.
 fn apply_at_start(node: &Node, file: &Path, is_first_start: bool) -> Result<(), Vec<ApiError>> {
     let options = ChangeOptions { keeps_faulty_disks: true, ..ChangeOptions::default() };
+    let refused_before = node.refused_commits();
     match host_file::apply(node, file, options) {
-        Err(errors) if !is_first_start && !node.host_status().state_store.writable => {
+        Err(errors) if !is_first_start && node.refused_commits() > refused_before => {
             node.report_host_file_not_applied(&file.display().to_string(), &errors);
             Ok(())
         }

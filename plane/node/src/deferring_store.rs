@@ -36,6 +36,20 @@ struct State {
     deferred: Changes,
     /// Error of the last commit, if the store could not be written.
     failure: Option<StoreError>,
+    /// Number of commits that were not written since the start.
+    refused: u64,
+}
+
+impl State {
+    /// Returns true if the calling thread starts the node.
+    fn is_starting(&self) -> bool {
+        self.starting == Some(std::thread::current().id())
+    }
+
+    /// Returns the error of the last commit if the calling thread starts the node.
+    fn failure_at_start(&self) -> Option<StoreError> {
+        self.failure.clone().filter(|_| self.is_starting())
+    }
 }
 
 impl DeferringStore {
@@ -57,6 +71,12 @@ impl DeferringStore {
     /// Returns why the last commit could not be written; `None` if it was written.
     pub(crate) fn failure(&self) -> Option<StoreError> {
         self.state().failure.clone()
+    }
+
+    /// Returns the number of commits that the store has not written since the start, because it was
+    /// full or read-only. A later, smaller commit may succeed.
+    pub(crate) fn refused(&self) -> u64 {
+        self.state().refused
     }
 
     /// Tries to write deferred changes.
@@ -126,7 +146,9 @@ impl StateStore for DeferringStore {
 
     fn commit(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StoreError> {
         let _writing = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = self.write(changes);
+        // While a node starts, a store that was unwritable is not tried again.
+        let known = self.state().failure_at_start().filter(|_| !changes.is_empty());
+        let result = known.map_or_else(|| self.write(changes), Err);
         let mut state = self.state();
         match result {
             Ok(is_written) => {
@@ -137,8 +159,8 @@ impl StateStore for DeferringStore {
             }
             Err(error) if error.kind == StoreErrorKind::Unwritable => {
                 state.failure = Some(error.clone());
-                let is_starting = state.starting == Some(std::thread::current().id());
-                if !is_starting || state.deferred.len() + changes.len() > DEFERRED_MAX {
+                state.refused += 1;
+                if !state.is_starting() || state.deferred.len() + changes.len() > DEFERRED_MAX {
                     return Err(error);
                 }
                 add(&mut state.deferred, changes);

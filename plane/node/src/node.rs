@@ -477,6 +477,12 @@ impl Node {
         self.shared.vm_guest(vm)
     }
 
+    /// Returns the number of commits that the state store has not written since the start, because
+    /// it was full or read-only.
+    pub fn refused_commits(&self) -> u64 {
+        self.shared.store.refused()
+    }
+
     /// Reports that the host file `file` was not applied at the start, for these reasons.
     pub fn report_host_file_not_applied(&self, file: &str, errors: &[ApiError]) {
         self.shared.report_host_file_not_applied(file, errors);
