@@ -39,12 +39,12 @@ impl Driver {
         let killed = self.kill_process();
         let (mut text, with_file) = match &self.moving {
             Some(StoredMove::Left(leave)) => {
-                (format!("it has moved to node {}", leave.to), leave.with_files)
+                (format!("it has migrated to node {}", leave.to), leave.with_files)
             }
-            _ => ("it did not arrive".to_owned(), true),
+            _ => ("the migration failed".to_owned(), true),
         };
         if let Err(error) = &killed {
-            tracing::error!(vm = %self.entry.name, %error, "the process of another node's VM is there");
+            tracing::error!(vm = %self.entry.name, %error, "cannot kill the process of a VM that another node runs");
             text = format!("{text}; killing its process failed and is repeated: {error}");
         }
         let mut view = self.entry.view();

@@ -111,13 +111,13 @@ impl Driver {
                 Ok(false) => LOOK_WHILE_STILL,
                 Err(error) if error.kind == VmErrorKind::Gone => return,
                 Err(error) => {
-                    tracing::warn!(vm = %self.entry.name, %error, "resuming the VM is repeated");
+                    tracing::warn!(vm = %self.entry.name, %error, "cannot resume the VM after a failed migration; retrying");
                     TRY_AGAIN
                 }
             };
             if Instant::now() >= limit {
                 let name = &self.entry.name;
-                tracing::error!(vm = %name, "the VM is not resumed; `suimon vm resume {name}` does it");
+                tracing::error!(vm = %name, "the VM was not resumed; run `suimon vm resume {name}`");
                 break;
             }
             std::thread::sleep(wait);
