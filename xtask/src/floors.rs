@@ -2,6 +2,10 @@
 
 use std::path::{Component, Path};
 
+use anyhow::{Context, Result};
+
+use crate::metadata::{Metadata, Package};
+
 /// Layer of a crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Floor {
@@ -156,4 +160,17 @@ pub(crate) fn objection(
         return Some("this edge within one floor is not in the list of allowed ones".to_owned());
     }
     None
+}
+
+/// Returns the layer of a crate.
+pub(crate) fn floor_of(metadata: &Metadata, package: &Package) -> Result<Floor> {
+    let folder = package.folder().strip_prefix(&metadata.workspace_root).unwrap_or(Path::new(""));
+    Floor::of(folder).with_context(|| {
+        format!(
+            "crate {} in {} stands on no floor: move it into base, policy, formats, contract, \
+             ports, sys, plane, apps, testing or xtask",
+            package.name,
+            folder.display()
+        )
+    })
 }

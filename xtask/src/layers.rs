@@ -1,12 +1,13 @@
 //! Check that every crate depends on lower layers only, and that the sources of each layer contain
-//! the required attributes.
+//! the required attributes and do not import each other in cycles.
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
-use crate::floors::{Floor, objection};
-use crate::metadata::{self, Metadata, Package};
+use crate::cycles;
+use crate::floors::{floor_of, objection};
+use crate::metadata::{self, Metadata};
 use crate::sources;
 
 /// Checks the workspace in `root`; the error lists every violation.
@@ -14,24 +15,12 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     let metadata = metadata::read(root)?;
     let mut violations = edges(&metadata)?;
     violations.extend(sources::violations(&metadata)?);
+    violations.extend(cycles::violations(&metadata)?);
     if violations.is_empty() {
         println!("layers: {} crates, no wrong edge", metadata.packages.len());
         return Ok(());
     }
     bail!("{} violation(s) of the floors:\n  {}", violations.len(), violations.join("\n  "))
-}
-
-/// Returns the layer of a crate.
-pub(crate) fn floor_of(metadata: &Metadata, package: &Package) -> Result<Floor> {
-    let folder = package.folder().strip_prefix(&metadata.workspace_root).unwrap_or(Path::new(""));
-    Floor::of(folder).with_context(|| {
-        format!(
-            "crate {} in {} stands on no floor: move it into base, policy, formats, contract, \
-             ports, sys, plane, apps, testing or xtask",
-            package.name,
-            folder.display()
-        )
-    })
 }
 
 /// Returns every forbidden dependency, naming both crates.

@@ -1,6 +1,7 @@
 //! Checks, generators and the test tiers.
 //!
 //! - `layers`: which crate may depend on which, and the rules that each layer's sources keep.
+//! - `cycles [CRATE]`: lists source files of a crate that import each other.
 //! - `docs [--check]`: writes (or compares) the documents that are generated from the code.
 //! - `book`: builds the book and checks its links.
 //! - `specification`: checks that promises name existing tests and their tier.
@@ -13,15 +14,19 @@
 #![forbid(unsafe_code)]
 
 mod book;
+mod cycles;
 mod doc_tests;
 mod docs;
 mod floors;
+mod imports;
 mod interrupt;
 mod layers;
 mod lengths;
 mod metadata;
+mod module_tree;
 mod nextest;
 mod oldest_rust;
+mod output;
 mod run_folder;
 mod session;
 mod sources;
@@ -36,7 +41,7 @@ use anyhow::{Result, bail};
 use crate::session::Session;
 use crate::tiers::{CAMPAIGNS, FULL, Part};
 
-const USAGE: &str = "usage: cargo xtask layers | docs [--check] | book | specification | lengths \
+const USAGE: &str = "usage: cargo xtask layers | cycles [CRATE] | docs [--check] | book | specification | lengths \
     | test [--package NAME] [--test NAME] | test-full [PART ...] | campaign [PART ...]";
 
 fn main() -> ExitCode {
@@ -55,6 +60,8 @@ fn run(arguments: &[&str]) -> Result<()> {
     let root = workspace::root()?;
     match arguments {
         ["layers"] => layers::check(&root),
+        ["cycles"] => cycles::check(&root, None),
+        ["cycles", name] => cycles::check(&root, Some(name)),
         ["docs"] => docs::write(&root),
         ["docs", "--check"] => docs::check(&root),
         ["book"] => book::check(&Session::new(&root)?),

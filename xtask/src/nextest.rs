@@ -7,7 +7,8 @@ use std::thread::available_parallelism;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::session::{FailedTest, Session, Tests, say};
+use crate::output::say;
+use crate::session::{FailedTest, Session, Tests};
 use crate::workspace;
 
 /// Slots per CPU. A test that computes takes two (`threads-required` in the configuration), a test

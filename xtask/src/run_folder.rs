@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::session::say;
+use crate::output::say;
 use crate::{metadata, workspace};
 
 /// Parent folder, which `scripts/isolated` uses too. It is on a disk, unlike /tmp on some systems.

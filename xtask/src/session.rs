@@ -1,8 +1,6 @@
 //! One run of checks and tests: named stages, their durations, counts and failures, and the
 //! summary that ends the output.
 
-use std::fmt::Display;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
@@ -10,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Error, Result, bail};
 
 use crate::interrupt::Interrupt;
+use crate::output::say;
 use crate::run_folder::RunFolder;
 
 /// Counts and failures of the tests that one stage ran.
@@ -34,12 +33,6 @@ impl Tests {
     pub(crate) fn one_check() -> Self {
         Self { passed: 1, ..Self::default() }
     }
-}
-
-/// Prints a line. If the output is closed, as after `make test | tee`, the run continues and still
-/// removes what its tests leave behind.
-pub(crate) fn say(line: impl Display) {
-    let _ = writeln!(io::stdout(), "{line}");
 }
 
 /// State of a run. Stages run in the order of the calls of [`Session::stage`].

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::floors::Floor;
-use crate::layers::floor_of;
+use crate::floors::{Floor, floor_of};
 use crate::metadata::{Metadata, Package};
 
 /// Functions and types that the strict configuration must ban.

@@ -10,8 +10,9 @@ use rustix::process::geteuid;
 use crate::metadata::Metadata;
 use crate::nextest::{self, Selection};
 use crate::oldest_rust::{self, Outcome};
+use crate::output::say;
 use crate::run_folder::Sweep;
-use crate::session::{Session, Tests, say};
+use crate::session::{Session, Tests};
 use crate::{book, doc_tests, docs, layers, lengths, metadata, sources, specification, workspace};
 
 /// Named part of the full tier or of the campaigns.
