@@ -2,12 +2,11 @@
 
 use std::any::Any;
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
 
 use suimon_image::ByteRange;
 use suimon_quantity::DiskId;
 
-use crate::{PortFault, Wakeup};
+use crate::{DetachedQueue, DetachingQueue, PortFault, Wakeup};
 
 /// Operation of a disk request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,26 +162,6 @@ pub trait DiskQueue: Send {
     /// to be sent. May make a system call.
     fn has_untaken_answers(&self) -> bool {
         false
-    }
-}
-
-/// A queue being detached after [`DiskQueueHost::begin_detach`] or
-/// [`QueueHost::begin_detach`](crate::QueueHost::begin_detach). Dropping this value does not
-/// cancel the detachment.
-pub trait DetachingQueue: Send {
-    /// Blocks for at most `at_most`. Returns true if the host has dropped the queue with every
-    /// received request completed, or if the host cannot drop it because the disk is being removed
-    /// while its store stalls.
-    fn wait(&mut self, at_most: Duration) -> bool;
-}
-
-/// A detachment that has already completed.
-#[derive(Clone, Copy, Debug)]
-pub struct DetachedQueue;
-
-impl DetachingQueue for DetachedQueue {
-    fn wait(&mut self, _at_most: Duration) -> bool {
-        true
     }
 }
 

@@ -29,6 +29,7 @@
 
 mod cluster_store;
 mod control_socket;
+mod detaching;
 mod device;
 mod disk_client;
 mod disk_device;
@@ -52,6 +53,7 @@ mod store;
 mod store_files;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod vm_device;
 mod vm_host;
 mod vm_moving;
 
@@ -64,6 +66,7 @@ pub use control_socket::{
     AfterTurn, CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_TURN, CONTROL_PAUSE, ControlError,
     ControlFrame, ControlSocket, MemberDevices,
 };
+pub use detaching::{DetachedQueue, DetachingQueue};
 pub use device::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, PortDevice,
     PortObserver, PortSpec, StreamSpec, TapSpec, UplinkDriver, UplinkSpec, VhostUserMode,
@@ -75,8 +78,7 @@ pub use disk_device::{
     VhostUserDiskSpec, VhostUserDiskStatus,
 };
 pub use disk_queue::{
-    AllocatedExtent, Allocation, DetachedQueue, DetachingQueue, DiskOp, DiskOutcome, DiskQueue,
-    DiskQueueHost, DiskRequest,
+    AllocatedExtent, Allocation, DiskOp, DiskOutcome, DiskQueue, DiskQueueHost, DiskRequest,
 };
 pub use file_io::{
     DiskFile, FileDone, FileFacts, FileId, FileIo, FileIoSource, FileOp, FileSlot, FileTime,
@@ -110,9 +112,10 @@ pub use store_files::{
     StoreSpace,
 };
 pub use suimon_offload::{DeviceFeature, DeviceFeatures, FeatureState, OffloadSwitches};
+pub use vm_device::VmDevice;
 pub use vm_host::{
     GuestFacts, GuestInterface, GuestSystem, Standby, Vm, VmAccelerator, VmBoot, VmCommand,
-    VmDevice, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity, VmNicKind,
+    VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmFacts, VmHost, VmIdentity, VmNicKind,
     VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
 };
 pub use vm_moving::{SendPhase, SendSpec, SendStatus, VmArrival, VmLayout, VmPlugged};

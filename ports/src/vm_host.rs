@@ -11,7 +11,7 @@ use suimon_frame::MacAddr;
 use suimon_quantity::PciAddress;
 use thiserror::Error;
 
-use crate::{SendSpec, SendStatus, VmArrival, VmLayout};
+use crate::{SendSpec, SendStatus, VmArrival, VmDevice, VmLayout};
 
 /// Accelerator that executes a VM's CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -241,27 +241,6 @@ pub struct GuestInterface {
     pub mac: Option<MacAddr>,
     /// IP addresses with prefix lengths.
     pub addresses: Vec<(IpAddr, u8)>,
-}
-
-/// Hot-pluggable device of a VM, by name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum VmDevice {
-    /// NIC with this name.
-    Nic(String),
-    /// Disk with this name.
-    Disk(String),
-    /// Virtual function of a NIC, by the name of the NIC.
-    Vf(String),
-}
-
-impl std::fmt::Display for VmDevice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Nic(name) => write!(f, "nic/{name}"),
-            Self::Disk(name) => write!(f, "disk/{name}"),
-            Self::Vf(nic) => write!(f, "VF of nic/{nic}"),
-        }
-    }
 }
 
 /// State of a NIC as the standby of a virtual function (net_failover).

@@ -2,18 +2,9 @@
 
 use crate::bytes::Bytes;
 use crate::record::{Record, decode_record};
-use crate::{Fault, RecordingError};
-
-/// Magic number at the start of a recording.
-pub const MAGIC: [u8; 8] = *b"SUIMONRC";
-/// Format version written and read by this crate.
-pub const VERSION: u32 = 2;
-/// Length of the file header in bytes.
-pub const FILE_HEADER_BYTES: usize = 12;
-/// Length of a block header in bytes.
-pub const BLOCK_HEADER_BYTES: usize = 8;
-/// Maximum length of a block's body in bytes.
-pub const BLOCK_BYTES_MAX: u32 = 16 << 20;
+use crate::{
+    BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, Fault, MAGIC, RecordingError, VERSION,
+};
 
 /// Header of a block of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

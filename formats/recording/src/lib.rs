@@ -47,6 +47,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod begin;
 mod bytes;
 mod cluster;
 mod differ;
@@ -54,6 +55,7 @@ mod error;
 mod file;
 mod kind;
 mod lacp;
+mod layout;
 mod machine;
 mod policy;
 mod record;
@@ -65,16 +67,15 @@ mod tape;
 mod team;
 mod vmq;
 
+pub use begin::begin;
 pub use cluster::{AllocatorInput, MemberBirth, MemberInput};
 pub use differ::Difference;
 pub use error::{Fault, RecordingError};
-pub use file::{
-    BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BlockHeader, FILE_HEADER_BYTES, MAGIC, VERSION,
-    block_body, block_header, encode_block, file_header, open, records,
-};
+pub use file::{BlockHeader, block_body, block_header, encode_block, file_header, open, records};
 pub use kind::{Kind, Loss, StreamId};
 pub use lacp::{LacpDecision, LacpInput};
-pub use machine::{Machine, begin};
+pub use layout::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, MAGIC, VERSION};
+pub use machine::Machine;
 pub use policy::{Policy, decode};
 pub use record::{About, Names, Record, encode_about, encode_lost, encode_names};
 pub use recorded::Recorded;

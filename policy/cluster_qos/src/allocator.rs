@@ -12,7 +12,7 @@ use crate::grant::Grant;
 use crate::ledger::Ledger;
 use crate::load::{Report, VERSION};
 use crate::notice::{Notice, Stranger};
-use crate::watch::Lacks;
+use crate::unmet_minimums::UnmetMinimums;
 use crate::{Capability, GrantId, NodeId, PolicyKey, Promises, ReportId, Term, Terms};
 
 /// Maximum number of unacknowledged grants whose times are kept per node.
@@ -147,7 +147,7 @@ pub(crate) struct Office {
     pub(crate) forgotten: BTreeSet<NodeId>,
     pub(crate) estimate: Estimate,
     pub(crate) strangers: BTreeMap<String, Stranger>,
-    pub(crate) lacks: Lacks,
+    pub(crate) unmet: UnmetMinimums,
     pub(crate) elected: Time,
     pub(crate) is_writing: bool,
     /// A round of decisions is due.
@@ -267,7 +267,7 @@ impl Allocator {
             forgotten: BTreeSet::new(),
             estimate: Estimate::new(self.now, capability, proved),
             strangers: BTreeMap::new(),
-            lacks: Lacks::default(),
+            unmet: UnmetMinimums::default(),
             elected: self.now,
             is_writing: false,
             is_due: false,
@@ -329,7 +329,7 @@ impl Office {
                 for ledger in self.shared.values_mut().chain([&mut self.store]) {
                     ledger.accounts.remove(node);
                 }
-                self.lacks.forget(*node);
+                self.unmet.forget(*node);
                 self.forgotten.insert(*node);
             }
             AllocatorEvent::StrangerSeen { stranger } => {
@@ -421,7 +421,7 @@ impl Office {
         state.is_silent = false;
         state.report = Some((report.clone(), now));
         self.is_due = true;
-        for notice in self.lacks.hear(now, report) {
+        for notice in self.unmet.handle_report(now, report) {
             actions.push_back(AllocatorAction::Tell { notice });
         }
     }

@@ -1,11 +1,12 @@
 //! Grants of the leader and the rates they permit over time.
 
 use core::time::Duration;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
-use crate::{GrantId, PolicyKey, Promises, ReportId};
+use crate::{GrantId, NodeId, PolicyKey, Promises, ReportId};
 
 /// Node's share of a store or of a policy's maximum. Rates are in normalised operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,9 @@ pub struct Share {
     /// Largest fallback rate of all grants the node may still apply. Read by the next leader.
     pub late_held_iops: u64,
 }
+
+/// Target shares by node.
+pub(crate) type Targets = BTreeMap<NodeId, Share>;
 
 /// Node's share of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

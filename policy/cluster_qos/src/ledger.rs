@@ -42,6 +42,16 @@ pub(crate) struct Most {
     pub(crate) late: u64,
 }
 
+/// Limits a share to the capacity left.
+pub(crate) fn fit(target: &Share, most: Most) -> Share {
+    Share {
+        leased_iops: target.leased_iops.min(most.leased),
+        reserved_iops: target.reserved_iops.min(most.reserved),
+        late_iops: target.late_iops.min(most.late),
+        ..Share::default()
+    }
+}
+
 impl Ledger {
     /// Sums up the accounts. `late_from` returns when a node may change to its fallback share, if
     /// that is before the end of a lease given now.

@@ -97,6 +97,7 @@ mod promises;
 mod round;
 mod shared;
 mod terms;
+mod unmet_minimums;
 mod watch;
 
 pub use allocator::{Allocator, AllocatorAction, AllocatorEvent, PolicyLimits};

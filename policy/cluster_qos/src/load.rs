@@ -325,4 +325,9 @@ mod tests {
         assert!(text.as_object_mut().unwrap().remove("wants").is_some());
         assert_eq!(serde_json::from_value::<Report>(text).unwrap(), report);
     }
+
+    #[test]
+    fn rates_of_any_size_are_compared() {
+        assert!(is_met(u64::MAX, u64::MAX) && !is_met(u64::MAX / 2, u64::MAX));
+    }
 }

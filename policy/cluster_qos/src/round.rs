@@ -7,8 +7,8 @@ use suimon_quantity::Time;
 use crate::account::{Account, Given};
 use crate::allocator::{AllocatorAction, NodeState, Office};
 use crate::divide::{Claim, Claimant, divide};
-use crate::grant::{Grant, PolicyShare, Share};
-use crate::ledger::{Most, Room};
+use crate::grant::{Grant, PolicyShare, Share, Targets};
+use crate::ledger::{Room, fit};
 use crate::load::{Report, VERSION};
 use crate::notice::Notice;
 use crate::shared::PolicyPlan;
@@ -68,9 +68,6 @@ fn divide_spare(spare: u64, asked: &[Asked]) -> Vec<u64> {
         .collect();
     divide(spare, &second)
 }
-
-/// Target shares by node.
-pub(crate) type Targets = BTreeMap<NodeId, Share>;
 
 impl Office {
     /// Grants capacity to nodes, as far as it is free or was released.
@@ -279,16 +276,6 @@ impl Office {
         self.nodes.iter().filter_map(move |(node, state)| {
             state.current(now, lease).map(|report| (*node, state, report))
         })
-    }
-}
-
-/// Limits a share to the capacity left.
-pub(crate) fn fit(target: &Share, most: Most) -> Share {
-    Share {
-        leased_iops: target.leased_iops.min(most.leased),
-        reserved_iops: target.reserved_iops.min(most.reserved),
-        late_iops: target.late_iops.min(most.late),
-        ..Share::default()
     }
 }
 

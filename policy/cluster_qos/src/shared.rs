@@ -12,9 +12,8 @@ use suimon_quantity::Time;
 use crate::account::Given;
 use crate::allocator::Office;
 use crate::divide::{Claim, Claimant, divide};
-use crate::grant::Share;
-use crate::ledger::Room;
-use crate::round::{Targets, fit};
+use crate::grant::{Share, Targets};
+use crate::ledger::{Room, fit};
 use crate::{NodeId, PolicyKey, Terms};
 
 /// Target shares of a policy by node.

@@ -1,83 +1,28 @@
 //! Detection of unmet minimums and of stores below their capacity.
 
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use suimon_quantity::Time;
 
 use crate::allocator::{Allocator, AllocatorAction, Office};
 use crate::estimate::Seen;
-use crate::load::{NAMED_MAX, NamedDisk, Report, is_met};
+use crate::load::is_met;
 use crate::notice::{AGGRESSORS_MAX, Aggressor, Cause, Notice, Unmet};
+use crate::unmet_minimums::UnmetMinimum;
 use crate::{DiskKey, NodeId, Terms};
 
 /// Time for which a minimum must be unmet before it is reported.
 pub const TOLD_AFTER: Duration = Duration::from_secs(60);
 
-/// Maximum number of unmet minimums that are kept per node.
-const LACKS_MAX: usize = 64;
-
-#[derive(Clone, Copy, Debug)]
-struct Lack {
-    since: Time,
-    last: NamedDisk,
-    is_told: bool,
-}
-
-/// Unmet minimums by node and disk.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Lacks {
-    lacks: BTreeMap<(NodeId, DiskKey), Lack>,
-}
-
-impl Lacks {
-    /// Processes the unmet minimums in a report and returns notices for those now met.
-    ///
-    /// A report with [`NAMED_MAX`] unmet minimums may leave out others, so that nothing is known of those
-    /// that it does not name.
-    pub(crate) fn hear(&mut self, now: Time, report: &Report) -> Vec<Notice> {
-        let node = report.node;
-        let named: Vec<&NamedDisk> = report.unmet.iter().take(NAMED_MAX).collect();
-        let is_complete = named.len() < NAMED_MAX;
-        let mut met = Vec::new();
-        self.lacks.retain(|(of, disk), lack| {
-            let stays =
-                *of != node || !is_complete || named.iter().any(|unmet| unmet.disk == *disk);
-            if !stays && lack.is_told {
-                met.push(Notice::MinimumMet { node, disk: *disk });
-            }
-            stays
-        });
-        let mut room = LACKS_MAX.saturating_sub(self.of_node(node));
-        for unmet in named {
-            match self.lacks.get_mut(&(node, unmet.disk)) {
-                Some(lack) => lack.last = *unmet,
-                None if room > 0 => {
-                    let new = Lack { since: now, last: *unmet, is_told: false };
-                    self.lacks.insert((node, unmet.disk), new);
-                    room -= 1;
-                }
-                None => {}
-            }
-        }
-        met
-    }
-
-    fn of_node(&self, node: NodeId) -> usize {
-        self.lacks.keys().filter(|(of, _)| *of == node).count()
-    }
-
-    pub(crate) fn forget(&mut self, node: NodeId) {
-        self.lacks.retain(|(of, _), _| *of != node);
-    }
-}
-
 impl Allocator {
     /// Returns the minimums unmet at present, with the disks that cause it.
     pub fn unmet(&self) -> Vec<Unmet> {
         let Some(office) = &self.office else { return Vec::new() };
-        let lacks = office.lacks.lacks.iter();
-        lacks.map(|((node, disk), lack)| office.explain(self.now, *node, *disk, lack)).collect()
+        let unmet = office.unmet.minimums.iter();
+        unmet
+            .map(|((node, disk), minimum)| office.explain(self.now, *node, *disk, minimum))
+            .collect()
     }
 
     /// Returns the rate of all nodes together; `None` if this node is not the leader.
@@ -127,16 +72,17 @@ impl Office {
                 notices.push(Notice::NodeSilent { node: *node, reserved_iops });
             }
         }
-        let due = self.lacks.lacks.iter_mut();
-        let due = due.filter(|(_, lack)| !lack.is_told && now.since(lack.since) >= TOLD_AFTER);
+        let due = self.unmet.minimums.iter_mut();
+        let due = due
+            .filter(|(_, minimum)| !minimum.is_reported && now.since(minimum.since) >= TOLD_AFTER);
         let due: Vec<_> = due
-            .map(|((node, disk), lack)| {
-                lack.is_told = true;
-                (*node, *disk, *lack)
+            .map(|((node, disk), minimum)| {
+                minimum.is_reported = true;
+                (*node, *disk, *minimum)
             })
             .collect();
-        for (node, disk, lack) in due {
-            notices.push(Notice::MinimumUnmet(self.explain(now, node, disk, &lack)));
+        for (node, disk, minimum) in due {
+            notices.push(Notice::MinimumUnmet(self.explain(now, node, disk, &minimum)));
         }
         actions.extend(notices.into_iter().map(|notice| AllocatorAction::Tell { notice }));
         self.is_due = true;
@@ -162,8 +108,8 @@ impl Office {
         seen
     }
 
-    fn explain(&self, now: Time, node: NodeId, disk: DiskKey, lack: &Lack) -> Unmet {
-        let named = lack.last;
+    fn explain(&self, now: Time, node: NodeId, disk: DiskKey, minimum: &UnmetMinimum) -> Unmet {
+        let named = minimum.last;
         let mut aggressors: Vec<Aggressor> = self
             .nodes
             .iter()
@@ -184,7 +130,7 @@ impl Office {
         Unmet {
             node,
             disk,
-            lasting: now.since(lack.since),
+            lasting: now.since(minimum.since),
             entitled_iops: named.entitled_iops,
             demanded_iops: named.demanded_iops,
             delivered_iops: named.delivered_iops,
@@ -212,53 +158,5 @@ impl Office {
         } else {
             Cause::StoreLatency
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NODE: NodeId = NodeId(1);
-
-    fn report(disks: &[u64]) -> Report {
-        let unmet = disks.iter().map(|disk| NamedDisk {
-            disk: DiskKey(*disk),
-            entitled_iops: 100,
-            demanded_iops: 100,
-            delivered_iops: 0,
-        });
-        Report { unmet: unmet.collect(), ..Report::empty(NODE) }
-    }
-
-    #[test]
-    fn a_full_report_says_nothing_of_the_minimums_that_it_does_not_name() {
-        let mut lacks = Lacks::default();
-        let now = Time::default();
-        assert!(lacks.hear(now, &report(&[1, 2, 3])).is_empty());
-        lacks.lacks.values_mut().for_each(|lack| lack.is_told = true);
-        let full: Vec<u64> = (2..10).collect();
-        assert!(lacks.hear(now, &report(&full)).is_empty(), "disk 1 may still be unmet");
-        assert_eq!(lacks.of_node(NODE), 9);
-        let met = lacks.hear(now, &report(&[2]));
-        let disks = [1, 3].map(|disk| Notice::MinimumMet { node: NODE, disk: DiskKey(disk) });
-        assert_eq!(met, disks);
-    }
-
-    #[test]
-    fn unmet_minimums_of_a_node_are_bounded() {
-        let mut lacks = Lacks::default();
-        for first in (0..1000).step_by(8) {
-            let disks: Vec<u64> = (first..first + 8).collect();
-            lacks.hear(Time::default(), &report(&disks));
-        }
-        let many: Vec<u64> = (5000..6000).collect();
-        lacks.hear(Time::default(), &report(&many));
-        assert_eq!(lacks.of_node(NODE), LACKS_MAX);
-    }
-
-    #[test]
-    fn rates_of_any_size_are_compared() {
-        assert!(is_met(u64::MAX, u64::MAX) && !is_met(u64::MAX / 2, u64::MAX));
     }
 }

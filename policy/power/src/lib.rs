@@ -34,8 +34,8 @@ mod why;
 
 pub use decide::{Target, Wanted, Whom, decide};
 pub use energy::{EnergyMeter, ZoneEnergy, ZoneReading};
-pub use machine::{Cpu, FrequencyPolicy, IdleState, Machine, Turbo, TurboFile};
+pub use machine::{Cpu, FrequencyPolicy, IdleState, Machine, Turbo};
 pub use plan::{DataPlaneShare, PowerPlan, PowerSpec};
 pub use reconcile::{Assert, Foreign, Reconciliation, Record, Records, reconcile};
-pub use setting::{SettingId, SettingKind};
+pub use setting::{SettingId, SettingKind, TurboFile};
 pub use why::Why;

@@ -1,17 +1,6 @@
 //! Kernel settings of the CPUs with their current values.
 
-use serde::{Deserialize, Serialize};
-
-use crate::SettingId;
-
-/// File that switches turbo on and off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum TurboFile {
-    /// `intel_pstate/no_turbo`, in which 1 means off.
-    NoTurbo,
-    /// `cpufreq/boost`, in which 1 means on.
-    Boost,
-}
+use crate::{SettingId, TurboFile};
 
 /// Turbo state of the whole host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

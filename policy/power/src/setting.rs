@@ -4,7 +4,14 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::TurboFile;
+/// File that switches turbo on and off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum TurboFile {
+    /// `intel_pstate/no_turbo`, in which 1 means off.
+    NoTurbo,
+    /// `cpufreq/boost`, in which 1 means on.
+    Boost,
+}
 
 /// Setting, which corresponds to one file. Ordered as settings are written: turbo determines the
 /// available frequencies, and a governor the available preferences.

@@ -18,6 +18,7 @@ mod lease;
 mod members;
 mod spec;
 mod store;
+mod view;
 mod watch;
 
 pub use spec::{EtcdSpec, EtcdTls};

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_client::{
-    Compare, CompareOp, GetOptions, KeyValue, PutOptions, SortOrder, SortTarget, Txn, TxnOp,
-};
+use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp};
 use suimon_ports::{
-    ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterLease, ClusterObserver,
-    ClusterStore, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterView, ClusterWatch,
+    ClusterChange, ClusterCommit, ClusterCondition, ClusterLease, ClusterObserver, ClusterStore,
+    ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterView, ClusterWatch,
 };
 use tokio::runtime::{Builder, Runtime};
 
 use crate::lease::Lease;
 use crate::members::Members;
 use crate::spec::EtcdSpec;
+use crate::view::{read, revision};
 use crate::watch;
 
 /// Maximum number of operations of a transaction: the default of etcd's `--max-txn-ops`, which
@@ -59,34 +58,6 @@ impl EtcdStore {
         store.runtime.block_on(question)?;
         Ok(store)
     }
-}
-
-pub(crate) fn entry(pair: &KeyValue) -> ClusterEntry {
-    ClusterEntry {
-        key: String::from_utf8_lossy(pair.key()).into_owned(),
-        value: pair.value().to_vec(),
-        created: revision(pair.create_revision()),
-        modified: revision(pair.mod_revision()),
-    }
-}
-
-pub(crate) fn revision(revision: i64) -> u64 {
-    u64::try_from(revision).unwrap_or_default()
-}
-
-pub(crate) async fn read(
-    members: &Members,
-    prefix: &str,
-) -> Result<ClusterView, ClusterStoreError> {
-    let answer = members
-        .ask(false, |mut client| async move {
-            let options =
-                GetOptions::new().with_prefix().with_sort(SortTarget::Key, SortOrder::Ascend);
-            client.get(prefix, Some(options)).await
-        })
-        .await?;
-    let at = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
-    Ok(ClusterView { revision: revision(at), entries: answer.kvs().iter().map(entry).collect() })
 }
 
 fn condition(condition: &ClusterCondition) -> Compare {

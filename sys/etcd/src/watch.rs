@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::explain::{explain, late};
 use crate::members::Members;
-use crate::store::{entry, read, revision};
+use crate::view::{entry, read, revision};
 
 /// Interval of progress requests on an idle watch.
 const ASKED_EVERY: Duration = Duration::from_secs(1);

@@ -1,0 +1,116 @@
+//! Minimums that disks do not reach, from the reports of the nodes.
+
+use std::collections::BTreeMap;
+
+use suimon_quantity::Time;
+
+use crate::load::{NAMED_MAX, NamedDisk, Report};
+use crate::notice::Notice;
+use crate::{DiskKey, NodeId};
+
+/// Maximum number of unmet minimums that are kept per node.
+const UNMET_PER_NODE_MAX: usize = 64;
+
+/// Minimum that a disk does not reach although it has demand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnmetMinimum {
+    /// Time of the first report that names it.
+    pub(crate) since: Time,
+    /// Newest report of it.
+    pub(crate) last: NamedDisk,
+    /// True if a notice was sent.
+    pub(crate) is_reported: bool,
+}
+
+/// Unmet minimums by node and disk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UnmetMinimums {
+    pub(crate) minimums: BTreeMap<(NodeId, DiskKey), UnmetMinimum>,
+}
+
+impl UnmetMinimums {
+    /// Processes the unmet minimums in a report and returns notices for those now met.
+    ///
+    /// A report with [`NAMED_MAX`] unmet minimums may leave out others, so that nothing is known
+    /// of those that it does not name.
+    pub(crate) fn handle_report(&mut self, now: Time, report: &Report) -> Vec<Notice> {
+        let node = report.node;
+        let named: Vec<&NamedDisk> = report.unmet.iter().take(NAMED_MAX).collect();
+        let is_complete = named.len() < NAMED_MAX;
+        let mut met = Vec::new();
+        self.minimums.retain(|(of, disk), minimum| {
+            let stays =
+                *of != node || !is_complete || named.iter().any(|unmet| unmet.disk == *disk);
+            if !stays && minimum.is_reported {
+                met.push(Notice::MinimumMet { node, disk: *disk });
+            }
+            stays
+        });
+        let mut room = UNMET_PER_NODE_MAX.saturating_sub(self.of_node(node));
+        for unmet in named {
+            match self.minimums.get_mut(&(node, unmet.disk)) {
+                Some(minimum) => minimum.last = *unmet,
+                None if room > 0 => {
+                    let new = UnmetMinimum { since: now, last: *unmet, is_reported: false };
+                    self.minimums.insert((node, unmet.disk), new);
+                    room -= 1;
+                }
+                None => {}
+            }
+        }
+        met
+    }
+
+    /// Returns the number of unmet minimums of a node.
+    fn of_node(&self, node: NodeId) -> usize {
+        self.minimums.keys().filter(|(of, _)| *of == node).count()
+    }
+
+    /// Removes what is known of a node.
+    pub(crate) fn forget(&mut self, node: NodeId) {
+        self.minimums.retain(|(of, _), _| *of != node);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: NodeId = NodeId(1);
+
+    fn report(disks: &[u64]) -> Report {
+        let unmet = disks.iter().map(|disk| NamedDisk {
+            disk: DiskKey(*disk),
+            entitled_iops: 100,
+            demanded_iops: 100,
+            delivered_iops: 0,
+        });
+        Report { unmet: unmet.collect(), ..Report::empty(NODE) }
+    }
+
+    #[test]
+    fn a_full_report_keeps_minimums_that_it_does_not_name() {
+        let mut unmet = UnmetMinimums::default();
+        let now = Time::default();
+        assert!(unmet.handle_report(now, &report(&[1, 2, 3])).is_empty());
+        unmet.minimums.values_mut().for_each(|minimum| minimum.is_reported = true);
+        let full: Vec<u64> = (2..10).collect();
+        assert!(unmet.handle_report(now, &report(&full)).is_empty(), "disk 1 may still be unmet");
+        assert_eq!(unmet.of_node(NODE), 9);
+        let met = unmet.handle_report(now, &report(&[2]));
+        let disks = [1, 3].map(|disk| Notice::MinimumMet { node: NODE, disk: DiskKey(disk) });
+        assert_eq!(met, disks);
+    }
+
+    #[test]
+    fn unmet_minimums_of_a_node_are_bounded() {
+        let mut unmet = UnmetMinimums::default();
+        for first in (0..1000).step_by(8) {
+            let disks: Vec<u64> = (first..first + 8).collect();
+            unmet.handle_report(Time::default(), &report(&disks));
+        }
+        let many: Vec<u64> = (5000..6000).collect();
+        unmet.handle_report(Time::default(), &report(&many));
+        assert_eq!(unmet.of_node(NODE), UNMET_PER_NODE_MAX);
+    }
+}

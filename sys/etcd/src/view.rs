@@ -1,0 +1,34 @@
+//! Entries of the store as etcd returns them.
+
+use etcd_client::{GetOptions, KeyValue, SortOrder, SortTarget};
+use suimon_ports::{ClusterEntry, ClusterStoreError, ClusterView};
+
+use crate::members::Members;
+
+pub(crate) fn entry(pair: &KeyValue) -> ClusterEntry {
+    ClusterEntry {
+        key: String::from_utf8_lossy(pair.key()).into_owned(),
+        value: pair.value().to_vec(),
+        created: revision(pair.create_revision()),
+        modified: revision(pair.mod_revision()),
+    }
+}
+
+pub(crate) fn revision(revision: i64) -> u64 {
+    u64::try_from(revision).unwrap_or_default()
+}
+
+pub(crate) async fn read(
+    members: &Members,
+    prefix: &str,
+) -> Result<ClusterView, ClusterStoreError> {
+    let answer = members
+        .ask(false, |mut client| async move {
+            let options =
+                GetOptions::new().with_prefix().with_sort(SortTarget::Key, SortOrder::Ascend);
+            client.get(prefix, Some(options)).await
+        })
+        .await?;
+    let at = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
+    Ok(ClusterView { revision: revision(at), entries: answer.kvs().iter().map(entry).collect() })
+}
