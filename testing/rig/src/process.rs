@@ -1,6 +1,5 @@
 //! Programs that run concurrently with a test.
 
-use std::fmt;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::leftovers;
 use crate::rig::Rig;
-use crate::wait::until_some;
+use crate::wait::{ProcessEnded, until_some};
 
 /// Time limit for a program to stop after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -175,18 +174,6 @@ impl Process {
         lines[lines.len().saturating_sub(15)..].join("\n")
     }
 }
-
-/// Error of a process that has ended unexpectedly. It ends a wait ([`until`](crate::until)).
-#[derive(Debug)]
-pub(crate) struct ProcessEnded(String);
-
-impl fmt::Display for ProcessEnded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ProcessEnded {}
 
 impl Drop for Process {
     fn drop(&mut self) {

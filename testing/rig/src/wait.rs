@@ -1,11 +1,10 @@
 //! Waiting for conditions, never for a fixed time.
 
+use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-
-use crate::process::ProcessEnded;
 
 /// Shortest pause between two checks of a condition.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -55,6 +54,18 @@ pub fn until_some<T>(
 pub fn until(what: &str, limit: Duration, mut look: impl FnMut() -> Result<bool>) -> Result<()> {
     until_some(what, limit, || Ok(look()?.then_some(())))
 }
+
+/// Error of a process that has ended unexpectedly. It ends a wait ([`until`]).
+#[derive(Debug)]
+pub(crate) struct ProcessEnded(pub(crate) String);
+
+impl fmt::Display for ProcessEnded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ProcessEnded {}
 
 /// Returns true if a process of this network namespace listens on a Unix socket. Its file exists
 /// earlier, from `bind` on, and does not accept connections until then.

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use super::case::{Case, ONE, last_words};
 use super::malformed::{harmful, other_subtypes, truncated, undisturbed};
-use super::{Case, ONE, last_words, rate};
+use super::rate;
 use crate::pdu::{Lacpdu, PortInfo};
 use crate::record::seconds;
 use crate::session::{Seat, Session};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Case;
+use super::case::Case;
 use crate::pdu::{Kind, Lacpdu, lacpdu_violations, mac_text};
 use crate::session::Session;
 use crate::verdict::{Judged, require};
@@ -51,7 +51,7 @@ fn identity(session: &mut Session<'_>) -> Judged {
         let Some(first) = said.first().map(|pdu| pdu.actor) else { continue };
         let changed = said.iter().find(|pdu| !pdu.actor.is_same_port(&first));
         require(changed.is_none(), "one identity in all LACPDUs of a link", || {
-            changed.map(super::describe).unwrap_or_default()
+            changed.map(super::case::describe).unwrap_or_default()
         })?;
         require(
             first.system != [0; 6] && first.system[0] & 1 == 0,

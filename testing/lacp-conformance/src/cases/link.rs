@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Case, ONE, last_words};
+use super::case::{Case, ONE, last_words};
 use crate::record::seconds;
 use crate::session::Session;
 use crate::verdict::{Judged, fail};

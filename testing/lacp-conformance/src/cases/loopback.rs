@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Case, describe, information_lifetime};
+use super::case::{Case, describe, information_lifetime};
 use crate::partner::Voice;
 use crate::pdu::State;
 use crate::session::Session;

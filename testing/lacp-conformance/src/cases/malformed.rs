@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Case, ONE, describe, last_words};
+use super::case::{Case, ONE, describe, last_words};
 use crate::partner::{Voice, WILLING};
 use crate::pdu::{ETHERNET_BYTES, PortInfo, State};
 use crate::session::Session;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Case, ONE};
+use super::case::{Case, ONE};
 use crate::pdu::{Kind, Marker, marker_response_violations};
 use crate::record::Heard;
 use crate::session::Session;

@@ -1,6 +1,7 @@
 //! The test cases. Clauses refer to IEEE 802.1AX-2014 unless another year is given; 802.1AX-2020
 //! has the same state machines under different numbers.
 
+mod case;
 mod flood;
 mod format;
 mod link;
@@ -16,53 +17,7 @@ mod selection;
 mod traffic;
 mod version;
 
-use std::time::Duration;
-
-use crate::partner::Voice;
-use crate::pdu::{Lacpdu, State};
-use crate::session::Session;
-use crate::setup::{LONG_TIMEOUT, SHORT_TIMEOUT};
-use crate::verdict::{Judged, Stop, not_applicable};
-
-/// Index of the link that a case with one link uses.
-const ONE: usize = 0;
-/// Index of the second link of a case with two links.
-const OTHER: usize = 1;
-
-/// A test case.
-#[derive(Debug)]
-pub(crate) struct Case {
-    /// Unique name, `subject.question`.
-    pub(crate) id: &'static str,
-    /// The requirement.
-    pub(crate) title: &'static str,
-    /// Clause of the standard that contains the requirement.
-    pub(crate) clause: &'static str,
-    /// Number of required interfaces.
-    pub(crate) interfaces: usize,
-    /// Whether the case takes more than a minute.
-    pub(crate) is_long: bool,
-    pub(crate) judge: fn(&mut Session<'_>) -> Judged,
-}
-
-impl Case {
-    const fn new(
-        id: &'static str,
-        title: &'static str,
-        clause: &'static str,
-        judge: fn(&mut Session<'_>) -> Judged,
-    ) -> Self {
-        Self { id, title, clause, interfaces: 1, is_long: false, judge }
-    }
-
-    const fn with_two(self) -> Self {
-        Self { interfaces: 2, ..self }
-    }
-
-    const fn long(self) -> Self {
-        Self { is_long: true, ..self }
-    }
-}
+pub(crate) use case::Case;
 
 /// Returns all cases in the order in which they run.
 pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
@@ -84,57 +39,4 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
     ]
     .into_iter()
     .flatten()
-}
-
-/// Waits up to `limit` for the next LACPDU on a link for which `wanted` returns true; returns it
-/// with its time.
-fn await_lacpdu(
-    session: &mut Session<'_>,
-    interface: usize,
-    limit: Duration,
-    wanted: impl Fn(&Lacpdu) -> bool,
-) -> Result<Option<(Duration, Lacpdu)>, Stop> {
-    let begin = session.seats[interface].heard.len();
-    let find = |session: &Session<'_>| {
-        let heard = session.seats[interface].heard.get(begin..)?;
-        let pdu = |one: &crate::record::Heard| Some((one.at, *one.lacpdu()?));
-        heard.iter().filter_map(pdu).find(|(_, pdu)| wanted(pdu))
-    };
-    session.run_until(limit, |session| find(session).is_some())?;
-    Ok(find(session))
-}
-
-/// Returns a description of the last LACPDU of the device on a link.
-fn last_words(session: &Session<'_>, interface: usize) -> String {
-    session.seats[interface].last().map_or("no LACPDU".to_owned(), describe)
-}
-
-/// Returns a description of an LACPDU.
-fn describe(pdu: &Lacpdu) -> String {
-    format!("actor: {}; partner: {}", pdu.actor, pdu.partner)
-}
-
-/// Returns the lifetime of the device's information about the partner, which is the duration of its
-/// current_while_timer: the short or long timeout, as in the device's state.
-///
-/// # Errors
-/// Not applicable if the device uses the long timeout and long cases are not enabled.
-fn information_lifetime(session: &Session<'_>) -> Result<Duration, Stop> {
-    let state = session.seats[ONE].device.map(|info| info.state).unwrap_or_default();
-    if state.has(State::SHORT_TIMEOUT) {
-        Ok(SHORT_TIMEOUT)
-    } else if session.setup.long {
-        Ok(LONG_TIMEOUT)
-    } else {
-        not_applicable("the device uses the long timeout: configure it to short, or use --long")
-    }
-}
-
-/// Sends a last LACPDU on every link and stops all partners; returns the time.
-fn fall_silent(session: &mut Session<'_>) -> Result<Duration, Stop> {
-    for interface in 0..session.seats.len() {
-        session.say(interface)?;
-        session.seats[interface].partner.voice = Voice::Mute;
-    }
-    Ok(session.now())
 }

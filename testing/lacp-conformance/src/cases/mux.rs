@@ -1,6 +1,6 @@
 //! Cases on the Mux machine (6.4.15) and the unselection of a port (6.4.9 update_Selected).
 
-use super::{Case, ONE, await_lacpdu, describe, last_words};
+use super::case::{Case, ONE, await_lacpdu, describe, last_words};
 use crate::pdu::{Lacpdu, State};
 use crate::record::seconds;
 use crate::session::Session;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Case, ONE, await_lacpdu, fall_silent, information_lifetime};
+use super::case::{Case, ONE, await_lacpdu, fall_silent, information_lifetime};
 use crate::partner::{Partner, Voice};
 use crate::pdu::State;
 use crate::record::seconds;

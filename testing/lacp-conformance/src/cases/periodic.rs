@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Case, ONE};
+use super::case::{Case, ONE};
 use crate::pdu::State;
 use crate::record::{gaps, seconds};
 use crate::session::Session;

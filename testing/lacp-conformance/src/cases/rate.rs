@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Case, ONE};
+use super::case::{Case, ONE};
 use crate::partner::Voice;
 use crate::pdu::State;
 use crate::record::{gaps, most_within, seconds};

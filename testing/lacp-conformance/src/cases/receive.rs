@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Case, ONE, await_lacpdu, describe, fall_silent, information_lifetime, last_words};
+use super::case::{
+    Case, ONE, await_lacpdu, describe, fall_silent, information_lifetime, last_words,
+};
 use crate::partner::Voice;
 use crate::pdu::{Lacpdu, PortInfo, State};
 use crate::record::seconds;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Case, ONE, OTHER, await_lacpdu, last_words};
+use super::case::{Case, ONE, OTHER, await_lacpdu, last_words};
 use crate::partner::Partner;
 use crate::pdu::State;
 use crate::record::seconds;

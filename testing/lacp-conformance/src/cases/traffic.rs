@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Case;
+use super::case::Case;
 use crate::pdu::State;
 use crate::session::Session;
 use crate::verdict::{Judged, Stop, fail, not_applicable};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Case, ONE, await_lacpdu, last_words};
+use super::case::{Case, ONE, await_lacpdu, last_words};
 use crate::partner::{Voice, WILLING};
 use crate::pdu::State;
 use crate::session::Session;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{FRAME_BYTES, Mac, SUBTYPE_LACP, State, blank, mac_text, read, read_u16};
+use super::State;
+use super::frame::{FRAME_BYTES, Mac, SUBTYPE_LACP, blank, mac_text, read, read_u16};
 
 /// Contents of an Actor or Partner Information TLV: one end's information about a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Marker and Marker Response PDUs (802.1AX-2014, 6.5.3.3).
 
-use super::{FRAME_BYTES, Mac, SUBTYPE_MARKER, blank, read, read_u16};
+use super::frame::{FRAME_BYTES, Mac, SUBTYPE_MARKER, blank, read, read_u16};
 
 /// A Marker PDU or Marker Response PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

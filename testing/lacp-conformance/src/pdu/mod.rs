@@ -1,5 +1,6 @@
 //! Codec of the suite for frames of the slow protocols.
 
+mod frame;
 mod lacpdu;
 mod marker;
 mod state;
@@ -8,26 +9,16 @@ mod strict;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use frame::FRAME_BYTES;
+pub(crate) use frame::{
+    ETHERNET_BYTES, Mac, SLOW_PROTOCOLS_TYPE, SUBTYPE_LACP, SUBTYPE_MARKER, mac_text, read,
+    read_u16,
+};
 pub(crate) use lacpdu::{Lacpdu, PortInfo};
 pub(crate) use marker::Marker;
 pub(crate) use state::State;
 pub(crate) use strict::{lacpdu_violations, marker_response_violations};
-
-/// An Ethernet address.
-pub(crate) type Mac = [u8; 6];
-
-/// Destination address of LACPDUs and Marker PDUs (IEEE 802.3 Annex 57A, Table 57A-1).
-pub(crate) const SLOW_PROTOCOLS_MULTICAST: Mac = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x02];
-/// EtherType of the slow protocols.
-pub(crate) const SLOW_PROTOCOLS_TYPE: u16 = 0x8809;
-/// Length of the Ethernet header: destination, source, type.
-pub(crate) const ETHERNET_BYTES: usize = 14;
-/// Length of an LACPDU of version 1 or a Marker PDU with the Ethernet header, without FCS.
-pub(crate) const FRAME_BYTES: usize = ETHERNET_BYTES + 110;
-/// Subtype of LACP.
-pub(crate) const SUBTYPE_LACP: u8 = 1;
-/// Subtype of the Marker protocol.
-pub(crate) const SUBTYPE_MARKER: u8 = 2;
 
 /// Type and contents of a received frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,29 +45,4 @@ impl Kind {
         };
         read.unwrap_or(Self::Other)
     }
-}
-
-/// Returns the header and subtype of a frame of the slow protocols.
-fn blank(source: Mac, subtype: u8, version: u8) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(FRAME_BYTES);
-    frame.extend(SLOW_PROTOCOLS_MULTICAST);
-    frame.extend(source);
-    frame.extend(SLOW_PROTOCOLS_TYPE.to_be_bytes());
-    frame.extend([subtype, version]);
-    frame
-}
-
-/// Returns the big-endian number at offset `at`.
-pub(crate) fn read_u16(frame: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(read(frame, at)?))
-}
-
-/// Returns the bytes at offset `at`.
-pub(crate) fn read<const N: usize>(frame: &[u8], at: usize) -> Option<[u8; N]> {
-    frame.get(at..)?.first_chunk().copied()
-}
-
-/// Returns an address as text.
-pub(crate) fn mac_text(mac: Mac) -> String {
-    mac.map(|byte| format!("{byte:02x}")).join(":")
 }

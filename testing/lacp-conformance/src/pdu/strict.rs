@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use super::frame::{FRAME_BYTES, SLOW_PROTOCOLS_MULTICAST, mac_text, read};
 use super::lacpdu::{ACTOR_AT, COLLECTOR_AT, PARTNER_AT, TERMINATOR_AT};
-use super::{FRAME_BYTES, SLOW_PROTOCOLS_MULTICAST, mac_text, read};
 
 /// Returns each violation of 802.1AX-2014, 6.4.2.2 and 6.4.2.3, in an LACPDU.
 pub(crate) fn lacpdu_violations(frame: &[u8]) -> Vec<String> {

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use super::accelerator::Accelerator;
 use super::disk::GuestDisk;
-use super::machine::{Accelerator, Boot, GuestSpec};
+use super::spec::{Boot, GuestSpec};
 
 /// Options of Linux for guests, without the console.
 ///
@@ -80,15 +81,4 @@ pub(crate) fn command_line(
         words.extend(disk.words(index, accelerator));
     }
     Ok(words)
-}
-
-/// Returns the number of MSI-X vectors of a device that needs this many.
-///
-/// Without KVM, QEMU 7.2 crashes as soon as the guest masks a vector of a vhost-user device. An
-/// interrupt line is used instead.
-pub(crate) fn vectors(accelerator: Accelerator, needed: u16) -> u16 {
-    match accelerator {
-        Accelerator::Kvm => needed,
-        Accelerator::Tcg => 0,
-    }
 }

@@ -9,13 +9,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+use crate::guest::accelerator::Accelerator;
 use crate::guest::channel::Channel;
 use crate::guest::command_line::command_line;
-use crate::guest::disk::GuestDisk;
-use crate::guest::files::{GuestFiles, guest_files, initramfs_with, machine_files};
+use crate::guest::files::{guest_files, initramfs_with};
 use crate::guest::monitor::Monitor;
-use crate::guest::nic::GuestNic;
 use crate::guest::shell::GuestShell;
+use crate::guest::spec::{Boot, GuestSpec};
 use crate::process::Process;
 use crate::rig::Rig;
 use crate::wait::{until, until_some};
@@ -29,59 +29,6 @@ const LINE_LIMIT: Duration = Duration::from_secs(90);
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
 /// Time limit for a migration.
 const MIGRATION_LIMIT: Duration = Duration::from_secs(300);
-
-/// Execution of the guest's instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accelerator {
-    /// Hardware virtualization.
-    Kvm,
-    /// Translation by QEMU.
-    Tcg,
-}
-
-/// Boot source of a VM.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Boot {
-    /// Kernel and initramfs only.
-    #[default]
-    Memory,
-    /// Kernel and initramfs, which continues with the root file system on `vda` (see
-    /// [`make_root_disk`](crate::make_root_disk)).
-    RootDisk,
-    /// Firmware, from the VM's disk. The booted program executes no commands; [`Guest::console`]
-    /// returns its output.
-    Firmware,
-}
-
-/// Configuration of a VM.
-#[derive(Clone, Debug, Default)]
-pub struct GuestSpec {
-    /// Name in log messages.
-    pub name: String,
-    /// NICs: `eth0`, `eth1`, … in the guest.
-    pub nics: Vec<GuestNic>,
-    /// Disks: `vda`, `vdb`, …, and those on IDE `sda`, `sdb`, ….
-    pub disks: Vec<GuestDisk>,
-    /// Additional programs of the host.
-    pub programs: Vec<PathBuf>,
-    /// Boot source.
-    pub boot: Boot,
-    /// Number of virtual CPUs; 0 means 1.
-    pub cpus: u16,
-    /// Memory in MiB; 0 means 256.
-    pub memory_mib: u32,
-    /// True if its kernel has drivers for machines that QEMU emulates, such as `e1000e`.
-    pub is_machine: bool,
-    /// Number of root ports, `port0`, `port1`, …, for hot-plug.
-    pub ports: u8,
-}
-
-impl GuestSpec {
-    /// Returns the files that it boots.
-    pub(crate) fn files(&self) -> Result<GuestFiles> {
-        if self.is_machine { machine_files() } else { guest_files() }
-    }
-}
 
 /// VM that executes commands; dropping it turns it off.
 #[derive(Debug)]

@@ -1,10 +1,12 @@
 //! Real VMs: QEMU with Debian's kernel and a small initramfs.
 
+mod accelerator;
 mod archive;
 mod bonding;
 mod channel;
 mod command_line;
 mod disk;
+mod disk_commands;
 mod files;
 mod hosted;
 mod iov_files;
@@ -15,19 +17,23 @@ mod monitor;
 mod nic;
 mod root_disk;
 mod shell;
+mod spec;
 
 use anyhow::Result;
 
+pub use accelerator::Accelerator;
 pub use bonding::BondStatus;
-pub use disk::{DiskSight, GuestDisk};
+pub use disk::GuestDisk;
+pub use disk_commands::DiskSight;
 pub use files::{GuestFiles, guest_files};
 pub use hosted::{HostedGuest, HostedVms};
 pub use iov_machine::{IovMachine, IovSpec};
-pub use machine::{Accelerator, Boot, Guest, GuestSpec, accelerator};
+pub use machine::{Guest, accelerator};
 pub(crate) use monitor::Monitor;
 pub use nic::GuestNic;
 pub use root_disk::{make_boot_sector, make_root_disk};
 pub use shell::GuestShell;
+pub use spec::{Boot, GuestSpec};
 
 /// Downloads and builds the kernels and file systems of all kinds of guests, unless they exist.
 ///

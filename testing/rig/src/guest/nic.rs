@@ -1,7 +1,6 @@
 //! NICs of a VM.
 
-use super::command_line::vectors;
-use super::machine::Accelerator;
+use super::accelerator::Accelerator;
 
 /// NIC of a VM: virtio over vhost-user or a TAP device.
 #[derive(Clone, Debug)]
@@ -63,7 +62,7 @@ impl GuestNic {
         let mut words = self.backend(index);
         let Self { queues, mac, properties, .. } = self;
         let multiqueue = if *queues > 1 { ",mq=on" } else { "" };
-        let vectors = vectors(accelerator, queues * 2 + 2);
+        let vectors = accelerator.vectors(queues * 2 + 2);
         words.push("-device".to_owned());
         words.push(format!(
             "virtio-net-pci,netdev=net{index},mac={mac},rx_queue_size=1024,\

@@ -10,7 +10,7 @@ use suimon_rig::{Namespace, iperf, ovs, until};
 use crate::lan::{Lan, Through, address};
 use crate::network_tcp::{CPUS, KERNEL_PATH, LINUX_DEFAULT};
 use crate::report::{Pair, Sample, Work, is_wanted};
-use crate::wake_up;
+use crate::wake_up::{self, Pings};
 
 /// A worker polls for 50 µs after a frame, then it sleeps.
 const AFTER_IDLE: Pings = Pings { count: 300, between: Duration::from_millis(20) };
@@ -19,11 +19,6 @@ const STREAM_SECONDS: u32 = 6;
 /// Received bytes after which the connection is established and its window is open.
 const STREAM_START_BYTES: u64 = 64 << 20;
 const STREAM_START_LIMIT: Duration = Duration::from_secs(5);
-
-pub(crate) struct Pings {
-    pub(crate) count: u32,
-    pub(crate) between: Duration,
-}
 
 /// Median and 99th percentile of a measurement in microseconds.
 type Quantiles = [f64; 2];

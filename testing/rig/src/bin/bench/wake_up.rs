@@ -3,14 +3,18 @@
 
 use std::os::fd::OwnedFd;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{read, write};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::latency::Pings;
+/// Number of pings and the pause between two of them.
+pub(crate) struct Pings {
+    pub(crate) count: u32,
+    pub(crate) between: Duration,
+}
 
 /// Measures round trips in microseconds between two sleeping threads, one on each of these CPUs.
 pub(crate) fn round_trips(cpus: [u16; 2], pings: &Pings) -> Result<Vec<f64>> {
