@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use suimon_ports::{DeviceNotice, LinkFacts, LinkSpeed, PortObserver};
+use suimon_ports::{DeviceErrorKind, DeviceNotice, LinkFacts, LinkSpeed, PortObserver};
 use suimon_quantity::PortId;
 
 use crate::device_query::DeviceQuery;
@@ -150,10 +150,13 @@ impl WatchedLink {
             return;
         }
         let up = lock(&self.seen).state.is_usable();
-        let speed =
-            if up { query.speed(self.index, &self.device) } else { Ok(LinkSpeed::default()) };
-        // The device may be removed already; the message about it is pending.
-        let facts = LinkFacts { up, speed: speed.unwrap_or_default() };
+        let speed = match up.then(|| query.speed(self.index, &self.device)) {
+            Some(Ok(speed)) => speed,
+            // The device is removed already, and the message about it is pending.
+            Some(Err(error)) if error.kind == DeviceErrorKind::Missing => return,
+            Some(Err(_)) | None => LinkSpeed::default(),
+        };
+        let facts = LinkFacts { up, speed };
         if lock(&self.seen).told_facts.replace(facts) != Some(facts) {
             self.observer.handle_notice(self.port, DeviceNotice::LinkChanged(facts));
         }
@@ -181,6 +184,24 @@ mod tests {
 
     fn subject(present: LinkState, follows_name: bool) -> WatchSubject<'static> {
         WatchSubject { index: 7, device: "eth0", present, has_speed: false, follows_name }
+    }
+
+    #[test]
+    fn the_speed_of_a_removed_device_is_not_reported_as_unknown() {
+        let notices = Arc::new(Notices::default());
+        let namespace = Namespace::open(None).unwrap();
+        let present = LinkState { up: true, carrier: true, ..LinkState::default() };
+        // No device has this index and name.
+        let device = "smt-removed";
+        let index = u32::MAX >> 1;
+        let subject = WatchSubject { index, device, present, has_speed: true, follows_name: true };
+        let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
+        link.tell_facts(&DeviceQuery::default());
+        assert_eq!(*lock(&notices.0), []);
+        link.handle(&LinkEvent::Gone);
+        link.tell_facts(&DeviceQuery::default());
+        let down = DeviceNotice::LinkChanged(LinkFacts::default());
+        assert_eq!(lock(&notices.0).iter().filter(|notice| **notice == down).count(), 1);
     }
 
     #[test]
