@@ -1,8 +1,8 @@
 //! Models of a host for the simulator: CPUs, VMs, NICs, teams and the switch.
 //!
-//! - [`network`]: a team of NICs, workers and VMs that receive data.
-//! - [`host`]: CPUs, VMs and NICs of a host, and the resources that requests of VMs use.
-//! - [`processors`]: parts common to both.
+//! - `network`: a team of NICs, workers and VMs that receive data.
+//! - `host`: CPUs, VMs and NICs of a host, and the resources that requests of VMs use.
+//! - `processors`: parts common to both.
 //!
 //! Runs call the production policies; their results depend only on scenario and seed.
 #![forbid(unsafe_code)]

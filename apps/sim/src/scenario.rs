@@ -74,3 +74,20 @@ impl AnyScenario {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_kind_is_rejected_with_the_valid_ones() {
+        let text = include_str!("../scenarios/qos-host.toml");
+        assert!(matches!(AnyScenario::parse(text), Ok(AnyScenario::Storage(_))));
+        let error = AnyScenario::parse(&text.replacen("\"storage\"", "\"weather\"", 1));
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.starts_with("kind: there is no \"weather\"; valid are \"storage\""),
+            "{error}"
+        );
+    }
+}

@@ -185,7 +185,6 @@ fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
         ("pairs = 5", "pairs = 0", "array.pairs: 0 is outside of 1 to 1024"),
         ("pairs = 5", "pears = 5", "unknown field `pears`"),
         ("pairs = 5", "pairs = \"five\"", "invalid type: string \"five\", expected u32"),
-        ("kind = \"storage\"", "kind = \"weather\"", "kind: there is no \"weather\""),
         ("node = \"host\"", "node = \"guest\"", "clients 1.node: there is no node \"guest\""),
         (
             "max_iops = 1000",
