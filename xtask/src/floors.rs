@@ -91,8 +91,9 @@ const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-node", "suimon-switch"),
 ];
 
-/// The lab sets up real components with the tests' harness.
-const THE_LAB: (&str, &str) = ("suimon-lab", "suimon-rig");
+/// The lab and its experiments set up real components with the tests' harness.
+const THE_LAB: &[(&str, &str)] =
+    &[("suimon-lab", "suimon-rig"), ("suimon-lab-experiments", "suimon-rig")];
 
 /// Exit status of measurement programs, used by examples of any crate.
 const TEST_PROGRAMS: &str = "suimon-test-programs";
@@ -101,8 +102,16 @@ const TEST_PROGRAMS: &str = "suimon-test-programs";
 const NARROW: &[(&str, &[&str])] = &[
     (
         "suimon-lab",
-        &["suimon-contract", "suimon-lab-run", "suimon-rig", "suimon-pages", "suimon-built-from"],
+        &[
+            "suimon-contract",
+            "suimon-lab-run",
+            "suimon-lab-experiments",
+            "suimon-rig",
+            "suimon-pages",
+            "suimon-built-from",
+        ],
     ),
+    ("suimon-lab-experiments", &["suimon-lab-run", "suimon-rig"]),
     ("suimon", &["suimon-contract", "suimon-client", "suimon-pages"]),
     ("suimon-sim-kernel", &["suimon-quantity"]),
     (
@@ -161,7 +170,7 @@ pub(crate) fn objection(
     is_for_tests: bool,
 ) -> Option<String> {
     let ((from, from_floor), (to, to_floor)) = (from, to);
-    if from_floor == Floor::Outside || (from, to) == THE_LAB {
+    if from_floor == Floor::Outside || THE_LAB.contains(&(from, to)) {
         return None;
     }
     if is_for_tests && to == TEST_PROGRAMS {
