@@ -95,8 +95,9 @@ const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-node", "suimon-switch"),
 ];
 
-/// The lab sets up real components with the tests' harness.
-const THE_LAB: (&str, &str) = ("suimon-lab", "suimon-rig");
+/// The lab and its experiments set up real components with the tests' harness.
+const THE_LAB: &[(&str, &str)] =
+    &[("suimon-lab", "suimon-rig"), ("suimon-lab-experiments", "suimon-rig")];
 
 /// Exit status of measurement programs, used by examples of any crate.
 const TEST_PROGRAMS: &str = "suimon-test-programs";
@@ -105,18 +106,53 @@ const TEST_PROGRAMS: &str = "suimon-test-programs";
 const NARROW: &[(&str, &[&str])] = &[
     (
         "suimon-lab",
-        &["suimon-contract", "suimon-lab-run", "suimon-rig", "suimon-pages", "suimon-built-from"],
-    ),
-    ("suimon", &["suimon-contract", "suimon-client", "suimon-pages"]),
-    (
-        "suimon-sim",
         &[
+            "suimon-contract",
+            "suimon-lab-run",
+            "suimon-lab-experiments",
+            "suimon-rig",
+            "suimon-pages",
+            "suimon-built-from",
+        ],
+    ),
+    ("suimon-lab-experiments", &["suimon-lab-run", "suimon-rig"]),
+    ("suimon", &["suimon-contract", "suimon-client", "suimon-pages"]),
+    ("suimon-sim-kernel", &["suimon-quantity"]),
+    (
+        "suimon-sim-storage",
+        &[
+            "suimon-sim-kernel",
+            "suimon-quantity",
+            "suimon-storage-qos",
+            "suimon-cluster-qos",
+            "suimon-contract",
+            "suimon-ports",
+        ],
+    ),
+    (
+        "suimon-sim-host",
+        &[
+            "suimon-sim-kernel",
             "suimon-quantity",
             "suimon-frame",
             "suimon-failover",
             "suimon-forwarding",
             "suimon-offload",
             "suimon-power",
+            "suimon-teaming",
+            "suimon-vmq",
+            "suimon-contract",
+            "suimon-ports",
+        ],
+    ),
+    (
+        "suimon-sim",
+        &[
+            "suimon-sim-kernel",
+            "suimon-sim-storage",
+            "suimon-sim-host",
+            "suimon-quantity",
+            "suimon-frame",
             "suimon-storage-qos",
             "suimon-cluster-qos",
             "suimon-teaming",
@@ -138,7 +174,7 @@ pub(crate) fn objection(
     is_for_tests: bool,
 ) -> Option<String> {
     let ((from, from_floor), (to, to_floor)) = (from, to);
-    if from_floor == Floor::Outside || (from, to) == THE_LAB {
+    if from_floor == Floor::Outside || THE_LAB.contains(&(from, to)) {
         return None;
     }
     if is_for_tests && to == TEST_PROGRAMS {

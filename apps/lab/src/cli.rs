@@ -1,21 +1,18 @@
 //! Command line of the lab.
 
-use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use clap::{Args, CommandFactory, Parser, Subcommand};
-use suimon_contract::LAB_RESULTS_DEFAULT;
+use clap::{CommandFactory, Parser, Subcommand};
 use suimon_pages::{CompletionsFlags, DocsFlags, ManFlags};
 
 use crate::advise::AdviseFlags;
 use crate::compare::CompareFlags;
+use crate::exit::exit_code;
+use crate::list::ListFlags;
 use crate::report::ReportFlags;
-use crate::results::Results;
 use crate::run::RunFlags;
 use crate::setup::SetupFlags;
-use crate::shown::{ListFlags, ShowFlags};
+use crate::show::ShowFlags;
 use crate::work::{StopFlags, WorkFlags};
 
 /// Exit codes and examples, printed by `--help`.
@@ -116,52 +113,6 @@ enum Verb {
     Docs(DocsFlags),
 }
 
-/// Default folder of disks and other large files.
-pub(crate) const WORK_FOLDER: &str = "/var/tmp";
-
-/// Arguments that locate the results.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct ResultsFlags {
-    /// Folder in which results of runs are stored.
-    #[arg(long, value_name = "DIR", env = "SUIMON_LAB_RESULTS", default_value = LAB_RESULTS_DEFAULT)]
-    results: PathBuf,
-}
-
-/// Error: the plan is rejected, or the machine does not meet its requirements.
-#[derive(Debug)]
-pub(crate) struct Refused;
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("refused")
-    }
-}
-
-/// Error: interrupted on request; measured values are kept.
-#[derive(Debug)]
-pub(crate) struct Interrupted;
-
-impl std::fmt::Display for Interrupted {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("interrupted")
-    }
-}
-
-impl ResultsFlags {
-    #[cfg(test)]
-    pub(crate) fn of(path: &std::path::Path) -> Self {
-        Self { results: path.to_owned() }
-    }
-
-    pub(crate) fn path(&self) -> &std::path::Path {
-        &self.results
-    }
-
-    pub(crate) fn folder(&self) -> Results {
-        Results::new(self.results.clone())
-    }
-}
-
 /// Returns the reference page as Markdown.
 fn reference() -> String {
     format!(
@@ -189,21 +140,8 @@ pub(crate) fn run() -> ExitCode {
         Verb::Man(flags) => flags.write(Arguments::command()).map_err(Into::into),
         Verb::Docs(flags) => flags.write([("lab.md", reference())]).map_err(Into::into),
     };
-    let Err(error) = done else { return ExitCode::SUCCESS };
-    if error.downcast_ref::<io::Error>().map(io::Error::kind) == Some(io::ErrorKind::BrokenPipe) {
-        return ExitCode::SUCCESS;
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => exit_code(&error),
     }
-    eprintln!("suimon lab: {error:#}");
-    if error.is::<Refused>() {
-        ExitCode::from(3)
-    } else if error.is::<Interrupted>() {
-        ExitCode::from(130)
-    } else {
-        ExitCode::FAILURE
-    }
-}
-
-/// Writes a text to standard output.
-pub(crate) fn print(text: &str) -> Result<()> {
-    Ok(io::stdout().lock().write_all(text.as_bytes())?)
 }

@@ -3,12 +3,11 @@
 use anyhow::{Result, ensure};
 use clap::Args;
 use serde_json::json;
-use suimon_lab_run::{Compared, Finding, compare};
+use suimon_lab_run::{Compared, Finding, Run, Words, compare};
 
-use crate::cli::{ResultsFlags, print};
 use crate::number::{digits, number};
-use crate::record::Run;
-use crate::words::{Language, Words};
+use crate::output::print;
+use crate::shared_flags::{OutputFlags, ResultsFlags};
 
 /// Arguments of `compare`.
 #[derive(Clone, Debug, Args)]
@@ -20,12 +19,8 @@ pub(crate) struct CompareFlags {
     /// Print measures without a significant difference, too.
     #[arg(long)]
     all: bool,
-    /// Print JSON instead of text.
-    #[arg(long)]
-    json: bool,
-    /// Language of the output.
-    #[arg(long, value_name = "en|ja", default_value = "en")]
-    language: Language,
+    #[command(flatten)]
+    form: OutputFlags,
     #[command(flatten)]
     results: ResultsFlags,
 }
@@ -48,14 +43,14 @@ impl CompareFlags {
         let (a, b) = (results.find(&self.a)?.load()?, results.find(&self.b)?.load()?);
         let all = compare(&a, &b);
         ensure!(!all.is_empty(), "runs {} and {} have no case with a common measure", a.id, b.id);
-        if self.json {
+        if self.form.json {
             return print(&format!("{:#}\n", json!({ "a": a.id, "b": b.id, "compared": all })));
         }
         print(&self.text(&a, &b, &all))
     }
 
     fn text(&self, a: &Run, b: &Run, all: &[Compared]) -> String {
-        let language = self.language;
+        let language = self.form.language;
         let mut text =
             format!("A {}, {}\nB {}, {}\n", a.id, a.machine.suimon, b.id, b.machine.suimon);
         if a.machine.cpu != b.machine.cpu || a.machine.cpus != b.machine.cpus {

@@ -1,6 +1,6 @@
 //! Documents that plans reproduce.
 
-use crate::words::Words;
+use suimon_lab_run::Words;
 
 /// Returns the title of a document by its short name; the short name itself if unknown.
 pub(crate) fn document(name: &str) -> Words {

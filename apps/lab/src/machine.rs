@@ -4,7 +4,8 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-pub(crate) use suimon_lab_run::{Machine, Noise};
+use suimon_lab_experiments::available_cpus;
+use suimon_lab_run::{Machine, Noise};
 
 /// Commands that print the versions of programs.
 const TOOLS: [(&str, &[&str]); 14] = [
@@ -31,7 +32,7 @@ pub(crate) fn look() -> Machine {
     let memory = field(&read("/proc/meminfo"), "MemTotal:");
     Machine {
         cpu: field(&cpu_info, "model name").trim_start_matches(": ").trim().to_owned(),
-        cpus: cpus(),
+        cpus: available_cpus(),
         threads_per_core: threads_per_core(),
         memory_mib: memory
             .split_whitespace()
@@ -53,10 +54,6 @@ pub(crate) fn look() -> Machine {
             .collect(),
         noise: noise(),
     }
-}
-/// Returns the number of logical CPUs that this process may use.
-pub(crate) fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn noise() -> Noise {

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! plan ── experiment ── parts (case × repetition) ── run.json ── report, compare, advise
-//!           (kinds/)        parts.jsonl                 ▲
+//!     (lab-experiments)     parts.jsonl                 ▲
 //!                                      sim ─────────────┘ the same format
 //! ```
 //!
@@ -20,26 +20,24 @@ mod advise;
 mod cli;
 mod compare;
 mod documents;
-mod experiment;
+mod evaluation;
+mod exit;
 mod guard;
-mod judged;
-mod kinds;
-mod loads;
+mod list;
 mod machine;
 mod number;
+mod output;
 mod plan;
 mod profile;
 mod progress;
-mod record;
 mod report;
 mod results;
 mod run;
 mod runner;
-mod sampling;
 mod setup;
-mod shown;
+mod shared_flags;
+mod show;
 mod simulate;
-mod words;
 mod work;
 
 use std::process::ExitCode;

@@ -1,17 +1,16 @@
 //! Profile of CPU time by module during a measurement: `perf` samples all CPUs.
 //!
-//! A [`Profiler`] belongs to one part. It starts `perf` with the first [`Window`], and samples are
-//! taken only while a window is open:
+//! A [`Profiler`] belongs to one part. It starts `perf` when the experiment first enables it, and
+//! samples are taken only while it is enabled:
 //!
 //! ```text
-//! new ──Window::open──▶ waiting ──enable──▶ sampling ──disable──▶ waiting ──end()──▶ Profile
+//! new ──enable()──▶ sampling ──disable()──▶ waiting ──end()──▶ Profile
+//!                      ▲────────enable()───────┘
 //! ```
 //!
 //! Failures of `perf` do not affect the measurement and are reported at the end.
 
 mod modules;
-
-pub(crate) use modules::KERNEL_OTHER;
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -22,13 +21,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use suimon_lab_experiments::{CpuProfiler, Requirement};
+use suimon_lab_run::Profile;
 use suimon_rig::{Process, Rig, run_any};
 
-use crate::experiment::Need;
-use crate::record::Profile;
+pub(crate) use modules::KERNEL_OTHER;
 
 /// Requirement of profiles.
-pub(crate) const PERF: Need = Need::Program { name: "perf", package: "linux-perf" };
+pub(crate) const PERF: Requirement = Requirement::Program { name: "perf", package: "linux-perf" };
 
 /// Samples per CPU and second. An odd number avoids synchronization with timers.
 const SAMPLES_PER_S: u32 = 499;
@@ -52,14 +52,10 @@ pub(crate) struct Profiler {
 #[derive(Default)]
 struct State {
     perf: Option<Perf>,
+    /// Start of the current sampling.
+    enabled: Option<Instant>,
     measured: Duration,
     failure: Option<anyhow::Error>,
-}
-
-/// Time in which samples are taken, until dropped. Without a profiler it has no effect.
-pub(crate) struct Window<'a> {
-    profiler: Option<&'a Profiler>,
-    began: Instant,
 }
 
 impl Profiler {
@@ -68,7 +64,7 @@ impl Profiler {
         Self { folder: folder.to_owned(), state: RefCell::default() }
     }
 
-    /// Ends profiling and returns the profile; `None` if there was no window.
+    /// Ends profiling and returns the profile; `None` if it was never enabled.
     ///
     /// # Errors
     /// `perf` does not start or does not execute a command.
@@ -106,21 +102,16 @@ impl State {
     }
 }
 
-impl<'a> Window<'a> {
-    /// Starts sampling if there is a profiler.
-    pub(crate) fn open(profiler: Option<&'a Profiler>) -> Self {
-        if let Some(profiler) = profiler {
-            profiler.switch("enable");
-        }
-        Self { profiler, began: Instant::now() }
+impl CpuProfiler for Profiler {
+    fn enable(&self) {
+        self.switch("enable");
+        self.state.borrow_mut().enabled = Some(Instant::now());
     }
-}
 
-impl Drop for Window<'_> {
-    fn drop(&mut self) {
-        let Some(profiler) = self.profiler else { return };
-        profiler.state.borrow_mut().measured += self.began.elapsed();
-        profiler.switch("disable");
+    fn disable(&self) {
+        let enabled = self.state.borrow_mut().enabled.take();
+        self.state.borrow_mut().measured += enabled.map_or(Duration::ZERO, |at| at.elapsed());
+        self.switch("disable");
     }
 }
 

@@ -1,8 +1,7 @@
 //! Progress of a run, written to `progress.json` in its folder for observers.
 
 use suimon_lab_run::folder::Progress;
-
-use crate::record::{Case, Run};
+use suimon_lab_run::{Case, Run};
 
 /// Returns the progress at the start of a case; `repetition` is counted from 0.
 pub(crate) fn progress(run: &Run, case: &Case, repetition: u32, seconds_left: f64) -> Progress {

@@ -11,13 +11,10 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
-
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use suimon_lab_run::folder::{HEAD, PARTS, PROGRESS, Progress, WHOLE};
-
-use crate::plan::check_id;
-use crate::record::{FORMAT, Part, Run};
+use suimon_lab_run::folder::{HEAD, PARTS, PROGRESS, Progress, WHOLE, check_id};
+use suimon_lab_run::{FORMAT, Part, Run};
 
 /// Retries of locking a folder: another program may hold the lock briefly to read its state.
 const HOLD_TRIES: u32 = 20;
@@ -70,11 +67,7 @@ impl Results {
         if path.is_dir() {
             return RunFolder::at(path);
         }
-        let of_plan = |id: &String| {
-            let rest = id.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
-            rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
-        };
-        match self.ids()?.into_iter().rfind(of_plan) {
+        match self.ids()?.into_iter().rfind(|id| is_run_of(id, name)) {
             Some(id) => RunFolder::at(self.folder.join(id)),
             None => bail!(
                 "there is no run `{name}` in {}; `suimon lab list --runs` lists the existing ones",
@@ -231,6 +224,12 @@ impl RunFolder {
             self.id()
         )
     }
+}
+
+/// Returns true if a run's id consists of the plan's id and a time.
+pub(crate) fn is_run_of(id: &str, plan: &str) -> bool {
+    let rest = id.strip_prefix(plan).and_then(|rest| rest.strip_prefix('-'));
+    rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// Acquires an exclusive lock on a folder; `None` if another program holds it.

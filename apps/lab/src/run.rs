@@ -6,20 +6,21 @@ use std::time::SystemTime;
 
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
+use suimon_lab_experiments::{Experiment, free_mib};
+use suimon_lab_run::{FORMAT, Origin, Run, Words};
 use suimon_rig::{StopSignal, sweep_leftovers};
 
-use crate::cli::{Interrupted, Refused, ResultsFlags, WORK_FOLDER, print};
-use crate::experiment::{Experiment, free_mib};
+use crate::exit::{Interrupted, Refused};
 use crate::guard;
 use crate::machine;
+use crate::output::print;
 use crate::plan::{Plan, Scale};
 use crate::profile::PERF;
-use crate::record::{FORMAT, Origin, Run};
 use crate::report;
 use crate::results::{Results, RunFolder};
 use crate::runner::Runner;
+use crate::shared_flags::{ResultsFlags, WORK_FOLDER};
 use crate::simulate;
-use crate::words::Words;
 
 /// Largest size of a run's results in MiB.
 const RESULTS_MIB: u64 = 64;
@@ -155,10 +156,10 @@ impl RunFlags {
     }
 
     fn check_needs(&self, plan: &Plan, experiment: &dyn Experiment, profiles: bool) -> Result<()> {
-        let mut needs = experiment.needs();
-        needs.extend(profiles.then_some(PERF));
+        let mut requirements = experiment.requirements();
+        requirements.extend(profiles.then_some(PERF));
         let missing: Vec<Words> =
-            needs.iter().filter_map(|need| need.missing(&self.work_folder)).collect();
+            requirements.iter().filter_map(|need| need.missing(&self.work_folder)).collect();
         if missing.is_empty() {
             return Ok(());
         }

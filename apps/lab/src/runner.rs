@@ -8,17 +8,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use suimon_lab_experiments::{CpuProfiler, Environment, Experiment};
+use suimon_lab_run::{Case, Estimate, Part, Run, Words};
 use suimon_rig::StopSignal;
 
-use crate::experiment::{Desk, Experiment};
 use crate::machine;
 use crate::plan::Repeat;
 use crate::profile::Profiler;
 use crate::progress::progress;
-use crate::record::{Case, Part, Run};
 use crate::results::RunFolder;
-use crate::words::Words;
-use suimon_lab_run::Estimate;
 
 /// Largest number of failures of a case before it is abandoned.
 const FAILURES_MOST: usize = 2;
@@ -76,11 +74,16 @@ impl Runner<'_> {
     fn part(&mut self, case: &Case, repetition: u32, profiles: bool, bar: &Bar) -> Part {
         let say = |text: &str| bar.say(text);
         let profiler = profiles.then(|| Profiler::new(self.work_folder));
-        let desk = Desk::new(self.stop, self.work_folder, profiler.as_ref(), &say);
+        let environment = Environment::new(
+            self.stop,
+            self.work_folder,
+            profiler.as_ref().map(|of| of as &dyn CpuProfiler),
+            &say,
+        );
         let (began, load_before) = (Instant::now(), machine::load());
         let began_ms =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |of| of.as_millis() as u64);
-        let mut part = self.experiment.run(case, &desk).unwrap_or_else(|error| Part {
+        let mut part = self.experiment.run(case, &environment).unwrap_or_else(|error| Part {
             failure: Some(format!("{error:#}")),
             ..Part::default()
         });

@@ -7,9 +7,10 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use crate::cli::{WORK_FOLDER, print};
+use crate::output::print;
 use crate::plan::{Plan, SHIPPED, Scale};
 use crate::profile::PERF;
+use crate::shared_flags::WORK_FOLDER;
 
 /// Arguments of `setup`.
 #[derive(Clone, Debug, Args)]
@@ -29,12 +30,13 @@ impl SetupFlags {
         let mut packages = BTreeSet::new();
         for name in names {
             let experiment = Plan::find(&name)?.experiment(Scale::Full)?;
-            let missing =
-                |need: &crate::experiment::Need| need.missing(Path::new(WORK_FOLDER)).is_some();
-            let mut needs = experiment.needs();
-            needs.push(PERF);
+            let missing = |need: &suimon_lab_experiments::Requirement| {
+                need.missing(Path::new(WORK_FOLDER)).is_some()
+            };
+            let mut requirements = experiment.requirements();
+            requirements.push(PERF);
             packages.extend(
-                needs.iter().filter(|need| missing(need)).filter_map(|need| need.package()),
+                requirements.iter().filter(|need| missing(need)).filter_map(|need| need.package()),
             );
         }
         if packages.is_empty() {

@@ -4,11 +4,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
+use suimon_lab_run::{
+    Better, Case, FORMAT, Machine, Measure, Origin, Part, Run, SimulatedFigure, Words,
+};
 
-use crate::machine::Machine;
 use crate::plan::Plan;
-use crate::record::{Better, Case, FORMAT, Measure, Origin, Part, Run, SimulatedFigure};
-use crate::words::Words;
 
 /// Scenarios included in the program.
 const SCENARIOS: &[(&str, &str)] = &[

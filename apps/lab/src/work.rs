@@ -15,6 +15,7 @@
 //! `formats/lab` defines the contents of these files. One worker at a time uses a folder.
 
 mod job;
+mod requests;
 mod stop;
 
 use std::fs;
@@ -24,31 +25,28 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
-use serde::Serialize;
-use suimon_lab_run::folder::{Done, PLANS, REQUESTS, Request, WORKER, Worker};
+use suimon_lab_run::folder::{Done, PLANS, REQUESTS, Request, WORKER, Worker, check_id};
 use suimon_rig::StopSignal;
 
-use crate::cli::{ResultsFlags, WORK_FOLDER};
-use crate::plan::{SHIPPED, Scale, check_id};
+use crate::list::plans;
+use crate::plan::{SHIPPED, Scale};
 use crate::results::hold;
-use crate::shown::plans;
-use job::{Job, Wanted};
+use crate::shared_flags::{ResultsFlags, WORK_FOLDER};
+use job::{Job, RequestedRun};
+use requests::{end, forget_old, next, remove, with_extension, write};
 pub(crate) use stop::StopFlags;
 
 /// Interval of checks for requests.
-const LOOK_EVERY: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Interval of heartbeats in `worker.json`.
-const TELL_EVERY: Duration = Duration::from_secs(2);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Interval of checks of the plans' requirements while idle.
-const PLANS_EVERY: Duration = Duration::from_secs(10);
+const PLANS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Largest accepted request file in bytes.
 const REQUEST_BYTES_MAX: u64 = 4096;
-
-/// Number of ended requests that are kept.
-const ENDED_KEPT: usize = 16;
 
 /// Arguments of `work`.
 #[derive(Clone, Debug, Args)]
@@ -61,12 +59,12 @@ pub(crate) struct WorkFlags {
 }
 
 /// State of the worker between requests.
-struct Doer<'w> {
+struct RequestLoop<'w> {
     flags: &'w WorkFlags,
     requests: PathBuf,
     stop: StopSignal,
-    told: Option<Instant>,
-    listed: Option<Instant>,
+    heartbeat_at: Option<Instant>,
+    listed_at: Option<Instant>,
 }
 
 impl WorkFlags {
@@ -77,21 +75,22 @@ impl WorkFlags {
             format!("another `suimon lab work` process uses {}", self.results.path().display())
         })?;
         let stop = StopSignal::new()?;
-        let mut worker = Doer { flags: &self, requests, stop, told: None, listed: None };
+        let mut worker =
+            RequestLoop { flags: &self, requests, stop, heartbeat_at: None, listed_at: None };
         while !worker.stop.is_asked() {
             worker.list_plans()?;
-            worker.tell(None)?;
+            worker.write_heartbeat(None)?;
             worker.withdraw_all(None)?;
             match next(&worker.requests)? {
                 Some(path) => worker.serve(&path)?,
-                None => thread::sleep(LOOK_EVERY),
+                None => thread::sleep(POLL_INTERVAL),
             }
         }
         Ok(())
     }
 
     /// Reads and checks a request.
-    fn read(&self, path: &Path) -> Result<Wanted> {
+    fn read(&self, path: &Path) -> Result<RequestedRun> {
         let bytes = fs::metadata(path)?.len();
         ensure!(bytes <= REQUEST_BYTES_MAX, "a request of {bytes} bytes exceeds the limit");
         let request: Request = serde_json::from_slice(&fs::read(path)?)?;
@@ -101,15 +100,15 @@ impl WorkFlags {
         let Ok(scale) = Scale::from_str(&request.scale, false) else {
             bail!("there is no scale `{}`", request.scale)
         };
-        Ok(Wanted { plan: request.plan, scale, profile: request.profile })
+        Ok(RequestedRun { plan: request.plan, scale, profile: request.profile })
     }
 }
 
-impl Doer<'_> {
+impl RequestLoop<'_> {
     /// Carries out one request, valid or not.
     fn serve(&mut self, path: &Path) -> Result<()> {
         let done = match self.flags.read(path) {
-            Ok(wanted) => self.make(path, wanted)?,
+            Ok(requested) => self.execute(path, requested)?,
             Err(error) => failed(&error),
         };
         end(path, &done)?;
@@ -117,9 +116,9 @@ impl Doer<'_> {
     }
 
     /// Makes a run, and cancels it on request.
-    fn make(&mut self, path: &Path, wanted: Wanted) -> Result<Done> {
+    fn execute(&mut self, path: &Path, requested: RequestedRun) -> Result<Done> {
         let (results, work_folder) = (&self.flags.results, &self.flags.work_folder);
-        let mut job = match Job::start(results, work_folder, wanted) {
+        let mut job = match Job::start(results, work_folder, requested) {
             Ok(job) => job,
             Err(error) => return Ok(failed(&error)),
         };
@@ -127,16 +126,16 @@ impl Doer<'_> {
         while !job.has_ended()? {
             let is_new = job.find_run()?;
             if is_new {
-                self.told = None;
+                self.heartbeat_at = None;
             }
-            self.tell(Some((id.as_deref(), job.run())))?;
+            self.write_heartbeat(Some((id.as_deref(), job.run())))?;
             self.withdraw_all(Some(path))?;
             if self.stop.is_asked() || path.with_extension("stop").exists() {
                 job.stop();
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL_INTERVAL);
         }
-        self.told = None;
+        self.heartbeat_at = None;
         Ok(job.done())
     }
 
@@ -158,19 +157,19 @@ impl Doer<'_> {
     }
 
     fn list_plans(&mut self) -> Result<()> {
-        if self.listed.is_some_and(|at| at.elapsed() < PLANS_EVERY) {
+        if self.listed_at.is_some_and(|at| at.elapsed() < PLANS_INTERVAL) {
             return Ok(());
         }
-        self.listed = Some(Instant::now());
+        self.listed_at = Some(Instant::now());
         write(&self.flags.results.path().join(PLANS), &plans(&self.flags.work_folder)?)
     }
 
     /// Writes the heartbeat with the current request and run.
-    fn tell(&mut self, at: Option<(Option<&str>, Option<&str>)>) -> Result<()> {
-        if self.told.is_some_and(|at| at.elapsed() < TELL_EVERY) {
+    fn write_heartbeat(&mut self, at: Option<(Option<&str>, Option<&str>)>) -> Result<()> {
+        if self.heartbeat_at.is_some_and(|at| at.elapsed() < HEARTBEAT_INTERVAL) {
             return Ok(());
         }
-        self.told = Some(Instant::now());
+        self.heartbeat_at = Some(Instant::now());
         let at_ms =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |of| of.as_millis() as u64);
         let (request, run) = at.unwrap_or_default();
@@ -186,62 +185,6 @@ impl Doer<'_> {
 
 fn failed(error: &anyhow::Error) -> Done {
     Done { run: None, error: Some(format!("{error:#}")) }
-}
-
-/// Writes the result of a request, then removes the request, so that observers always see one of
-/// them.
-fn end(request: &Path, done: &Done) -> Result<()> {
-    write(&request.with_extension("done"), done)?;
-    remove(&request.with_extension("stop"))?;
-    remove(request)
-}
-
-/// Removes the oldest ended requests.
-fn forget_old(requests: &Path) -> Result<()> {
-    let ended = with_extension(requests, "done")?;
-    for path in ended.iter().take(ended.len().saturating_sub(ENDED_KEPT)) {
-        remove(path)?;
-    }
-    Ok(())
-}
-
-/// Returns the oldest request.
-fn next(requests: &Path) -> Result<Option<PathBuf>> {
-    // Ids are times.
-    Ok(with_extension(requests, "json")?.into_iter().next())
-}
-
-/// Returns the files with an extension, oldest first.
-fn with_extension(requests: &Path, extension: &str) -> Result<Vec<PathBuf>> {
-    let mut found: Vec<PathBuf> = Vec::new();
-    for entry in fs::read_dir(requests).with_context(|| requests.display().to_string())? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|of| of == extension) {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
-/// Removes a file. A missing file is not an error.
-fn remove(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| path.display().to_string())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Writes a file atomically.
-fn write(path: &Path, value: &impl Serialize) -> Result<()> {
-    let unfinished = path.with_extension("part");
-    let write = || -> std::io::Result<()> {
-        fs::write(&unfinished, serde_json::to_vec(value)?)?;
-        fs::rename(&unfinished, path)
-    };
-    write().with_context(|| path.display().to_string())
 }
 
 #[cfg(test)]

@@ -8,19 +8,15 @@
 //! Threads are used between runs (`swarm`), never within one.
 #![forbid(unsafe_code)]
 
+mod calibrate;
 mod cli;
-mod cluster;
-mod figure;
-mod fleet;
-mod host;
-mod kernel;
-mod network;
-mod outcome;
-mod processors;
+mod failure;
+mod output;
 mod recording;
+mod run;
 mod scenario;
-mod storage;
 mod swarm;
+mod tables;
 
 use std::process::ExitCode;
 

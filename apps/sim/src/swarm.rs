@@ -9,16 +9,18 @@ use std::thread;
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use suimon_sim_kernel::{Options, Outcome};
 
-use crate::cli::{COMMIT, failure, print, read, simulate};
-use crate::outcome::{Options, Outcome};
+use crate::failure::{COMMIT, failure};
+use crate::output::print;
+use crate::scenario::AnyScenario;
 
 /// Largest number of failures shown.
 const SHOWN_MAX: usize = 5;
 
 /// Arguments of `swarm`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Flags {
+pub(crate) struct SwarmFlags {
     /// Scenario file (TOML) with a table `[swarm]`, which defines the possible changes and faults.
     scenario: PathBuf,
     /// Number of runs, each with its own seed.
@@ -35,9 +37,10 @@ pub(crate) struct Flags {
     json: bool,
 }
 
-impl Flags {
+impl SwarmFlags {
     pub(crate) fn run(self) -> Result<bool> {
-        let scenario = read(&self.scenario)?;
+        let any = AnyScenario::open(&self.scenario)?;
+        let scenario = any.model();
         ensure!(
             scenario.has_swarm(),
             "the scenario has no table `[swarm]`; add one, or run it without random changes"
@@ -54,7 +57,7 @@ impl Flags {
                     return outcomes;
                 }
                 let options = Options { seed, is_swarm: true, keeps_lines: false };
-                outcomes.push((seed, simulate(&scenario, options)));
+                outcomes.push((seed, scenario.run(options)));
             }
         };
         let mut outcomes: Vec<(u64, Result<Outcome>)> = thread::scope(|scope| {

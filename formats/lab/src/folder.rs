@@ -51,6 +51,23 @@ pub fn is_id(text: &str) -> bool {
         && text.bytes().all(is_plain)
 }
 
+/// Error: an id is not a file name that stays in its folder.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} `{id}` may contain only letters, digits, `-`, `.` and `+`")]
+pub struct InvalidId {
+    /// Subject of the id, such as `run`.
+    what: String,
+    id: String,
+}
+
+/// Checks the id of `what`.
+///
+/// # Errors
+/// The text is not an id ([`is_id`]).
+pub fn check_id(what: &str, id: &str) -> Result<(), InvalidId> {
+    if is_id(id) { Ok(()) } else { Err(InvalidId { what: what.to_owned(), id: id.to_owned() }) }
+}
+
 /// Progress of a run in execution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
@@ -117,5 +134,14 @@ mod tests {
         for id in ["", ".", "..", ".hidden", "a/b", "a\\b", "ä", "a b", "a\0", &"x".repeat(129)] {
             assert!(!is_id(id), "{id}");
         }
+    }
+
+    #[test]
+    fn an_invalid_id_is_an_error_that_names_subject_and_id() {
+        assert_eq!(check_id("run", "a.b"), Ok(()));
+        assert_eq!(
+            check_id("run", "../x").unwrap_err().to_string(),
+            "run `../x` may contain only letters, digits, `-`, `.` and `+`"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use super::{Target, Value};
+use super::advice::{Target, Value};
 
 /// Host file that is being edited.
 pub(super) struct HostFile {

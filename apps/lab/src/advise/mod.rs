@@ -4,6 +4,7 @@
 //! of a host file with reasons. The output is a host file for `suimon apply`, and its difference
 //! from the current one.
 
+mod advice;
 mod host_file;
 mod rules;
 
@@ -12,15 +13,15 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use serde::Serialize;
 use serde_json::json;
 use similar::TextDiff;
+use suimon_lab_run::{Origin, Run, Words};
 
-use crate::cli::{ResultsFlags, print};
+use crate::output::print;
 use crate::plan::SHIPPED;
-use crate::record::{Origin, Run};
-use crate::results::Results;
-use crate::words::{Language, Words};
+use crate::results::{Results, is_run_of};
+use crate::shared_flags::{OutputFlags, ResultsFlags};
+use advice::Advice;
 use host_file::HostFile;
 
 /// Arguments of `advise`.
@@ -32,45 +33,10 @@ pub(crate) struct AdviseFlags {
     /// File to write the changed host file to; the recommendations are only printed if absent.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Print JSON instead of text.
-    #[arg(long)]
-    json: bool,
-    /// Language of the output.
-    #[arg(long, value_name = "en|ja", default_value = "en")]
-    language: Language,
+    #[command(flatten)]
+    form: OutputFlags,
     #[command(flatten)]
     results: ResultsFlags,
-}
-
-/// Recommendation derived from a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Advice {
-    /// Reason for the recommendation in both languages.
-    pub(crate) reason: Words,
-    /// Id of the run that the recommendation is derived from.
-    pub(crate) run: String,
-    /// Key to change; `None` if the recommendation is informational.
-    pub(crate) target: Option<Target>,
-}
-
-/// Key of a host file with the recommended value.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Target {
-    /// Name of the table or array of tables: `team`, `nic`, `power`.
-    pub(crate) table: &'static str,
-    /// Restricts an array of tables to those in which this key has this value.
-    pub(crate) only: Option<(&'static str, String)>,
-    /// Dotted name of the key.
-    pub(crate) key: &'static str,
-    pub(crate) value: Value,
-}
-
-/// Recommended value of a key.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub(crate) enum Value {
-    Text(String),
-    Number(i64),
 }
 
 impl AdviseFlags {
@@ -96,7 +62,7 @@ impl AdviseFlags {
         if let Some(path) = &self.output {
             std::fs::write(path, &after).with_context(|| path.display().to_string())?;
         }
-        if self.json {
+        if self.form.json {
             return print(&format!(
                 "{:#}\n",
                 json!({ "advice": advice, "changed": changed, "diff": diff })
@@ -106,7 +72,7 @@ impl AdviseFlags {
     }
 
     fn text(&self, advice: &[Advice], changed: &[usize], diff: &str) -> String {
-        let language = self.language;
+        let language = self.form.language;
         let mut text = String::new();
         for (of, changed) in advice.iter().zip(changed) {
             let done = match (&of.target, changed) {
@@ -158,7 +124,7 @@ fn last_runs(results: &Results) -> Result<Vec<Run>> {
     let ids = results.ids()?;
     let mut runs = Vec::new();
     for (plan, _) in SHIPPED {
-        for id in ids.iter().rev().filter(|id| is_of(id, plan)) {
+        for id in ids.iter().rev().filter(|id| is_run_of(id, plan)) {
             let folder = results.find(id)?;
             let Some(run) = folder.load().ok().filter(|_| folder.is_whole()) else { continue };
             if run.origin == Origin::Real && run.scale != "quick" {
@@ -168,12 +134,6 @@ fn last_runs(results: &Results) -> Result<Vec<Run>> {
         }
     }
     Ok(runs)
-}
-
-/// Returns true if a run's id consists of the plan's id and a time.
-fn is_of(id: &str, plan: &str) -> bool {
-    let rest = id.strip_prefix(plan).and_then(|rest| rest.strip_prefix('-'));
-    rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 #[cfg(test)]

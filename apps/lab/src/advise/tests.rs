@@ -1,3 +1,4 @@
+use super::advice::{Target, Value};
 use super::*;
 use crate::report::tests::full_run;
 

@@ -1,8 +1,7 @@
 //! Charts of a report, in the form of the document's figures.
 
 use serde::{Deserialize, Serialize};
-
-use crate::words::Words;
+use suimon_lab_run::Words;
 
 /// Chart of a report.
 #[derive(Clone, Debug, Deserialize, Serialize)]

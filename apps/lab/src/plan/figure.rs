@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::words::Words;
+use suimon_lab_run::Words;
 
 /// Published figure.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -10,17 +10,15 @@ mod shipped;
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
-use suimon_lab_run::folder::is_id;
+use suimon_lab_experiments::Experiment;
+use suimon_lab_run::Words;
+use suimon_lab_run::folder::check_id;
 
 pub(crate) use chart::{Chart, Shape};
 pub(crate) use figure::Figure;
 pub(crate) use shipped::{SHIPPED, shipped};
-
-use crate::experiment::Experiment;
-use crate::kinds;
-use crate::words::Words;
 
 /// Scale of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -154,7 +152,7 @@ impl Plan {
         if let Some(change) = self.head.change(scale) {
             change_all(&mut settings, &change.settings);
         }
-        kinds::make(&self.head.kind, settings)
+        suimon_lab_experiments::make(&self.head.kind, settings)
             .with_context(|| format!("settings at scale {}", scale.name()))
     }
 
@@ -231,14 +229,6 @@ fn change_all(table: &mut toml::Table, by: &toml::Table) {
             _ => drop(table.insert(key.clone(), value.clone())),
         }
     }
-}
-
-/// Checks an id. Ids are used as names of folders and keys.
-pub(crate) fn check_id(what: &str, id: &str) -> Result<()> {
-    if !is_id(id) {
-        bail!("{what} `{id}` may contain only letters, digits, `-`, `.` and `+`");
-    }
-    Ok(())
 }
 
 #[cfg(test)]

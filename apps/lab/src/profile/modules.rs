@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-
-use crate::record::Module;
+use suimon_lab_run::Module;
 
 /// Module of kernel functions that belong to no other part.
 pub(crate) const KERNEL_OTHER: &str = "kernel: other";

@@ -1,18 +1,17 @@
 //! Body of a report about one run.
 
-use super::Read;
+use suimon_lab_run::{Estimate, Origin, Part, Words};
+
+use super::evaluated_run::EvaluatedRun;
 use super::modules::modules;
 use super::noise::noise;
 use super::page::{both, escaped, table};
 use crate::documents::document;
-use crate::judged::{Agreement, Judged};
+use crate::evaluation::{Agreement, EvaluatedFigure};
 use crate::number::number;
-use crate::record::{Origin, Part};
-use crate::words::Words;
-use suimon_lab_run::Estimate;
 
 /// Returns links to the sections of a report about several runs.
-pub(super) fn contents(all: &[Read]) -> String {
+pub(super) fn contents(all: &[EvaluatedRun]) -> String {
     let mut html = String::from("<ul>");
     for read in all {
         html += &format!(
@@ -26,7 +25,7 @@ pub(super) fn contents(all: &[Read]) -> String {
 }
 
 /// Returns the complete report of a run, from the question to the versions of tools.
-pub(super) fn body(read: &Read) -> String {
+pub(super) fn body(read: &EvaluatedRun) -> String {
     let (head, run) = (&read.plan.head, &read.run);
     let mut html = format!("<article id=\"{}\">", escaped(&run.id));
     html += &format!(
@@ -77,7 +76,7 @@ fn head(cells: &[(&str, &str)]) -> Vec<String> {
 }
 
 /// Returns the table of published, measured and simulated values.
-fn figures(read: &Read) -> String {
+fn figures(read: &EvaluatedRun) -> String {
     let heading =
         both(&Words::new("Published, measured, simulated", "公表値・実測・シミュレーション"));
     if read.run.origin != Origin::Real || read.judged.is_empty() {
@@ -99,7 +98,7 @@ fn figures(read: &Read) -> String {
     format!("<h2>{heading}</h2>{}<p class=soft>{note}</p>", table("figures", &rows))
 }
 
-fn figure(of: &Judged) -> Vec<String> {
+fn figure(of: &EvaluatedFigure) -> Vec<String> {
     let measured = of.text().map_or_else(|| "–".to_owned(), |text| escaped(&text));
     let measured = match of.measured {
         Some(estimate) if estimate.samples > 1 => {
@@ -118,7 +117,7 @@ fn figure(of: &Judged) -> Vec<String> {
     vec![both(&of.of), both(&of.published), measured, simulated, agreement]
 }
 
-fn simulated_figures(read: &Read, heading: &str) -> String {
+fn simulated_figures(read: &EvaluatedRun, heading: &str) -> String {
     if read.run.simulated.is_empty() {
         return String::new();
     }
@@ -142,7 +141,7 @@ fn simulated_figures(read: &Read, heading: &str) -> String {
     format!("<h2>{heading}</h2>{}", table("figures", &rows))
 }
 
-fn published_and_setup(read: &Read) -> String {
+fn published_and_setup(read: &EvaluatedRun) -> String {
     let plan = &read.plan.head;
     let mut html = format!("<h2>{}</h2>", both(&Words::new("Published", "公表された実験")));
     html += &format!(
@@ -169,7 +168,7 @@ fn published_and_setup(read: &Read) -> String {
 }
 
 /// Returns the table of all values with their spread.
-fn values(read: &Read) -> String {
+fn values(read: &EvaluatedRun) -> String {
     let run = &read.run;
     let mut rows = vec![head(&[
         ("case", "ケース"),
@@ -219,7 +218,7 @@ fn values(read: &Read) -> String {
     )
 }
 
-fn failures(read: &Read) -> String {
+fn failures(read: &EvaluatedRun) -> String {
     let failed: Vec<&Part> = read.run.parts.iter().filter(|part| part.failure.is_some()).collect();
     let noted: Vec<&Part> = read.run.parts.iter().filter(|part| !part.notes.is_empty()).collect();
     let mut html = String::new();
@@ -249,7 +248,7 @@ fn failures(read: &Read) -> String {
     html
 }
 
-fn circumstances(read: &Read, quietness: &Words) -> String {
+fn circumstances(read: &EvaluatedRun, quietness: &Words) -> String {
     let (run, machine) = (&read.run, &read.run.machine);
     let mut html = String::new();
     if run.origin == Origin::Real {

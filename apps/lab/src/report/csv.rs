@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::record::Run;
+use suimon_lab_run::Run;
 
 /// Returns one line per value: case, repetition, measure, unit, value.
 pub(crate) fn values(run: &Run) -> String {
@@ -77,8 +77,9 @@ fn field(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use suimon_lab_run::{Module, Part, Profile, Series};
+
     use super::*;
-    use crate::record::{Module, Part, Profile, Series};
 
     #[test]
     fn every_value_and_every_sample_has_a_line() {

@@ -3,6 +3,7 @@
 mod body;
 mod chart;
 mod csv;
+mod evaluated_run;
 mod modules;
 mod noise;
 pub(crate) mod page;
@@ -11,17 +12,14 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
+use suimon_lab_run::folder::{PAGE, REPORT};
+use suimon_lab_run::{Language, Words};
 
-use crate::cli::{ResultsFlags, print};
-use crate::judged::{Judged, judge, verdict};
-use crate::plan::Plan;
-use crate::record::{Origin, Run};
+use crate::output::print;
 use crate::results::{Results, RunFolder};
-use crate::words::{Language, Words};
-
-/// File name of the page in a run's folder.
-pub(crate) const PAGE: &str = "report.html";
+use crate::shared_flags::ResultsFlags;
+use evaluated_run::EvaluatedRun;
 
 /// Arguments of `report`.
 #[derive(Clone, Debug, Args)]
@@ -42,46 +40,21 @@ pub(crate) struct ReportFlags {
     results: ResultsFlags,
 }
 
-/// Run with its plan and evaluation.
-pub(crate) struct Read {
-    pub(crate) plan: Plan,
-    pub(crate) run: Run,
-    pub(crate) judged: Vec<Judged>,
-    pub(crate) verdict: Words,
-}
-
-impl Read {
-    pub(crate) fn of(run: Run) -> Result<Self> {
-        let plan = Plan::parse(&run.plan).with_context(|| format!("the plan of {}", run.id))?;
-        let judged = judge(&plan, &run);
-        let verdict = verdict(&plan, &run, &judged);
-        Ok(Self { plan, run, judged, verdict })
-    }
-
-    fn json(&self) -> Value {
-        json!({
-            "run": self.run.id, "plan": self.plan.head.id, "scale": self.run.scale, "began": self.run.began,
-            "origin": self.run.origin, "verdict": self.verdict, "figures": self.judged,
-            "simulated": self.run.simulated, "cut_short": self.run.cut_short,
-        })
-    }
-}
-
 /// Returns the page of one run.
-pub(crate) fn page_of(read: &Read, language: Language) -> String {
+pub(crate) fn page_of(read: &EvaluatedRun, language: Language) -> String {
     page::page(&read.plan.head.title, &body::body(read), language)
 }
 
 /// Writes the page and its data to a run's folder. Returns the path of the page.
-pub(crate) fn write(folder: &RunFolder, language: Language) -> Result<(Read, PathBuf)> {
-    let read = Read::of(folder.load()?)?;
+pub(crate) fn write(folder: &RunFolder, language: Language) -> Result<(EvaluatedRun, PathBuf)> {
+    let read = EvaluatedRun::of(folder.load()?)?;
     folder.write(PAGE, page_of(&read, language).as_bytes())?;
     folder.write("values.csv", csv::values(&read.run).as_bytes())?;
     folder.write("samples.csv", csv::samples(&read.run).as_bytes())?;
     if let Some(profile) = csv::profile(&read.run) {
         folder.write("profile.csv", profile.as_bytes())?;
     }
-    folder.write("report.json", &serde_json::to_vec_pretty(&read.json())?)?;
+    folder.write(REPORT, &serde_json::to_vec_pretty(&read.json())?)?;
     Ok((read, folder.path().join(PAGE)))
 }
 
@@ -95,12 +68,12 @@ impl ReportFlags {
             let (read, path) = write(folder, self.language)?;
             if !self.json {
                 let path = self.output.is_none().then_some(path);
-                print(&told(&read, path.as_deref(), self.language))?;
+                print(&read.summary(path.as_deref(), self.language))?;
             }
             all.push(read);
         }
         if self.json {
-            print(&format!("{:#}\n", Value::Array(all.iter().map(Read::json).collect())))?;
+            print(&format!("{:#}\n", Value::Array(all.iter().map(EvaluatedRun::json).collect())))?;
         }
         let Some(output) = &self.output else { return Ok(()) };
         let title = Words::new("Experiments", "実験");
@@ -115,33 +88,10 @@ impl ReportFlags {
     }
 }
 
-/// Returns the summary of a run for the terminal.
-pub(crate) fn told(read: &Read, page: Option<&std::path::Path>, language: Language) -> String {
-    let mut text = format!("{}\n{}\n", read.run.id, read.verdict.in_language(language));
-    let is_simulated = read.run.origin != Origin::Real;
-    for of in read.run.simulated.iter().filter(|_| is_simulated) {
-        let finding = if of.agrees { "agrees" } else { "differs" };
-        text += &format!("  {}, {}: {} ({}) {finding}\n", of.step, of.of, of.ours, of.published);
-    }
-    for of in read.judged.iter().filter(|_| !is_simulated) {
-        let measured = of.text().unwrap_or_else(|| "–".to_owned());
-        text += &format!(
-            "  {}: {measured} ({}) {}\n",
-            of.of.in_language(language),
-            of.published.in_language(language),
-            of.finding().in_language(language)
-        );
-    }
-    if let Some(page) = page {
-        text += &format!("{}\n", page.display());
-    }
-    text
-}
-
 /// Writes the report of a run that has just ended and returns its summary.
 pub(crate) fn after(results: &Results, id: &str) -> Result<String> {
     let (read, path) = write(&results.find(id)?, Language::En)?;
-    Ok(told(&read, Some(&path), Language::En))
+    Ok(read.summary(Some(&path), Language::En))
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use suimon_lab_run::{Case, Run, Words};
+
 use super::chart::divided;
 use super::page::both;
 use crate::profile::KERNEL_OTHER;
-use crate::record::{Case, Run};
-use crate::words::Words;
 
 /// Number of modules shown by name; the rest is summed.
 const NAMED: usize = 5;
@@ -70,8 +70,9 @@ fn percent<'a>(run: &'a Run, case: &Case) -> BTreeMap<&'a str, f64> {
 
 #[cfg(test)]
 mod tests {
+    use suimon_lab_run::{Module, Part, Profile};
+
     use super::*;
-    use crate::record::{Module, Part, Profile};
 
     #[test]
     fn the_five_that_take_most_have_names() {

@@ -1,8 +1,8 @@
 //! Sentence about external load on the machine.
 
-use crate::machine::Machine;
+use suimon_lab_run::{Machine, Words};
+
 use crate::number::number;
-use crate::words::Words;
 
 /// Load average per CPU before the first part above which the machine counts as loaded.
 const LOAD_MUCH: f64 = 0.3;

@@ -1,6 +1,6 @@
 //! HTML page of a report: one self-contained file.
 
-use crate::words::{Language, Words};
+use suimon_lab_run::{Language, Words};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");

@@ -1,6 +1,7 @@
+use suimon_lab_run::{Mark, Part, Run, Series};
+
 use super::*;
-use crate::plan::{SHIPPED, Scale};
-use crate::record::{Mark, Part, Series};
+use crate::plan::{Plan, SHIPPED, Scale};
 
 /// Returns a run of a shipped plan with values for all measures.
 pub(crate) fn full_run(id: &str) -> Run {
@@ -39,7 +40,7 @@ pub(crate) fn full_run(id: &str) -> Run {
 #[test]
 fn every_shipped_plan_has_a_report_with_all_its_charts_and_both_languages() {
     for (id, _) in SHIPPED {
-        let read = Read::of(full_run(id)).unwrap();
+        let read = EvaluatedRun::of(full_run(id)).unwrap();
         let page = page_of(&read, Language::Ja);
         let charts = page.matches("<section class=chart>").count();
         assert_eq!(charts, read.plan.head.charts.len(), "{id}: a chart shows nothing");
@@ -73,7 +74,7 @@ fn a_run_that_measured_nothing_has_a_report_that_says_so() {
         ..Part::default()
     };
     run.cut_short = Some("asked to stop".to_owned());
-    let page = page_of(&Read::of(run).unwrap(), Language::En);
+    let page = page_of(&EvaluatedRun::of(run).unwrap(), Language::En);
     assert!(page.contains("iperf3 &lt;died&gt;"));
     assert!(page.contains("The run is incomplete: asked to stop."));
     assert!(page.contains("4 were not measured"));

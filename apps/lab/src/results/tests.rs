@@ -1,6 +1,6 @@
+use suimon_lab_run::{Machine, Origin};
+
 use super::*;
-use crate::machine::Machine;
-use crate::record::Origin;
 
 /// Returns an empty run.
 pub(crate) fn run(id: String) -> Run {

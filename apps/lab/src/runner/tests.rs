@@ -1,11 +1,9 @@
 use anyhow::ensure;
+use suimon_lab_experiments::Requirement;
+use suimon_lab_run::{Better, FORMAT, Machine, Measure, Origin, Words};
 
 use super::*;
-use crate::experiment::Need;
-use crate::machine::Machine;
-use crate::record::{Better, FORMAT, Measure, Origin};
 use crate::results::Results;
-use crate::words::Words;
 
 /// Experiment in which case `a` varies less with each repetition, case `b` does not vary, and case
 /// `c` fails.
@@ -15,7 +13,7 @@ struct Fake {
 }
 
 impl Experiment for Fake {
-    fn needs(&self) -> Vec<Need> {
+    fn requirements(&self) -> Vec<Requirement> {
         Vec::new()
     }
 
@@ -31,7 +29,7 @@ impl Experiment for Fake {
         vec![Measure::new("x", Words::same("x"), "", Better::Higher).deciding()]
     }
 
-    fn run(&mut self, case: &Case, _: &Desk<'_>) -> Result<Part> {
+    fn run(&mut self, case: &Case, _: &Environment<'_>) -> Result<Part> {
         self.order.borrow_mut().push(case.id.clone());
         ensure!(case.id != "c", "no such luck");
         let mut part = Part::default();

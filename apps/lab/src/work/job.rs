@@ -8,17 +8,17 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
+use suimon_lab_run::Language;
 use suimon_lab_run::folder::Done;
 
-use crate::cli::ResultsFlags;
 use crate::guard::ASKED_BY;
 use crate::plan::Scale;
 use crate::report;
 use crate::results::Results;
-use crate::words::Language;
+use crate::shared_flags::ResultsFlags;
 
 /// Largest part of the process's last output that is read, in bytes.
-const SAID_BYTES_MAX: u64 = 4096;
+const OUTPUT_BYTES_MAX: u64 = 4096;
 
 /// Run in progress.
 pub(super) struct Job {
@@ -29,14 +29,14 @@ pub(super) struct Job {
     before: BTreeSet<String>,
     run: Option<String>,
     /// Output of the process. A file, so that the process never blocks on it.
-    said: File,
+    output: File,
     ended: Option<ExitStatus>,
     is_stopping: bool,
 }
 
 /// Requested run.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct RequestedRun {
     /// Name of a shipped plan.
     pub(super) plan: String,
     pub(super) scale: Scale,
@@ -44,23 +44,43 @@ pub(super) struct Wanted {
 }
 
 impl Job {
-    pub(super) fn start(flags: &ResultsFlags, work_folder: &Path, wanted: Wanted) -> Result<Self> {
+    pub(super) fn start(
+        flags: &ResultsFlags,
+        work_folder: &Path,
+        requested: RequestedRun,
+    ) -> Result<Self> {
         let results = flags.folder();
         let before = results.ids()?.into_iter().collect();
-        let said = tempfile::tempfile().context("a file for the run's output")?;
+        let output = tempfile::tempfile().context("a file for the run's output")?;
         let child = Command::new(std::env::current_exe()?)
-            .args(["run", &wanted.plan, "--scale", wanted.scale.name(), "--json", "--results"])
+            .args([
+                "run",
+                &requested.plan,
+                "--scale",
+                requested.scale.name(),
+                "--json",
+                "--results",
+            ])
             .arg(flags.path())
             .arg("--work-folder")
             .arg(work_folder)
-            .args(wanted.profile.then_some("--profile"))
+            .args(requested.profile.then_some("--profile"))
             .env(ASKED_BY, std::process::id().to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(said.try_clone()?)
+            .stderr(output.try_clone()?)
             .spawn()?;
-        let plan = wanted.plan;
-        Ok(Self { child, results, plan, before, run: None, said, ended: None, is_stopping: false })
+        let plan = requested.plan;
+        Ok(Self {
+            child,
+            results,
+            plan,
+            before,
+            run: None,
+            output,
+            ended: None,
+            is_stopping: false,
+        })
     }
 
     pub(super) fn has_ended(&mut self) -> Result<bool> {
@@ -99,7 +119,7 @@ impl Job {
     pub(super) fn done(mut self) -> Done {
         let found = self.find_run();
         let is_whole = self.ended.is_some_and(|of| of.success());
-        let mut error = (!is_whole).then(|| self.last_words());
+        let mut error = (!is_whole).then(|| self.last_output_line());
         if let (None, Err(wrong)) = (&error, found) {
             error = Some(format!("{wrong:#}"));
         }
@@ -111,17 +131,17 @@ impl Job {
         Done { run: self.run, error }
     }
 
-    fn last_words(&mut self) -> String {
+    fn last_output_line(&mut self) -> String {
         let mut read = || -> std::io::Result<Vec<u8>> {
-            let from = self.said.metadata()?.len().saturating_sub(SAID_BYTES_MAX);
-            self.said.seek(SeekFrom::Start(from))?;
+            let from = self.output.metadata()?.len().saturating_sub(OUTPUT_BYTES_MAX);
+            self.output.seek(SeekFrom::Start(from))?;
             let mut bytes = Vec::new();
-            self.said.by_ref().take(SAID_BYTES_MAX).read_to_end(&mut bytes)?;
+            self.output.by_ref().take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes)?;
             Ok(bytes)
         };
         let bytes = read().unwrap_or_default();
-        let said = String::from_utf8_lossy(&bytes);
-        let last = said.lines().rev().find(|line| !line.trim().is_empty());
+        let output = String::from_utf8_lossy(&bytes);
+        let last = output.lines().rev().find(|line| !line.trim().is_empty());
         let last = last.map(|line| line.strip_prefix("suimon lab: ").unwrap_or(line).to_owned());
         last.unwrap_or_else(|| match self.ended {
             Some(status) => format!("the run ended without an error message: {status}"),

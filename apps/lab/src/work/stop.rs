@@ -4,12 +4,10 @@ use std::fs::File;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use suimon_lab_run::folder::REQUESTS;
+use suimon_lab_run::folder::{REQUESTS, check_id};
 
-use crate::cli::ResultsFlags;
-use crate::plan::check_id;
-
-use super::with_extension;
+use super::requests::with_extension;
+use crate::shared_flags::ResultsFlags;
 
 /// Arguments of `stop`.
 #[derive(Clone, Debug, Args)]

@@ -1,3 +1,4 @@
+use super::requests::ENDED_KEPT;
 use super::*;
 
 #[test]
@@ -39,11 +40,17 @@ fn what_is_withdrawn_is_not_begun_and_what_ended_long_ago_is_forgotten() {
         WorkFlags { results: ResultsFlags::of(folder.path()), work_folder: "/var/tmp".into() };
     let requests = folder.path().to_owned();
     let stop = StopSignal::new().unwrap();
-    let doer = Doer { flags: &flags, requests: requests.clone(), stop, told: None, listed: None };
+    let worker = RequestLoop {
+        flags: &flags,
+        requests: requests.clone(),
+        stop,
+        heartbeat_at: None,
+        listed_at: None,
+    };
     for name in ["1.json", "1.stop", "2.json", "2.stop", "3.json", "4.stop"] {
         fs::write(requests.join(name), "{}").unwrap();
     }
-    doer.withdraw_all(Some(&requests.join("2.json"))).unwrap();
+    worker.withdraw_all(Some(&requests.join("2.json"))).unwrap();
     let names = |extension: &str| -> Vec<String> {
         let paths = with_extension(&requests, extension).unwrap();
         paths.iter().map(|of| of.file_stem().unwrap().to_string_lossy().into_owned()).collect()

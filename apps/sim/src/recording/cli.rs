@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use crate::cli::print;
+use crate::output::print;
 use crate::recording::read::Recording;
 use crate::recording::replay::replay;
 use crate::recording::settings::Setting;

@@ -17,8 +17,8 @@ use suimon_storage_qos::{
     SAMPLE, StoreScheduler, StoreSpec, Submitted, Weight,
 };
 
+use crate::recording::calculation::{Row, WhatIf};
 use crate::recording::settings::{Of, Setting};
-use crate::recording::what_if::{Row, WhatIf};
 
 /// Recorded arrival of a request.
 #[derive(Clone, Copy, Debug)]

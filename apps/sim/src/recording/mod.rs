@@ -4,8 +4,10 @@
 //! `formats/recording` parses the file and calls the policies. This module contains file access,
 //! reports, and what-if calculations, whose assumptions are stated in the results.
 
+mod calculation;
 mod cli;
 mod disks;
+mod names;
 mod read;
 mod replay;
 mod settings;

@@ -11,8 +11,8 @@ use suimon_recording::{
     About, Difference, Fault, Kind, Loss, Machine, Names, Record, StreamId, begin, decode,
 };
 
+use crate::recording::names::{learn, store_name};
 use crate::recording::read::Recording;
-use crate::recording::what_if::{learn, store_name};
 
 /// Largest number of characters of an input that is shown.
 const SHOWN_MAX: usize = 400;

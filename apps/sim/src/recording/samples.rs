@@ -11,6 +11,7 @@ use suimon_quantity::{Direction, DiskId, Iops, PortId, ProcessorId, QueueId, Tim
 use suimon_recording::{
     About, MemberBirth, Recorded, Sink, StreamId, encode_about, encode_block, file_header,
 };
+use suimon_sim_kernel::{RandomStream, SECOND};
 use suimon_storage_qos::{
     Assignment, Borrower, Capability as Declared, Completed, Completion, DiskSlot, Limits, Next,
     Normalization, Operation, Proposal, Store, StoreScheduler, StoreSpec, Submitted,
@@ -21,8 +22,6 @@ use suimon_teaming::{
     TeamPort, TeamSpec,
 };
 use suimon_vmq::{Measurements, NicSpec, Processor, ProcessorBusy, QueueBusy, Vmq, VmqSpec};
-
-use crate::kernel::{Dice, SECOND};
 
 /// Sink that keeps the bodies of blocks.
 #[derive(Default)]
@@ -77,7 +76,7 @@ fn team_spec(algorithm: Algorithm) -> TeamSpec {
 
 /// Records a team with few uneven flows and a link that fails repeatedly.
 fn team(sink: &Arc<dyn Sink>, algorithm: Algorithm, seconds: u64) {
-    let mut dice = Dice::new(7, "team");
+    let mut random = RandomStream::new(7, "team");
     let at = |second: u64| Time::from_ns(SECOND * (100 + second));
     let begins = (at(0), "both");
     let mut team = Recorded::<Team>::team(Some(sink), begins, team_spec(algorithm)).unwrap();
@@ -87,10 +86,11 @@ fn team(sink: &Arc<dyn Sink>, algorithm: Algorithm, seconds: u64) {
         let _ = team.handle_member(at(0), MemberId(member), link(true)).unwrap();
     }
     assert!(team.handle_member(at(0), MemberId(77), link(true)).is_err());
-    let flows: Vec<(usize, u64)> =
-        (0..40).map(|_| (dice.below(BUCKETS as u64) as usize, dice.within(1, 400) << 16)).collect();
+    let flows: Vec<(usize, u64)> = (0..40)
+        .map(|_| (random.below(BUCKETS as u64) as usize, random.within(1, 400) << 16))
+        .collect();
     for second in 1..=seconds {
-        if dice.percent(3) {
+        if random.percent(3) {
             for up in [false, true] {
                 let _ = team.handle_member(at(second), MemberId(1), link(up)).unwrap();
             }
@@ -107,7 +107,7 @@ fn team(sink: &Arc<dyn Sink>, algorithm: Algorithm, seconds: u64) {
 /// Records a team that exchanges LACPDUs with another one over two links. One link fails
 /// repeatedly, and some frames are damaged.
 fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
-    let mut dice = Dice::new(7, "lacp");
+    let mut random = RandomStream::new(7, "lacp");
     let at = |step: u64| Time::from_ns(SECOND * 500 + SECOND / 10 * step);
     let mac = |system: u8, port: u8| suimon_frame::MacAddr::new([2, 0, 0, system, 2, port]);
     let spec = |system: u8| LacpSpec {
@@ -133,16 +133,16 @@ fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
     }
     assert!(ours.handle_link(at(0), MemberId(77), link).is_err());
     for step in 1..=10 * seconds {
-        if dice.percent(2) {
-            ours.handle_link(at(step), MemberId(1), link.filter(|_| dice.percent(50))).unwrap();
+        if random.percent(2) {
+            ours.handle_link(at(step), MemberId(1), link.filter(|_| random.percent(50))).unwrap();
         }
         let mut said = Vec::new();
         theirs.poll(at(step), &mut said);
         for action in said {
             let Action::Send { member, frame } = action else { continue };
             let mut bytes = frame.bytes().to_vec();
-            if dice.percent(5) {
-                bytes.truncate(dice.below(bytes.len() as u64) as usize);
+            if random.percent(5) {
+                bytes.truncate(random.below(bytes.len() as u64) as usize);
             }
             let _ = ours.handle_frame(at(step), member, &bytes);
         }
@@ -162,7 +162,7 @@ fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
 
 /// Records four queues on four workers with varying loads.
 fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
-    let mut dice = Dice::new(7, "vmq");
+    let mut random = RandomStream::new(7, "vmq");
     let period = Duration::from_millis(250);
     let processors: Vec<Processor> = (0..4)
         .map(|of| Processor { number: ProcessorId(of), core: u32::from(of), numa_node: 0 })
@@ -179,7 +179,7 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
     let mut busy = [0_u64; 4];
     for turn in 1..=periods {
         if turn % 40 == 1 {
-            busy = busy.map(|_| dice.below(240_000_000));
+            busy = busy.map(|_| random.below(240_000_000));
         }
         let places: Vec<(QueueId, ProcessorId)> = vmq.placement().collect();
         let queues = (0..4).map(|of| QueueBusy { queue: queue(of), busy_ns: busy[of as usize] });
@@ -194,7 +194,7 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
         let (queues, processors) = (queues.collect(), processors.collect());
         let observed = vmq.observe(&Measurements { period, queues, processors }, at(turn));
         for of in observed.moves {
-            vmq.handle_moved(of.queue, if dice.percent(90) { of.to } else { of.from }, at(turn));
+            vmq.handle_moved(of.queue, if random.percent(90) { of.to } else { of.from }, at(turn));
         }
         vmq.flush();
     }
@@ -202,7 +202,7 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
 
 /// Records a node that is the only user and leader of a store.
 fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
-    let mut dice = Dice::new(7, "cluster");
+    let mut random = RandomStream::new(7, "cluster");
     let at = |turn: u64| Time::from_ns(SECOND * 300 + SECOND / 4 * turn);
     let (node, terms) = (NodeId(3), Terms::default());
     let birth = MemberBirth { terms, node, incarnation: 2, kept: Kept::default() };
@@ -214,17 +214,17 @@ fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
     let mut to_write = leader.handle(at(0), event);
     for turn in 1..=turns {
         let now = at(turn);
-        let demanded = dice.below(6000);
+        let demanded = random.below(6000);
         let load = DiskLoad {
             disk: DiskKey(1),
             policy: None,
-            min_iops: if dice.percent(50) { 0 } else { 2000 },
+            min_iops: if random.percent(50) { 0 } else { 2000 },
             max_iops: None,
             fallback_iops: None,
             weight: 100,
             demanded_iops: demanded,
             delivered_iops: demanded / 2,
-            waits_for_grant: dice.percent(30),
+            waits_for_grant: random.percent(30),
             waits_for_store: false,
             is_busy: false,
         };

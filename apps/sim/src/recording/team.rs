@@ -7,8 +7,8 @@ use suimon_quantity::Time;
 use suimon_recording::{Fault, Names, Policy, TeamDecision, TeamInput, decode};
 use suimon_teaming::{Algorithm, BucketLoad, MemberId, Team, TeamSpec};
 
+use crate::recording::calculation::{Row, WhatIf};
 use crate::recording::settings::Setting;
-use crate::recording::what_if::{Row, WhatIf};
 
 /// Totals of a team under one setting.
 #[derive(Clone, Debug, Default)]

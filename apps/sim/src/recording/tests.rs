@@ -3,13 +3,13 @@
 
 use anyhow::Result;
 use suimon_recording::{Names, RecordingError, StreamId, encode_names, records};
+use suimon_sim_kernel::RandomStream;
 
 use super::read::Recording;
 use super::replay::{Replay, replay};
 use super::samples::{file, kept, recorded, recorded_for, storage};
 use super::settings::Setting;
 use super::what_if::{Answer, what_if};
-use crate::kernel::Dice;
 
 fn replayed(file: &[u8]) -> Result<Replay> {
     replay(Recording::new(file)?)
@@ -100,22 +100,22 @@ fn in_decision(body: &[u8], place: usize) -> bool {
 #[test]
 fn any_bytes_are_an_answer_or_an_error_with_its_place() {
     let bodies = recorded().bodies();
-    let mut dice = Dice::new(11, "hostile");
+    let mut random = RandomStream::new(11, "hostile");
     let (mut refused, mut read) = (0, 0);
     for _ in 0..300 {
         let mut changed: Vec<Vec<u8>> = bodies[..bodies.len().min(30)].to_vec();
-        for _ in 0..dice.within(1, 4) {
-            let at = dice.below(changed.len() as u64) as usize;
-            let place = dice.below(changed[at].len() as u64) as usize;
+        for _ in 0..random.within(1, 4) {
+            let at = random.below(changed.len() as u64) as usize;
+            let place = random.below(changed[at].len() as u64) as usize;
             let old = changed[at][place];
-            match dice.below(6) {
+            match random.below(6) {
                 // Mostly changed digits, which reach the policies as different inputs.
                 0..=3 if old.is_ascii_digit() => {
-                    changed[at][place] = b'0' + dice.below(10) as u8;
+                    changed[at][place] = b'0' + random.below(10) as u8;
                 }
                 0..=3 => {}
-                4 if dice.percent(20) => changed[at].truncate(place),
-                4 => changed[at][place] = dice.bits() as u8,
+                4 if random.percent(20) => changed[at].truncate(place),
+                4 => changed[at][place] = random.bits() as u8,
                 _ => changed[at].insert(place, b'9'),
             }
             if changed[at].is_empty() {

@@ -12,8 +12,8 @@ use suimon_quantity::{ProcessorId, QueueId, Time};
 use suimon_recording::{Fault, Names, Policy, VmqBirth, VmqInput, decode};
 use suimon_vmq::{Load, Measurements, ProcessorBusy, QueueBusy, Vmq, VmqSpec};
 
+use crate::recording::calculation::{Row, WhatIf};
 use crate::recording::settings::Setting;
-use crate::recording::what_if::{Row, WhatIf};
 
 /// Utilisation in thousandths above which a worker counts as saturated.
 const SATURATED: u64 = 980;

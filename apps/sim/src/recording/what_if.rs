@@ -9,33 +9,15 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use suimon_quantity::Time;
 use suimon_recording::{About, Fault, Kind, Loss, Names, Record, StreamId, decode};
+use suimon_sim_kernel::columns;
 
-use crate::outcome::columns;
+use crate::recording::calculation::{Row, WhatIf};
 use crate::recording::disks::DisksWhatIf;
+use crate::recording::names::{learn, store_name};
 use crate::recording::read::Recording;
 use crate::recording::settings::{Of, Setting};
 use crate::recording::team::TeamWhatIf;
 use crate::recording::vmq::VmqWhatIf;
-
-/// Figure with the recorded and the calculated value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Row {
-    pub(crate) what: String,
-    pub(crate) recorded: String,
-    pub(crate) what_if: String,
-}
-
-impl Row {
-    #[allow(clippy::needless_pass_by_value, reason = "numbers and texts, as they come")]
-    pub(crate) fn new(
-        what: impl Into<String>,
-        recorded: impl ToString,
-        what_if: impl ToString,
-    ) -> Self {
-        let (recorded, what_if) = (recorded.to_string(), what_if.to_string());
-        Self { what: what.into(), recorded, what_if }
-    }
-}
 
 /// Result of the calculation for one policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -54,18 +36,6 @@ pub(crate) struct Answer {
     pub(crate) settings: Vec<String>,
     pub(crate) policies: Vec<Told>,
     pub(crate) cut: Option<u64>,
-}
-
-/// Policy that processes the recorded inputs twice: with the recorded and with changed settings.
-pub(crate) trait WhatIf {
-    /// Processes an input of the policy.
-    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), Fault>;
-
-    /// Returns the results; empty if no setting applies.
-    ///
-    /// # Errors
-    /// A setting is invalid.
-    fn tell(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)>;
 }
 
 struct Stream {
@@ -147,19 +117,6 @@ fn begin(
         }
         Kind::ClusterMember | Kind::ClusterLeader | Kind::Lacp => None,
     })
-}
-
-/// Adds names. Numbers are never reused, so earlier names remain valid.
-pub(crate) fn learn(names: &mut Names, more: Names) {
-    names.disks.extend(more.disks);
-    names.ports.extend(more.ports);
-    names.stores.extend(more.stores);
-}
-
-/// Returns the name of the store with this stream number.
-pub(crate) fn store_name(names: &Names, number: &str) -> String {
-    let name = number.parse().ok().and_then(|number: u32| names.stores.get(&number));
-    name.cloned().unwrap_or_else(|| number.to_owned())
 }
 
 impl Stream {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{AS_GOOD, mean};
-use crate::advise::Advice;
+use suimon_lab_run::{Run, Words};
+
+use super::estimates::{AS_GOOD, mean};
+use crate::advise::advice::Advice;
 use crate::number::number;
-use crate::record::Run;
-use crate::words::Words;
 
 /// Part of a case's id for disks reached over vhost-user, as by VMs.
 const WAY: &str = "+vhost-user+";

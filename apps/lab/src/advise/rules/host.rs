@@ -1,10 +1,10 @@
 //! Rules about uplink drivers, power plans and the number of tiles.
 
-use super::{AS_GOOD, estimate, is_surely_more};
-use crate::advise::{Advice, Target, Value};
+use suimon_lab_run::{Run, Words};
+
+use super::estimates::{AS_GOOD, estimate, is_surely_more};
+use crate::advise::advice::{Advice, Target, Value};
 use crate::number::number;
-use crate::record::Run;
-use crate::words::Words;
 
 /// Recommends the uplink driver with the higher throughput with default offloads, or with less CPU
 /// time at equal throughput. Returns `None` if the differences are within the spread.

@@ -1,17 +1,14 @@
 //! Rules that derive recommendations from the runs of each plan.
 
 mod disks;
+mod estimates;
 mod host;
 mod vmq;
 
-use suimon_lab_run::Estimate;
+use suimon_lab_run::Run;
 
-use super::Advice;
+use super::advice::Advice;
 use crate::plan::Plan;
-use crate::record::Run;
-
-/// Smallest ratio to the best value that counts as equally good.
-const AS_GOOD: f64 = 0.95;
 
 /// Returns all recommendations derived from a run.
 pub(super) fn of_run(run: &Run) -> Vec<Advice> {
@@ -25,18 +22,4 @@ pub(super) fn of_run(run: &Run) -> Vec<Advice> {
         "disk-io" => disks::formats(run).into_iter().collect(),
         _ => Vec::new(),
     }
-}
-
-/// Returns true if `a` is significantly more than `b`: false if one has a single sample, or if the
-/// 95 % confidence intervals overlap.
-fn is_surely_more(a: &Estimate, b: &Estimate) -> bool {
-    a.interval.zip(b.interval).is_some_and(|((low, _), (_, high))| low > high)
-}
-
-fn estimate(run: &Run, case: &str, measure: &str) -> Option<Estimate> {
-    Estimate::of(&run.values(case, measure))
-}
-
-fn mean(run: &Run, case: &str, measure: &str) -> Option<f64> {
-    estimate(run, case, measure).map(|of| of.mean)
 }

@@ -1,12 +1,10 @@
 //! Rules about teams and VMQ.
 
-use suimon_lab_run::Estimate;
+use suimon_lab_run::{Estimate, Run, Words};
 
-use super::{AS_GOOD, estimate, is_surely_more, mean};
-use crate::advise::{Advice, Target, Value};
+use super::estimates::{AS_GOOD, estimate, is_surely_more, mean};
+use crate::advise::advice::{Advice, Target, Value};
 use crate::number::number;
-use crate::record::Run;
-use crate::words::Words;
 
 /// Recommends for each team mode the algorithm with the highest throughput at the highest load,
 /// among those that use one worker at low load. Recommends nothing if the worst one may carry as

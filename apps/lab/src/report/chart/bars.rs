@@ -1,13 +1,12 @@
 //! Bar charts by case, with confidence intervals.
 
+use suimon_lab_run::{Case, Estimate, Run, Words};
+
 use super::axis::Axis;
 use super::canvas::Canvas;
-use super::framed;
+use super::frame::framed;
 use crate::number::number;
 use crate::plan::Chart;
-use crate::record::{Case, Run};
-use crate::words::Words;
-use suimon_lab_run::Estimate;
 
 /// Draws one chart for each unit of the chart's measures.
 pub(super) fn bars(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {

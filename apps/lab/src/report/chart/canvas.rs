@@ -1,9 +1,10 @@
 //! SVG drawing with axes.
 
+use suimon_lab_run::Words;
+
 use super::axis::Axis;
 use crate::number::number;
 use crate::report::page::{escaped, spans};
-use crate::words::Words;
 
 /// Number of colours, defined by the page's classes `k0` and so on.
 pub(super) const COLOURS: usize = 8;

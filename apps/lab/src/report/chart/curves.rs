@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use suimon_lab_run::{Case, Estimate, Run, Words};
+
 use super::axis::Axis;
 use super::canvas::Canvas;
-use super::framed;
+use super::frame::framed;
 use crate::number::number;
 use crate::plan::Chart;
-use crate::record::{Case, Run};
-use crate::words::Words;
-use suimon_lab_run::Estimate;
 
 /// Largest number of curves in one chart, beyond which colours would repeat too often.
 const CURVES_MOST: usize = 16;

@@ -1,11 +1,11 @@
 //! Series over time, as lines or stacked.
 
+use suimon_lab_run::{Case, Part, Run, Series, Words};
+
 use super::axis::Axis;
 use super::canvas::Canvas;
-use super::framed;
+use super::frame::framed;
 use crate::plan::Chart;
-use crate::record::{Case, Part, Run, Series};
-use crate::words::Words;
 
 /// Draws one chart for each case with series of the chart's group.
 pub(super) fn over_time(

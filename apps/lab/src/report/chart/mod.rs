@@ -4,14 +4,14 @@ mod axis;
 mod bars;
 mod canvas;
 mod curves;
+mod frame;
 mod lines;
 mod shares;
 
-pub(super) use shares::divided;
+use suimon_lab_run::{Case, Run};
 
 use crate::plan::Shape;
-use crate::record::{Case, Run};
-use crate::words::Words;
+pub(super) use shares::divided;
 
 /// Draws a chart of a plan as HTML; empty if the run has no values for it.
 pub(crate) fn draw(chart: &crate::plan::Chart, run: &Run) -> String {
@@ -34,32 +34,4 @@ pub(crate) fn draw(chart: &crate::plan::Chart, run: &Run) -> String {
         "<section class=chart><h3>{title}</h3><div class=drawings>{}</div></section>\n",
         drawings.concat()
     )
-}
-
-/// Returns a chart with its heading and legend.
-fn framed(heading: &Words, svg: &str, legend: &[(usize, Words)], marks: &[Words]) -> String {
-    let mut html = String::from("<figure>");
-    if !heading.is_empty() {
-        html += &format!("<figcaption>{}</figcaption>", super::page::both(heading));
-    }
-    html += svg;
-    if legend.len() > 1 {
-        html += "<ul class=legend>";
-        for (colour, words) in legend {
-            html += &format!(
-                "<li><i class=k{}></i>{}</li>",
-                colour % canvas::COLOURS,
-                super::page::both(words)
-            );
-        }
-        html += "</ul>";
-    }
-    if !marks.is_empty() {
-        html += "<ol class=marks>";
-        for words in marks {
-            html += &format!("<li>{}</li>", super::page::both(words));
-        }
-        html += "</ol>";
-    }
-    html + "</figure>"
 }

@@ -1,12 +1,11 @@
 //! Horizontal bars by case, divided into measures.
 
+use suimon_lab_run::{Case, Estimate, Run, Words};
+
 use super::canvas::Canvas;
-use super::framed;
+use super::frame::framed;
 use crate::number::number;
 use crate::plan::Chart;
-use crate::record::{Case, Run};
-use crate::words::Words;
-use suimon_lab_run::Estimate;
 
 const ROW: f64 = 34.0;
 

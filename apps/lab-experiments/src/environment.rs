@@ -1,0 +1,138 @@
+//! Environment of a measurement: rigs, waiting that a stop request interrupts, messages, and the
+//! profiler of CPU time.
+
+use std::path::Path;
+use std::process::ExitStatus;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use suimon_rig::{Process, Rig, StopSignal};
+
+/// Interval of checks for a stop request while waiting.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Profiler of CPU time. It samples only while a measurement takes place.
+pub trait CpuProfiler {
+    /// Starts sampling. A failure does not affect the measurement.
+    fn enable(&self);
+
+    /// Stops sampling.
+    fn disable(&self);
+}
+
+/// Time in which a profiler samples, until dropped. Without a profiler it has no effect.
+pub(crate) struct ProfileWindow<'a> {
+    profiler: Option<&'a dyn CpuProfiler>,
+}
+
+impl<'a> ProfileWindow<'a> {
+    fn open(profiler: Option<&'a dyn CpuProfiler>) -> Self {
+        if let Some(profiler) = profiler {
+            profiler.enable();
+        }
+        Self { profiler }
+    }
+}
+
+impl Drop for ProfileWindow<'_> {
+    fn drop(&mut self) {
+        if let Some(profiler) = self.profiler {
+            profiler.disable();
+        }
+    }
+}
+
+/// Environment in which an experiment is executed.
+pub struct Environment<'a> {
+    stop: &'a StopSignal,
+    /// Folder for disks and other large files.
+    folder: &'a Path,
+    profiler: Option<&'a dyn CpuProfiler>,
+    say: &'a dyn Fn(&str),
+}
+
+impl<'a> Environment<'a> {
+    /// Creates an environment. `folder` is for disks and other large files; `say` shows messages
+    /// about the progress.
+    pub fn new(
+        stop: &'a StopSignal,
+        folder: &'a Path,
+        profiler: Option<&'a dyn CpuProfiler>,
+        say: &'a dyn Fn(&str),
+    ) -> Self {
+        Self { stop, folder, profiler, say }
+    }
+
+    /// Profiles CPU time until the result is dropped, if requested by the user. The measurement
+    /// should take place meanwhile.
+    pub(crate) fn profile(&self) -> ProfileWindow<'a> {
+        ProfileWindow::open(self.profiler)
+    }
+
+    /// Creates a rig with a temporary folder for sockets and settings.
+    pub(crate) fn rig(&self) -> Result<Rig> {
+        Rig::new()
+    }
+
+    /// Creates a rig with a folder for disks and other large files.
+    pub(crate) fn large_rig(&self) -> Result<Rig> {
+        Rig::new_in(self.folder)
+    }
+
+    /// Shows a message about the progress.
+    pub(crate) fn say(&self, text: &str) {
+        (self.say)(text);
+    }
+
+    /// Fails if a stop was requested. Must be called after each long operation.
+    pub(crate) fn check(&self) -> Result<()> {
+        ensure!(!self.stop.is_asked(), "stopped on request");
+        Ok(())
+    }
+
+    /// Waits for a time; fails immediately if a stop is requested.
+    pub(crate) fn wait(&self, time: Duration) -> Result<()> {
+        self.wait_until(Instant::now() + time)
+    }
+
+    /// Waits for a program to exit; fails immediately if a stop is requested.
+    pub(crate) fn wait_for(&self, process: &mut Process, limit: Duration) -> Result<ExitStatus> {
+        let deadline = Instant::now() + limit;
+        while process.is_running() {
+            ensure!(
+                Instant::now() < deadline,
+                "retry in {} s: {}",
+                limit.as_secs(),
+                process.last_words()
+            );
+            self.wait(LOOK_EVERY)?;
+        }
+        process.wait(LOOK_EVERY)
+    }
+
+    /// Calls `look` at the end of each of the given number of seconds.
+    pub(crate) fn each_second(
+        &self,
+        seconds: u64,
+        mut look: impl FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let began = Instant::now();
+        for number in 1..=seconds {
+            self.wait_until(began + Duration::from_secs(number))?;
+            look()?;
+        }
+        Ok(())
+    }
+
+    fn wait_until(&self, ends: Instant) -> Result<()> {
+        loop {
+            self.check()?;
+            let left = ends.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            thread::sleep(left.min(LOOK_EVERY));
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Interface between the lab and each kind of experiment.
+
+use anyhow::Result;
+use suimon_lab_run::{Case, Measure, Part, Words};
+
+use crate::environment::Environment;
+use crate::requirement::Requirement;
+
+/// Kind of experiment with the settings of a plan.
+pub trait Experiment {
+    /// Returns the requirements on the machine.
+    fn requirements(&self) -> Vec<Requirement>;
+
+    /// Returns a description of the setup in sentences, for the report.
+    fn setup(&self) -> Vec<Words>;
+
+    /// Returns the cases to compare in order of display; at least one.
+    fn cases(&self) -> Vec<Case>;
+
+    /// Returns the measures of which parts contain values.
+    fn measures(&self) -> Vec<Measure>;
+
+    /// Sets a case up, measures once, and takes it down. The setup may be kept for the next part;
+    /// dropping the experiment takes it down.
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part>;
+}

@@ -1,0 +1,194 @@
+//! Kind `disk-io`: performance of disks of each format relative to native file access.
+//!
+//! A case is a disk, an access method and a load. Each measurement of a disk is paired with a
+//! native one on the same blocks. The order of the two alternates between repetitions.
+
+mod payload;
+mod settings;
+mod testbed;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use suimon_lab_run::{Better, Case, Measure, Part, Words};
+
+use crate::environment::Environment;
+use crate::experiment::Experiment;
+use crate::requirement::{Requirement, daemon, programs};
+pub(crate) use settings::Settings;
+use settings::Way;
+use testbed::Testbed;
+
+/// Targets relative to native access: smallest queue depth to which the target applies, and
+/// percentage.
+const GOALS: [(u64, f64); 2] = [(4, 97.0), (1, 90.0)];
+
+/// Experiment of kind `disk-io`.
+pub(crate) struct DiskIo {
+    settings: Settings,
+    /// Setup created for the first part and kept.
+    testbed: Option<Testbed>,
+    /// Number of measurements of each case.
+    counts: BTreeMap<String, u32>,
+}
+
+impl DiskIo {
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        settings.check()?;
+        Ok(Self { settings, testbed: None, counts: BTreeMap::new() })
+    }
+
+    fn has(&self, is_it: impl Fn(Way) -> bool) -> bool {
+        self.settings.ways.iter().any(|way| is_it(*way))
+    }
+}
+
+/// Returns the target at a queue depth in percent of native access.
+fn goal(depth: u64) -> f64 {
+    GOALS.iter().find(|(from, _)| depth >= *from).map_or(0.0, |(_, goal)| *goal)
+}
+
+impl Experiment for DiskIo {
+    fn requirements(&self) -> Vec<Requirement> {
+        let settings = &self.settings;
+        let places =
+            u64::from(self.has(|way| way == Way::Engine)) + u64::from(self.has(Way::has_daemon));
+        let mib = settings.disk_mib * settings.targets.len() as u64 * places * 9 / 8 + 64;
+        let mut requirements =
+            [programs(&[("fio", "fio"), ("losetup", "mount")]), vec![Requirement::FreeMib(mib)]]
+                .concat();
+        if self.has(Way::has_daemon) {
+            requirements.extend([daemon(), programs(&[("curl", "curl")])].concat());
+        }
+        if self.has(|way| matches!(way, Way::VhostUser | Way::VhostUserWaiting)) {
+            requirements.push(Requirement::Own("examples/disk_speed"));
+        }
+        if self.has(|way| way == Way::Vm) {
+            let package = "qemu-system-x86";
+            requirements.push(Requirement::Program { name: "qemu-system-x86_64", package });
+        }
+        requirements
+    }
+
+    fn setup(&self) -> Vec<Words> {
+        let Settings { disk_mib, window_ms, .. } = self.settings;
+        let names = |of: fn(Words) -> String| -> String {
+            let names: Vec<String> = self.settings.ways.iter().map(|way| of(way.words())).collect();
+            names.join(", ")
+        };
+        vec![
+            Words::new(
+                format!(
+                    "Disks of {disk_mib} MiB, completely written before the measurement, accessed \
+                     by: {}. The path between client and engine has no native counterpart to \
+                     compare with.",
+                    names(|of| of.en)
+                ),
+                format!(
+                    "あらかじめ全体を書き込んだ {disk_mib} MiB のディスク。接続方法: \
+                     {}。クライアントとエンジンの間にあるものは、ネイティブの要求にはないため比較の対象になりません。",
+                    names(|of| of.ja)
+                ),
+            ),
+            Words::new(
+                format!(
+                    "Native: fio's io_uring engine with direct I/O on the same blocks of the \
+                     device, for {window_ms} ms immediately before or after the disk, in turn. \
+                     Both submit requests to the file from CPU 1; clients of the daemon run on \
+                     CPU 0. For a polling front-end, native is measured again while a busy loop \
+                     uses CPU 0, as the front-end does."
+                ),
+                format!(
+                    "ネイティブは、そのディスクが使うブロックそのものに対する fio の io_uring (ページキャッシュなし) で、ディスクの直前または直後に交互に \
+                     {window_ms} ms 測ります。ファイルへの要求はどちらも CPU 1 から出し、クライアントは CPU 0 \
+                     で動きます。ポーリングするフロントエンドの場合は、フロントエンドと同じように CPU 0 をループで埋めた状態のネイティブも測ります。"
+                ),
+            ),
+        ]
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        // Includes each measurement, and the start and end of fio.
+        let seconds = |way: Way| {
+            let measurements = if way.keeps_a_cpu() { 3.0 } else { 2.0 };
+            measurements * (self.settings.window_ms as f64 / 1000.0 + 0.35)
+        };
+        let subjects = self.settings.subjects().into_iter();
+        subjects.map(|of| Case::new(of.id(), of.words(), seconds(of.way))).collect()
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        vec![
+            Measure::new(
+                "of-native",
+                Words::new("relative to native", "直前・直後のネイティブに対する割合"),
+                "%",
+                Better::Higher,
+            )
+            .deciding(),
+            Measure::new("rate", Words::new("disk", "ディスク"), "MB/s", Better::Higher),
+            Measure::new("native", Words::new("native", "ネイティブ"), "MB/s", Better::Neither),
+            Measure::new(
+                "of-native-busy",
+                Words::new(
+                    "relative to native with a busy client CPU",
+                    "クライアントの CPU が埋まっているときのネイティブに対する割合",
+                ),
+                "%",
+                Better::Higher,
+            ),
+            Measure::new("requests", Words::new("requests", "要求数"), "/s", Better::Higher),
+            Measure::new(
+                "beyond-goal",
+                Words::new(
+                    "difference to the target (97 % from depth 4 on, 90 % below)",
+                    "目標 (同時要求数 4 以上で 97 %、未満で 90 %) との差",
+                ),
+                "points",
+                Better::Higher,
+            ),
+        ]
+    }
+
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part> {
+        let subjects = self.settings.subjects();
+        let subject = subjects.into_iter().find(|of| of.id() == case.id);
+        let subject = subject.context("unknown case")?;
+        let mut testbed = match self.testbed.take() {
+            Some(testbed) => testbed,
+            None => {
+                environment.say("creates and fills files and disks");
+                Testbed::set_up(&self.settings, environment)?
+            }
+        };
+        environment.check()?;
+        let count = self.counts.entry(case.id.clone()).or_default();
+        *count += 1;
+        // After a failure the setup is dropped, since its state is unknown.
+        let (iops, native_iops) = testbed.measure_beside(subject, *count % 2 == 1, environment)?;
+        let busy_iops = testbed.native_beside_a_busy_cpu(subject)?;
+        self.testbed = Some(testbed);
+        let megabytes = (subject.pattern.block_kib << 10) as f64 / 1e6;
+        let percent = iops / native_iops * 100.0;
+        let mut part = Part::default();
+        part.value("of-native", percent);
+        part.value("rate", iops * megabytes);
+        part.value("native", native_iops * megabytes);
+        if let Some(busy_iops) = busy_iops {
+            part.value("of-native-busy", iops / busy_iops * 100.0);
+        }
+        part.value("requests", iops);
+        part.value("beyond-goal", percent - goal(subject.depth));
+        Ok(part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::goal;
+
+    #[test]
+    fn goals_depend_on_the_depth() {
+        assert_eq!([1, 2, 4, 32].map(goal), [90.0, 90.0, 97.0, 97.0]);
+    }
+}

@@ -1,0 +1,225 @@
+//! Node: a daemon with its disks in the store, and fio on all of them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::Signal;
+use serde_json::Value;
+use suimon_rig::fio::{self, FioTarget};
+use suimon_rig::{Daemon, Process, Rig};
+
+use super::record::{DiskSecond, Flow};
+use super::settings::{Limits, Settings};
+use crate::environment::Environment;
+
+/// Time limit for fio to write its logs after a request to end.
+const FIO_END_LIMIT: Duration = Duration::from_secs(30);
+/// Time limit for writing all disks.
+const FILL_LIMIT: Duration = Duration::from_secs(600);
+/// Interval of checks for the end of writing.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// File with the result of fio.
+const RESULT: &str = "load.json";
+
+/// Daemon with disks and load. Fields are dropped in order.
+pub(super) struct Node {
+    load: Option<Process>,
+    daemon: Daemon,
+    site: NodeSite,
+    /// Names of the disks with their groups.
+    disks: Vec<(String, usize)>,
+    last: Option<Look>,
+}
+
+/// Paths and configuration of a node.
+pub(super) struct NodeSite {
+    /// First part of the host file: name of the host, and cluster.
+    pub(super) head: String,
+    pub(super) store: String,
+    pub(super) socket: String,
+    /// Working folder of fio.
+    pub(super) folder: String,
+}
+
+/// Counters of the disks at a point in time.
+struct Look {
+    time: Instant,
+    disks: Vec<(u64, Flow)>,
+}
+
+impl Node {
+    /// Starts the daemon and creates its disks without limits.
+    pub(super) fn start(
+        rig: &Rig,
+        settings: &Settings,
+        site: NodeSite,
+        disks: Vec<(String, usize)>,
+        capability_iops: Option<u64>,
+    ) -> Result<Self> {
+        let limits = vec![Limits::default(); settings.groups.len()];
+        let host = host(settings, &site, &disks, capability_iops, &limits);
+        let daemon = Daemon::start(rig, &host)?;
+        Ok(Self { load: None, daemon, site, disks, last: None })
+    }
+
+    pub(super) fn daemon(&self) -> &Daemon {
+        &self.daemon
+    }
+
+    /// Starts writing every disk once, so that first writes to new space do not distort
+    /// measurements.
+    pub(super) fn begin_to_write_all(&mut self, rig: &Rig, settings: &Settings) -> Result<()> {
+        let job = format!("rw=write bs=1m iodepth=2 size={}m", settings.disk_mib);
+        self.load = Some(self.fio(rig, "fill", &job)?);
+        Ok(())
+    }
+
+    /// Waits until all disks are written.
+    pub(super) fn wait_written(&mut self, environment: &Environment<'_>) -> Result<()> {
+        let began = Instant::now();
+        let mut fio = self.load.take().context("no data was written")?;
+        while fio.is_running() {
+            environment.wait(LOOK_EVERY)?;
+            let limit = FILL_LIMIT;
+            ensure!(
+                began.elapsed() < limit,
+                "fio did not complete writing the disks within {limit:?}"
+            );
+        }
+        let status = fio.wait(FIO_END_LIMIT)?;
+        ensure!(status.success(), "fio: {}", fio.last_words());
+        Ok(())
+    }
+
+    /// Starts fio on all disks; it runs until requested to end.
+    pub(super) fn begin_load(&mut self, rig: &Rig, settings: &Settings) -> Result<()> {
+        let job = format!(
+            "rw=randwrite bs={}k iodepth={} size={}m time_based runtime=30d",
+            settings.block_kib, settings.depth, settings.disk_mib
+        );
+        self.load = Some(self.fio(rig, "load", &job)?);
+        self.last = Some(self.look()?);
+        Ok(())
+    }
+
+    fn fio(&self, rig: &Rig, name: &str, job: &str) -> Result<Process> {
+        let socket = &self.site.socket;
+        let targets: Vec<FioTarget<'_>> =
+            self.disks.iter().map(|(disk, _)| FioTarget::Nbd { socket, disk }).collect();
+        let file = format!("{}/{name}.fio", self.site.folder);
+        std::fs::write(&file, fio::job_file(&targets, job)).with_context(|| file.clone())?;
+        let output = format!("--output={RESULT}");
+        let words = ["env", "--chdir", &self.site.folder, "fio"];
+        let words = [&words[..], &["--output-format=json", &output, &file]].concat();
+        Process::start(rig, "fio", &words)
+    }
+
+    /// Sets the limits of all disks and the store's capacity at once by applying a changed host
+    /// file. Returns the daemon's error if it rejects them.
+    pub(super) fn set(
+        &mut self,
+        settings: &Settings,
+        capability_iops: u64,
+        limits: &[Limits],
+    ) -> Result<Option<String>> {
+        let host = host(settings, &self.site, &self.disks, Some(capability_iops), limits);
+        let output = self.daemon.apply(&host, &[])?;
+        Ok((!output.is_ok()).then(|| output.stderr.trim().to_owned()))
+    }
+
+    /// Returns the changes since the last call, and the length of this time in seconds.
+    pub(super) fn second(&mut self) -> Result<(f64, Vec<DiskSecond>)> {
+        self.load.as_mut().context("the load is not running")?.check_running()?;
+        let now = self.look()?;
+        let before = self.last.as_ref().context("there is no earlier reading")?;
+        let span_s = now.time.duration_since(before.time).as_secs_f64();
+        let disks = now.disks.iter().zip(&before.disks);
+        let disks = disks.map(|((bytes, flow), (before, _))| {
+            let got_iops = bytes.saturating_sub(*before) as f64 / 8192.0 / span_s;
+            DiskSecond { got_iops, fio_iops: None, last_5_s: flow.clone() }
+        });
+        let disks = disks.collect();
+        self.last = Some(now);
+        Ok((span_s, disks))
+    }
+
+    /// Ends the load and returns fio's bandwidth log of each disk.
+    pub(super) fn end_load(&mut self) -> Result<Vec<Vec<(u64, u64)>>> {
+        let mut load = self.load.take().context("the load is not running")?;
+        load.signal(Signal::INT);
+        load.wait(FIO_END_LIMIT)?;
+        let folder = Path::new(&self.site.folder);
+        let said = std::fs::read_to_string(folder.join(RESULT)).context("output of fio")?;
+        let result = fio::result(&said)?;
+        ensure!(result.errors == 0, "fio: {}", load.last_words());
+        (0..self.disks.len()).map(|at| fio::seconds(folder, at)).collect()
+    }
+
+    fn look(&self) -> Result<Look> {
+        let before = Instant::now();
+        let answer = self.daemon.http("GET", "/1.0/disks", None)?;
+        ensure!(answer.status == 200, "GET /1.0/disks: {} {}", answer.status, answer.text);
+        // The daemon read its counters between request and response.
+        let time = before + before.elapsed() / 2;
+        let list = answer.json.as_array().context("the response has no list of disks")?;
+        let of_disk = |(name, _): &(String, usize)| {
+            let found = list.iter().find(|disk| disk["config"]["name"] == **name);
+            let status = found.with_context(|| format!("the response has no disk {name}"))?;
+            let bytes = status["counters"]["writes"]["bytes"]
+                .as_u64()
+                .context("the disk has no counters")?;
+            Ok((bytes, flow(&status["qos"]["last_5_s"])))
+        };
+        Ok(Look { time, disks: self.disks.iter().map(of_disk).collect::<Result<_>>()? })
+    }
+}
+
+/// Returns the host file.
+fn host(
+    settings: &Settings,
+    site: &NodeSite,
+    disks: &[(String, usize)],
+    capability_iops: Option<u64>,
+    limits: &[Limits],
+) -> String {
+    let mut host = format!(
+        "{}[[store]]\nname = \"store\"\npath = \"{}\"\ndepth_max = {}\n",
+        site.head, site.store, settings.store_depth_max
+    );
+    // Nodes with a common store divide it through etcd.
+    if site.head.contains("[cluster]") {
+        host += "shared = true\n";
+    }
+    if let Some(iops) = capability_iops {
+        let _ = writeln!(host, "capability_iops = {iops}");
+    }
+    for (disk, group) in disks {
+        let _ = write!(
+            host,
+            "[[disk]]\nname = \"{disk}\"\nstore = \"store\"\nformat = \"{}\"\nkind = \"{}\"\n\
+             size_bytes = \"{} MiB\"\nnbd = {{ socket = \"{}\" }}\n[disk.qos]\n",
+            settings.format, settings.disk_kind, settings.disk_mib, site.socket
+        );
+        let limits = limits.get(*group).copied().unwrap_or_default();
+        for (key, value) in [("min_iops", limits.min_iops), ("max_iops", limits.max_iops)] {
+            if let Some(value) = value {
+                let _ = writeln!(host, "{key} = {value}");
+            }
+        }
+    }
+    host
+}
+
+fn flow(told: &Value) -> Flow {
+    let number = |key: &str| told[key].as_u64().unwrap_or(0);
+    let waits = told["waits_ns"].as_object().into_iter().flatten();
+    let waits = waits.map(|(cause, ns)| (cause.clone(), ns.as_u64().unwrap_or(0)));
+    Flow {
+        entitled_iops: number("entitled_iops"),
+        demanded_iops: number("demanded_iops"),
+        waits_ns: waits.collect::<BTreeMap<_, _>>(),
+    }
+}

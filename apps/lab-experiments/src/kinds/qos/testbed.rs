@@ -1,0 +1,195 @@
+//! Setup: a store with one host, or with a cluster of nodes and an etcd of three members.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail, ensure};
+use suimon_rig::{Daemon, Etcd, Rig, SlowDisk};
+
+use super::Place;
+use super::node::{Node, NodeSite};
+use super::record::Second;
+use super::settings::{Limits, Settings};
+use crate::environment::Environment;
+
+/// Capacity configured before the measurement, high enough to have no effect.
+const NO_LIMIT_IOPS: u64 = 1_000_000;
+/// Time limit for the nodes to form a cluster.
+const CLUSTER_LIMIT: Duration = Duration::from_secs(60);
+/// Upper limit of metadata in a disk's file, in bytes.
+const FORMAT_BYTES: u64 = 8 << 20;
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Setup of the measurement. Fields are dropped in order.
+pub(super) struct Testbed<'a> {
+    nodes: Vec<Node>,
+    _etcd: Option<Etcd>,
+    _disk: Option<SlowDisk>,
+    _files: Rig,
+    settings: &'a Settings,
+    began: Instant,
+    last: Instant,
+    _rig: Rig,
+}
+
+impl<'a> Testbed<'a> {
+    /// Creates the disks, writes each completely once, and starts the load.
+    pub(super) fn set_up(
+        settings: &'a Settings,
+        place: Place,
+        environment: &Environment<'_>,
+    ) -> Result<Self> {
+        let (rig, files) = (environment.rig()?, environment.large_rig()?);
+        let bytes = settings.disks().len() as u64 * ((settings.disk_mib << 20) + FORMAT_BYTES);
+        let slow = |rate| SlowDisk::new(&rig, files.folder(), bytes, rate);
+        let disk = settings.store_bytes_per_s.map(slow).transpose()?;
+        let store = disk.as_ref().map_or(files.folder(), SlowDisk::path);
+        let store = store.to_string_lossy().into_owned();
+        let etcd = match place {
+            Place::Host => None,
+            Place::Cluster => Some(Etcd::start(&rig)?),
+        };
+        environment.check()?;
+        let mut nodes = Vec::new();
+        for (name, disks) in of_nodes(settings, place) {
+            let folder = rig.path(&name);
+            std::fs::create_dir(&folder).with_context(|| folder.clone())?;
+            let mut head = format!("[host]\nname = \"{name}\"\n");
+            if let Some(etcd) = &etcd {
+                head += &format!(
+                    "[cluster]\nname = \"lab\"\nnode = \"{name}\"\nendpoints = {}\n",
+                    etcd.endpoints()
+                );
+            }
+            let socket = rig.path(&format!("{name}.nbd"));
+            let site = NodeSite { head, store: store.clone(), socket, folder };
+            let capability = etcd.is_some().then_some(NO_LIMIT_IOPS);
+            nodes.push(Node::start(&rig, settings, site, disks, capability)?);
+        }
+        let now = Instant::now();
+        let mut testbed = Self {
+            nodes,
+            _etcd: etcd,
+            _disk: disk,
+            _files: files,
+            settings,
+            began: now,
+            last: now,
+            _rig: rig,
+        };
+        testbed.wait_settled(environment)?;
+        for node in &mut testbed.nodes {
+            node.begin_to_write_all(&testbed._rig, settings)?;
+        }
+        for node in &mut testbed.nodes {
+            node.wait_written(environment)?;
+        }
+        for node in &mut testbed.nodes {
+            node.begin_load(&testbed._rig, settings)?;
+        }
+        (testbed.began, testbed.last) = (Instant::now(), Instant::now());
+        Ok(testbed)
+    }
+
+    /// Waits until every node of the cluster has a leader for the store and its minimum share.
+    fn wait_settled(&self, environment: &Environment<'_>) -> Result<()> {
+        if self._etcd.is_none() {
+            return Ok(());
+        }
+        let began = Instant::now();
+        loop {
+            let mut are_settled = true;
+            for node in &self.nodes {
+                are_settled &= is_settled(node.daemon())?;
+            }
+            if are_settled {
+                return Ok(());
+            }
+            ensure!(
+                began.elapsed() < CLUSTER_LIMIT,
+                "the nodes did not agree on the reservations of the store within \
+                 {CLUSTER_LIMIT:?}: {}",
+                self.nodes
+                    .first()
+                    .map_or(Ok(String::new()), |of| of.daemon().ok(&["cluster", "status"]))?
+            );
+            environment.wait(LOOK_EVERY)?;
+        }
+    }
+
+    /// Returns the seconds from the start of the load to the last reading.
+    pub(super) fn at_s(&self) -> f64 {
+        self.last.duration_since(self.began).as_secs_f64()
+    }
+
+    /// Sets limits and the store's capacity on all nodes. Returns the error of the first node that
+    /// rejects them; the previous nodes keep the new limits.
+    pub(super) fn set_limits(
+        &mut self,
+        capability_iops: u64,
+        limits: &[Limits],
+        may_refuse: bool,
+    ) -> Result<Option<String>> {
+        let mut refused = None;
+        for node in &mut self.nodes {
+            match node.set(self.settings, capability_iops, limits)? {
+                Some(words) if may_refuse => refused = Some(words),
+                Some(words) => bail!("suimon apply: {words}"),
+                None => {}
+            }
+        }
+        Ok(refused)
+    }
+
+    /// Returns the values since the last reading.
+    pub(super) fn second(&mut self, step: Option<usize>, is_change: bool) -> Result<Second> {
+        let mut disks = Vec::new();
+        let mut spans = 0.0;
+        for node in &mut self.nodes {
+            let (span_s, of_node) = node.second()?;
+            spans += span_s;
+            disks.extend(of_node);
+        }
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        self.last = Instant::now();
+        Ok(Second {
+            at_s: self.at_s(),
+            unix_ms: u64::try_from(unix.as_millis())?,
+            span_s: spans / self.nodes.len().max(1) as f64,
+            step,
+            is_change,
+            disks,
+        })
+    }
+
+    /// Ends the load and returns fio's bandwidth log of each disk.
+    pub(super) fn end_load(&mut self) -> Result<Vec<Vec<(u64, u64)>>> {
+        let mut logs = Vec::new();
+        for node in &mut self.nodes {
+            logs.extend(node.end_load()?);
+        }
+        Ok(logs)
+    }
+}
+
+/// Returns the names of nodes, each with its disks and their groups.
+fn of_nodes(settings: &Settings, place: Place) -> Vec<(String, Vec<(String, usize)>)> {
+    let disks = settings.disks().into_iter().map(|(disk, group)| (disk.to_owned(), group));
+    match place {
+        Place::Host => vec![("experiment".to_owned(), disks.collect())],
+        Place::Cluster => {
+            let disks: Vec<(String, usize)> = disks.collect();
+            let of_node = |at: usize| {
+                let own = disks.iter().filter(|(_, group)| *group == at).cloned().collect();
+                (format!("node-{}", at + 1), own)
+            };
+            (0..settings.groups.len()).map(of_node).collect()
+        }
+    }
+}
+
+fn is_settled(daemon: &Daemon) -> Result<bool> {
+    let status = daemon.json(&["cluster", "status"])?;
+    let store = &status["stores"][0];
+    let reserved = store["cap"]["reserved_iops"].as_u64().unwrap_or(0);
+    Ok(store["leader"].is_string() && reserved > 0)
+}

@@ -1,0 +1,234 @@
+//! Values, series and marks of a part for the report.
+
+use std::collections::BTreeMap;
+
+use suimon_lab_run::{Better, Mark, Measure, Part, Series, Words};
+
+use super::record::Record;
+use super::settings::{Limits, Settings};
+use super::verdict::{Maximum, Minimum, Verdict, together, verdicts};
+
+/// Converts a rate of requests of 8 KiB to MB/s.
+pub(super) fn megabytes(iops: f64) -> f64 {
+    iops * 8192.0 / 1e6
+}
+
+/// Returns the measures of these steps and groups.
+pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
+    let mut measures = vec![Measure::new(
+        "capability",
+        Words::new("throughput of the store without limits", "ストアの能力 (設定なし)"),
+        "MB/s",
+        Better::Neither,
+    )];
+    for (step, of) in (1..).zip(&settings.steps) {
+        let change = &of.change;
+        let mut add = |id: String, (en, ja): (&str, &str), unit: &str, better: Better| {
+            let words = Words::new(format!("{}: {en}", change.en), format!("{}: {ja}", change.ja));
+            measures.push(Measure::new(&id, words, unit, better));
+        };
+        add(
+            format!("even-{step}"),
+            ("lowest disk, % of the highest", "最少のディスク ÷ 最多のディスク"),
+            "%",
+            Better::Neither,
+        );
+        add(
+            format!("used-{step}"),
+            ("all disks, % of the capacity", "全ディスク ÷ ストアの能力"),
+            "%",
+            Better::Higher,
+        );
+        add(
+            format!("most-{step}"),
+            (
+                "all disks, highest 5 s, % of the capacity",
+                "全ディスク ÷ ストアの能力、5 秒間の最大",
+            ),
+            "%",
+            Better::Neither,
+        );
+        if of.is_too_much {
+            add(
+                format!("refused-{step}"),
+                ("rejected (1) or not (0)", "拒否 (1) または許可 (0)"),
+                "",
+                Better::Neither,
+            );
+        }
+        for (group, limits) in settings.groups.iter().zip(&of.limits) {
+            of_group(&group.name, step, *limits, &mut add);
+        }
+    }
+    measures
+}
+
+fn of_group(
+    group: &str,
+    step: usize,
+    limits: Limits,
+    add: &mut impl FnMut(String, (&str, &str), &str, Better),
+) {
+    let mut add = |id: &str, (en, ja): (&str, &str), unit: &str, better: Better| {
+        let words = (format!("{group} {en}"), format!("{group} {ja}"));
+        add(format!("{id}-{step}-{group}"), (&words.0, &words.1), unit, better);
+    };
+    add("got", ("each", "1 台あたり"), "MB/s", Better::Higher);
+    add("seen", ("each disk, measured by fio", "1 台あたり (fio の値)"), "MB/s", Better::Higher);
+    if limits.min_iops.is_some() {
+        let least = ("lowest disk, % of its minimum", "最少のディスク ÷ 最小値");
+        add("minimum", least, "%", Better::Higher);
+        add("met", ("disks with their minimum met", "最小値を得たディスク"), "%", Better::Higher);
+        let after = (
+            "time until all minimums are met (or the whole step)",
+            "全ディスクが最小値を得るまで (得なければ段階の全長)",
+        );
+        add("after", after, "s", Better::Lower);
+        let below = ("time below the minimum since then", "その後に最小値を下回った秒数");
+        add("below", below, "s", Better::Lower);
+    }
+    if limits.max_iops.is_some() {
+        add(
+            "maximum",
+            ("each disk, % of its maximum", "1 台あたり ÷ 最大値"),
+            "%",
+            Better::Neither,
+        );
+        let most = (
+            "highest 5 s throughput of any disk, % of its maximum",
+            "最多のディスク ÷ 最大値、5 秒間の最大",
+        );
+        add("highest", most, "%", Better::Lower);
+        add(
+            "held",
+            ("disks limited by their maximum", "最大値に抑えられたディスク"),
+            "%",
+            Better::Higher,
+        );
+    }
+}
+
+/// Returns the result of a part.
+pub(super) fn part_of(record: &Record<'_>, settles_s: f64) -> Part {
+    let settings = record.settings;
+    let mut part = Part::default();
+    part.value("capability", megabytes(record.calibration.measured_iops));
+    let capability = record.calibration.capability_iops as f64;
+    for (at, (begun, step)) in record.steps.iter().zip(&settings.steps).enumerate() {
+        let number = at + 1;
+        part.marks.push(Mark { at_s: begun.at_s, words: step.change.clone() });
+        if step.is_too_much {
+            part.value(&format!("refused-{number}"), f64::from(begun.refused.is_some()));
+        }
+        if let Some(refused) = &begun.refused {
+            part.notes.push(Words::new(
+                format!("{}: rejected: {refused}", step.change.en),
+                format!("{}: 拒否されました: {refused}", step.change.ja),
+            ));
+        }
+        let all = together(record, at, settles_s);
+        part.value(&format!("used-{number}"), all.mean / capability * 100.0);
+        part.value(&format!("most-{number}"), all.highest_window / capability * 100.0);
+        let verdicts = verdicts(record, at, settles_s);
+        let means = || verdicts.iter().flat_map(|of| &of.means).copied();
+        let (least, most) = (means().fold(f64::INFINITY, f64::min), means().fold(0.0, f64::max));
+        if most > 0.0 {
+            part.value(&format!("even-{number}"), least / most * 100.0);
+        }
+        for (verdict, group) in verdicts.iter().zip(&settings.groups) {
+            let mut add = |id: &str, value: f64| {
+                part.value(&format!("{id}-{number}-{}", group.name), value);
+            };
+            add_group(verdict, settings.step_s, &mut add);
+        }
+    }
+    part.series = series(record);
+    part
+}
+
+fn add_group(verdict: &Verdict, step_s: u64, add: &mut impl FnMut(&str, f64)) {
+    let Verdict { means, fio_mean, minimum, maximum } = verdict;
+    add("got", megabytes(means.iter().sum::<f64>() / means.len().max(1) as f64));
+    if let Some(seen) = fio_mean {
+        add("seen", megabytes(*seen));
+    }
+    let percent = |part: usize, all: usize| part as f64 / all.max(1) as f64 * 100.0;
+    if let Some(Minimum { met, disks, least, met_after_s, seconds_below, seconds: _ }) = *minimum {
+        add("minimum", least * 100.0);
+        add("met", percent(met, disks));
+        add("after", met_after_s.unwrap_or(step_s as f64));
+        add("below", seconds_below as f64);
+    }
+    if let Some(Maximum { held, disks, highest_window, mean }) = *maximum {
+        add("maximum", mean * 100.0);
+        add("highest", highest_window * 100.0);
+        add("held", percent(held, disks));
+    }
+}
+
+/// Returns the rate of every disk according to the daemon and to fio; sums of groups and of all
+/// disks beside the capacity; guaranteed and demanded rates; and the time of requests by cause.
+fn series(record: &Record<'_>) -> Vec<Series> {
+    let settings = record.settings;
+    let mut all = empty("total", "all", "MB/s");
+    let mut capability = empty("total", "capability", "MB/s");
+    let mut groups: Vec<Series> =
+        settings.groups.iter().map(|group| empty("total", &group.name, "MB/s")).collect();
+    let disks = settings.disks();
+    let of_disks = |group: &str| -> Vec<Series> {
+        disks.iter().map(|(disk, _)| empty(group, disk, "MB/s")).collect()
+    };
+    let (mut got, mut seen) = (of_disks("disk"), of_disks("fio"));
+    let (mut entitled, mut wanted) = (of_disks("entitled"), of_disks("wanted"));
+    let mut waits: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for second in &record.seconds {
+        let at = second.at_s;
+        let mut sums = vec![0.0; groups.len()];
+        let mut waited: BTreeMap<&str, f64> = BTreeMap::new();
+        for (number, of) in second.disks.iter().enumerate() {
+            let add = |series: &mut Vec<Series>, iops: f64| {
+                if let Some(series) = series.get_mut(number) {
+                    series.points.push((at, megabytes(iops)));
+                }
+            };
+            add(&mut got, of.got_iops);
+            if let Some(iops) = of.fio_iops {
+                add(&mut seen, iops);
+            }
+            add(&mut entitled, of.last_5_s.entitled_iops as f64);
+            add(&mut wanted, of.last_5_s.demanded_iops as f64);
+            let group = disks.get(number).and_then(|(_, group)| sums.get_mut(*group));
+            if let Some(sum) = group {
+                *sum += of.got_iops;
+            }
+            for (cause, ns) in &of.last_5_s.waits_ns {
+                *waited.entry(cause).or_default() += *ns as f64 / 1e6;
+            }
+        }
+        all.points.push((at, megabytes(sums.iter().sum())));
+        capability.points.push((at, megabytes(record.calibration.capability_iops as f64)));
+        for (series, sum) in groups.iter_mut().zip(&sums) {
+            series.points.push((at, megabytes(*sum)));
+        }
+        for (cause, ms) in waited {
+            waits.entry(cause).or_default().push((at, ms));
+        }
+    }
+    let waits = waits.into_iter().map(|(cause, points)| Series {
+        group: "waited".to_owned(),
+        name: cause.to_owned(),
+        unit: "ms".to_owned(),
+        points,
+    });
+    let rows = [got, groups, vec![all, capability], seen, entitled, wanted];
+    rows.into_iter().flatten().chain(waits).filter(|of| !of.points.is_empty()).collect()
+}
+
+fn empty(group: &str, name: &str, unit: &str) -> Series {
+    Series {
+        group: group.to_owned(),
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        points: Vec::new(),
+    }
+}

@@ -1,0 +1,200 @@
+//! Kind `streams`: TCP streams between VMs of one host, or between a VM and the external network,
+//! with several block sizes; through Suimon's switch, the kernel's bridge, or no switch.
+//!
+//! A case is a network path, a set of senders and receivers, and a block size.
+
+mod ends;
+mod load;
+mod settings;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use suimon_lab_run::{Better, Case, Measure, Part, Words};
+
+use crate::environment::Environment;
+use crate::experiment::Experiment;
+use crate::loads::lan_requirements;
+use crate::measure::measure;
+use crate::requirement::Requirement;
+use crate::sampling::{SECOND, Sampler};
+use ends::{End, Ends};
+use load::{Leaving, Load};
+pub(crate) use settings::Settings;
+use settings::{Through, Way};
+
+/// Setup time of a case in seconds.
+const SET_UP_S: f64 = 2.0;
+
+/// Experiment of kind `streams`.
+pub(crate) struct Streams {
+    settings: Settings,
+}
+
+impl Streams {
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        settings.check()?;
+        Ok(Self { settings })
+    }
+
+    fn goes_through(&self, through: Through) -> bool {
+        self.settings.combinations().iter().any(|of| of.through == through)
+    }
+}
+
+impl Experiment for Streams {
+    fn requirements(&self) -> Vec<Requirement> {
+        let mut requirements = lan_requirements();
+        requirements.push(Requirement::Program { name: "iperf3", package: "iperf3" });
+        if self.settings.broadcast_ms.is_some() {
+            requirements.push(Requirement::Program { name: "tcpdump", package: "tcpdump" });
+        }
+        requirements
+    }
+
+    fn setup(&self) -> Vec<Words> {
+        let Settings { processors, broadcast_ms, .. } = self.settings;
+        let mut setup = vec![Words::new(
+            format!(
+                "VMs are namespace guests (a TAP device on the switch, which has {processors} \
+                 unpinned workers). Each stream is one TCP connection of iperf3 that writes \
+                 blocks of the case's size (`--length`); all endpoints share the CPUs of this \
+                 machine."
+            ),
+            format!(
+                "VM はネームスペースのゲスト (TAP でスイッチに接続したネームスペース) で、スイッチにはCPU に固定しないワーカーが {processors} \
+                 個あります。ストリームはそれぞれ iperf3 の TCP 接続 1 本で、ケースのブロックサイズ (`--length`) \
+                 ずつカーネルに渡します。すべての端がこのマシンの CPU を共有します。"
+            ),
+        )];
+        if self.goes_through(Through::LinuxBridge) {
+            setup.push(Words::new(
+                "For comparison: namespaces on the kernel's bridge with veth pairs. The bridge \
+                 does not copy frames; the switch copies frames of TAP devices on ingress and \
+                 egress.",
+                "比較対象は、カーネルのブリッジに veth で接続したネームスペースです。こちらのフレームはコピーされません。TAP \
+                 のフレームはスイッチに入るときと出るときにコピーされます。",
+            ));
+        }
+        if self.goes_through(Through::Native) {
+            setup.push(Words::new(
+                "Native: both ends of a veth pair, without VM and switch.",
+                "ネイティブは veth の両端で、VM もスイッチもありません。",
+            ));
+        }
+        if let Some(every_ms) = broadcast_ms {
+            setup.push(Words::new(
+                format!(
+                    "During the streams through an external switch, the first VM sends a \
+                     broadcast every {every_ms} ms, and tcpdump behind the uplink counts the \
+                     frames that leave the host."),
+                format!("外部スイッチでは、ストリームの間に最初の VM が {every_ms} ミリ秒ごとにブロードキャストし、アップリンクの先で tcpdump \
+                         がホストから出たフレームを数えます。"),
+            ));
+        }
+        setup
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let Settings { warm_up_seconds, seconds, .. } = self.settings;
+        let seconds = (warm_up_seconds + seconds) as f64 + SET_UP_S;
+        let combinations = self.settings.combinations().into_iter();
+        combinations.map(|of| Case::new(of.id(), of.words(), seconds)).collect()
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        vec![
+            measure("carried", "total throughput", "転送量の合計", "Mbit/s", Better::Higher)
+                .deciding(),
+            measure("cpu", "CPU of the whole machine", "マシン全体の CPU", "%", Better::Lower),
+            measure(
+                "cpu-byte",
+                "CPU time per byte, whole machine",
+                "1 バイトあたりの CPU 時間 (マシン全体)",
+                "ns",
+                Better::Lower,
+            ),
+            measure(
+                "switch-byte",
+                "CPU time per byte, the daemon",
+                "1 バイトあたりの CPU 時間 (デーモン)",
+                "ns",
+                Better::Lower,
+            ),
+            measure("again", "retransmitted segments", "再送セグメント", "", Better::Lower),
+            measure(
+                "left-unicast",
+                "unicast frames that left the host",
+                "ホストから出たユニキャスト",
+                "",
+                Better::Lower,
+            ),
+            measure(
+                "left-broadcast",
+                "broadcasts that left the host",
+                "ホストから出たブロードキャスト",
+                "",
+                Better::Neither,
+            ),
+        ]
+    }
+
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part> {
+        let of = self.settings.combination(&case.id)?;
+        let Settings { processors, warm_up_seconds, seconds, broadcast_ms, .. } = self.settings;
+        let rig = environment.rig()?;
+        let ends = Ends::set_up(&rig, of, processors)?;
+        environment.check()?;
+        let leaving = match (ends.outside(), broadcast_ms) {
+            (Some(outside), Some(every_ms)) if !of.way.has_world() => {
+                let vms = ends.vms();
+                let first = vms.first().context("the VMs are missing")?;
+                Some(Leaving::start(&rig, outside, first.namespace, every_ms)?)
+            }
+            _ => None,
+        };
+        let load = Load::start(&rig, &pairs(&ends, of.way)?, of.block, warm_up_seconds, seconds)?;
+        environment.wait(Duration::from_secs(warm_up_seconds))?;
+        let profile = environment.profile();
+        let mut sampler = Sampler::begin(ends.daemon())?;
+        sampler.watch(environment, Duration::from_secs(seconds), SECOND)?;
+        drop(profile);
+        let (bits, again) = load.end()?;
+        let mut part = part(&sampler, bits);
+        part.value("again", again as f64);
+        if let Some(leaving) = leaving {
+            let (unicast, broadcast) = leaving.end()?;
+            part.value("left-unicast", unicast as f64);
+            part.value("left-broadcast", broadcast as f64);
+        }
+        Ok(part)
+    }
+}
+
+/// Returns the pairs of sender and receiver.
+fn pairs<'a>(ends: &'a Ends, way: Way) -> Result<Vec<(End<'a>, End<'a>)>> {
+    let vms = ends.vms();
+    let (one, others) = vms.split_first().context("the VMs are missing")?;
+    let all = |pair: fn(End<'a>, End<'a>) -> (End<'a>, End<'a>)| {
+        others.iter().map(|other| pair(one.clone(), other.clone())).collect()
+    };
+    Ok(match way {
+        Way::OneToOne | Way::OneToFour => all(|one, other| (one, other)),
+        Way::FourToOne => all(|one, other| (other, one)),
+        Way::Out => vec![(one.clone(), ends.world()?)],
+        Way::In => vec![(ends.world()?, one.clone())],
+    })
+}
+
+fn part(sampler: &Sampler<'_>, bits_per_second: f64) -> Part {
+    let mut part = Part { series: sampler.series(), ..Part::default() };
+    let sums = sampler.sums();
+    let bytes = (bits_per_second / 8.0 * sums.span_s).max(1.0);
+    part.value("carried", bits_per_second / 1e6);
+    part.value("cpu", sums.cpu_percent);
+    part.value("cpu-byte", sums.cpu_ns / bytes);
+    if sums.processors_ns > 0.0 {
+        part.value("switch-byte", (sums.processors_ns + sums.control_ns) / bytes);
+    }
+    part
+}

@@ -1,0 +1,149 @@
+//! Load of tiles: all VMs together, or one VM alone.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use suimon_lab_run::Series;
+use suimon_rig::{Process, Rig};
+
+use super::score::Rates;
+use super::settings::Settings;
+use super::testbed::Testbed;
+use crate::environment::Environment;
+use crate::loads::database::Transactions;
+use crate::loads::java::{OrderEntry, OrderLoad};
+use crate::loads::web::{Connections, Profile, WebClients};
+use crate::sampling::{SECOND, Sampler, Sums};
+
+/// VMs under load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loaded {
+    Java,
+    Database,
+    Web,
+    All,
+}
+
+/// Result of a load.
+pub(super) struct Done {
+    pub(super) tiles: Vec<Rates>,
+    /// Number of repeated transactions and failed requests.
+    pub(super) errors: f64,
+    pub(super) sums: Sums,
+    pub(super) series: Vec<Series>,
+}
+
+/// Load generators of a setup.
+pub(super) struct Load<'a> {
+    pub(super) rig: &'a Rig,
+    pub(super) program: &'a OrderEntry,
+    pub(super) settings: &'a Settings,
+    pub(super) environment: &'a Environment<'a>,
+}
+
+/// Client processes of one tile.
+#[derive(Default)]
+struct Asking {
+    java: Option<Process>,
+    database: Option<Process>,
+    web: Option<WebClients>,
+}
+
+impl Load<'_> {
+    /// Returns the rate of each kind of VM while all others are idle, measured on the first tile.
+    pub(super) fn alone(&self, testbed: &mut Testbed) -> Result<Rates> {
+        let mut alone = Rates::default();
+        for loaded in [Loaded::Java, Loaded::Database, Loaded::Web] {
+            let done = self.run(testbed, 1, loaded)?;
+            let first = done.tiles.first().context("unknown tile")?;
+            alone.java += first.java;
+            alone.database += first.database;
+            alone.web += first.web;
+        }
+        let are_there = [alone.java, alone.database, alone.web].iter().all(|rate| *rate > 0.0);
+        ensure!(
+            are_there,
+            "a VM completed no work while it was alone ({alone:?}); set a longer duration"
+        );
+        Ok(alone)
+    }
+
+    /// Loads all VMs of all tiles at once.
+    pub(super) fn together(&self, testbed: &mut Testbed) -> Result<Done> {
+        let count = testbed.tiles.len();
+        self.run(testbed, count, Loaded::All)
+    }
+
+    fn run(&self, testbed: &mut Testbed, count: usize, loaded: Loaded) -> Result<Done> {
+        let (orders, transactions) = (self.orders(), self.transactions());
+        let mut asking = Vec::new();
+        for tile in testbed.tiles.iter().take(count) {
+            asking.push(self.begin(tile, &testbed.client, loaded)?);
+        }
+        self.environment.wait(Duration::from_secs(self.settings.warm_up_s))?;
+        // Rates of VMs alone are only the divisor of the score and are not profiled.
+        let profile = (loaded == Loaded::All).then(|| self.environment.profile());
+        let mut sampler = Sampler::begin(Some(&testbed.daemon))?;
+        sampler.watch(self.environment, Duration::from_secs(self.settings.measure_s), SECOND)?;
+        drop(profile);
+        let (sums, series) = (sampler.sums(), sampler.series());
+        let mut done = Done { tiles: Vec::new(), errors: 0.0, sums, series };
+        for (tile, asking) in testbed.tiles.iter_mut().zip(&mut asking) {
+            let mut rates = Rates::default();
+            if let Some(process) = &mut asking.java {
+                rates.java = OrderEntry::finish(process, orders, self.environment)?.per_s;
+            }
+            if let Some(process) = &mut asking.database {
+                let answered = tile.database.finish(process, transactions, self.environment)?;
+                rates.database = answered.per_s;
+                done.errors += answered.errors;
+            }
+            if let Some(clients) = asking.web.take() {
+                let served = clients.end()?;
+                rates.web = served.requests_per_s;
+                done.errors += served.errors;
+            }
+            done.tiles.push(rates);
+        }
+        Ok(done)
+    }
+
+    fn begin(
+        &self,
+        tile: &super::testbed::Tile,
+        client: &suimon_rig::LightGuest,
+        loaded: Loaded,
+    ) -> Result<Asking> {
+        let is = |of: Loaded| loaded == of || loaded == Loaded::All;
+        let mut asking = Asking::default();
+        let (rig, from) = (self.rig, &client.namespace);
+        if is(Loaded::Java) {
+            let guest = &tile.java.namespace;
+            asking.java =
+                Some(self.program.start_in(rig, guest, &tile.java_vcpus, self.orders())?);
+        }
+        if is(Loaded::Database) {
+            asking.database = Some(tile.database.ask(rig, from, self.transactions())?);
+        }
+        if is(Loaded::Web) {
+            let seconds = self.settings.warm_up_s + self.settings.measure_s;
+            let http = self.settings.connections;
+            // One tenth of the requests use HTTPS, as in the simulator.
+            let connections = Connections { http, https: http.div_ceil(9) };
+            let (to, profile) = (tile.web_guest().address(), Profile::STD_CGI);
+            asking.web = Some(WebClients::start(rig, from, &to, profile, connections, seconds)?);
+        }
+        Ok(asking)
+    }
+
+    pub(super) fn transactions(&self) -> Transactions {
+        let Settings { threads, tables, rows, warm_up_s, measure_s, .. } = *self.settings;
+        Transactions { threads, tables, rows, warm_up_s, measure_s }
+    }
+
+    fn orders(&self) -> OrderLoad {
+        let Settings { heap_mib, warm_up_s, measure_s, .. } = *self.settings;
+        let warehouses = self.settings.vcpus as u32;
+        OrderLoad { warehouses, warm_up_s, measure_s, heap_mib, has_huge_pages: false }
+    }
+}

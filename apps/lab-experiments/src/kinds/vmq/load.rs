@@ -1,0 +1,98 @@
+//! Load: TCP sessions from the guests to the external network.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use suimon_rig::{Process, Rig, until};
+
+use super::testbed::{FAR, Testbed};
+
+/// Number of sessions per iperf3, which supports at most 128.
+const SESSIONS_PER_CLIENT: u32 = 105;
+const PORT_FIRST: u16 = 5300;
+/// Time limit for all sessions to be established. A client opens them one after the other, and each
+/// lost SYN takes 1 s or more.
+const SESSIONS_LIMIT: Duration = Duration::from_secs(180);
+const CONNECT_MS: &str = "60000";
+/// Lower priority of the load, so that workers of the switch precede it where CPUs are few.
+const NICE: [&str; 3] = ["nice", "-n", "10"];
+
+/// Sessions in progress with their clients.
+#[derive(Default)]
+pub(crate) struct Load {
+    sessions: u32,
+    clients: Vec<Client>,
+    servers: Vec<Process>,
+}
+
+struct Client {
+    process: Process,
+    sessions: u32,
+}
+
+impl Load {
+    /// Sets the number of sessions of each guest. Unchanged sessions continue.
+    pub(crate) fn set(
+        &mut self,
+        rig: &Rig,
+        testbed: &Testbed,
+        sessions: u32,
+        session_bps: Option<u64>,
+    ) -> Result<()> {
+        if sessions == self.sessions {
+            return Ok(());
+        }
+        self.clients.clear();
+        self.servers.clear();
+        self.sessions = sessions;
+        let mut port = PORT_FIRST;
+        let mut wanted = Vec::new();
+        for guest in &testbed.guests {
+            let mut left = sessions;
+            while left > 0 {
+                let part = left.min(SESSIONS_PER_CLIENT);
+                let port_text = port.to_string();
+                let words = [&NICE[..], &["iperf3", "--server", "--port", &port_text]].concat();
+                self.servers.push(testbed.far().start(rig, "server", &words)?);
+                wanted.push((guest, part, port));
+                left -= part;
+                port += 1;
+            }
+        }
+        until("listening servers", Duration::from_secs(20), || {
+            for server in &mut self.servers {
+                server.check_running()?;
+            }
+            let listening = testbed.far().run(&["ss", "-Hltn"])?;
+            Ok((PORT_FIRST..port).all(|port| listening.contains(&format!(":{port} "))))
+        })?;
+        for (guest, part, port) in wanted {
+            let (port, parallel) = (port.to_string(), part.to_string());
+            let mut words = NICE.to_vec();
+            words.extend(["iperf3", "--client", FAR, "--port", &port, "--time", "0"]);
+            words.extend(["--parallel", &parallel, "--connect-timeout", CONNECT_MS]);
+            let rate = session_bps.map(|rate| rate.to_string());
+            if let Some(rate) = &rate {
+                words.extend(["--bitrate", rate]);
+            }
+            let process = guest.namespace.start(rig, "client", &words)?;
+            self.clients.push(Client { process, sessions: part });
+        }
+        // Each client also has a control connection.
+        let wanted = testbed.guests.len() * sessions as usize + self.clients.len();
+        until("established sessions", SESSIONS_LIMIT, || {
+            for client in &mut self.clients {
+                client.process.check_running()?;
+            }
+            let filter = format!("( sport >= :{PORT_FIRST} and sport < :{port} )");
+            let there = testbed.far().run(&["ss", "-Htn", "state", "established", &filter])?;
+            Ok(there.lines().count() >= wanted)
+        })
+    }
+
+    /// Returns the number of sessions that ended unexpectedly.
+    pub(crate) fn lost(&mut self) -> u32 {
+        let clients = self.clients.iter_mut();
+        clients.filter_map(|of| (!of.process.is_running()).then_some(of.sessions)).sum()
+    }
+}

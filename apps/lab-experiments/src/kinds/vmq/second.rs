@@ -1,0 +1,85 @@
+//! Records of each second, and their evaluation by phase.
+
+use std::collections::BTreeMap;
+
+use suimon_lab_run::{Part, Series};
+
+/// Values of about one second.
+#[derive(Clone, Debug)]
+pub(crate) struct Second {
+    /// Seconds since the start of the first phase.
+    pub(crate) at_s: f64,
+    /// Throughput of the NICs in both directions.
+    pub(crate) bits_per_second: f64,
+    pub(crate) processors: Vec<Processor>,
+}
+
+/// Worker that VMQ may use.
+#[derive(Clone, Debug)]
+pub(crate) struct Processor {
+    pub(crate) processor: u64,
+    /// Number of queues assigned to the worker.
+    pub(crate) queues: u64,
+    pub(crate) load_percent: f64,
+}
+
+impl Second {
+    fn used(&self) -> usize {
+        self.processors.iter().filter(|of| of.queues > 0).count()
+    }
+}
+
+/// Adds the values of a phase: number of workers used and throughput, as medians of its second
+/// half, and the time until the number of workers reached its final value.
+pub(crate) fn sum_up(part: &mut Part, phase: usize, seconds: &[Second]) {
+    let half = seconds.get(seconds.len() / 2..).unwrap_or_default();
+    let median = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(0.0)
+    };
+    let used = half.iter().map(|second| second.used() as f64).collect();
+    part.value(&format!("processors-{phase}"), median(used));
+    let rates = half.iter().map(|second| second.bits_per_second / 1e6).collect();
+    part.value(&format!("carried-{phase}"), median(rates));
+    let Some(last) = seconds.last().map(Second::used) else { return };
+    let other = seconds.iter().rposition(|second| second.used() != last);
+    let settled = other.and_then(|at| seconds.get(at)).map_or(0.0, |second| second.at_s);
+    let began = seconds.first().map_or(0.0, |first| first.at_s - 1.0);
+    let after = other.map_or(0.0, |_| settled - began);
+    part.value(&format!("settled-{phase}"), after);
+}
+
+/// Returns the series shown in charts.
+pub(crate) fn series(seconds: &[Second]) -> Vec<Series> {
+    let mut queues: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
+    let mut loads: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
+    for second in seconds {
+        for of in &second.processors {
+            queues.entry(of.processor).or_default().push((second.at_s, of.queues as f64));
+            loads.entry(of.processor).or_default().push((second.at_s, of.load_percent));
+        }
+    }
+    // Workers that never had a queue are omitted, since there may be many.
+    queues.retain(|_, points| points.iter().any(|(_, count)| *count > 0.0));
+    let series = |group: &str, unit: &str, processor: u64, points| Series {
+        group: group.to_owned(),
+        name: format!("P{processor}"),
+        unit: unit.to_owned(),
+        points,
+    };
+    let mut all: Vec<Series> = Vec::new();
+    for (processor, points) in queues {
+        if let Some(points) = loads.remove(&processor) {
+            all.push(series("load", "%", processor, points));
+        }
+        all.push(series("queues", "", processor, points));
+    }
+    let carried = seconds.iter().map(|of| (of.at_s, of.bits_per_second / 1e6)).collect();
+    all.push(Series {
+        group: "carried".to_owned(),
+        name: "NICs".to_owned(),
+        unit: "Mbit/s".to_owned(),
+        points: carried,
+    });
+    all
+}

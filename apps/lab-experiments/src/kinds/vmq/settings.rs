@@ -1,0 +1,101 @@
+//! Settings of plans of kind `vmq`: setup and sequence of loads.
+
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+use suimon_lab_run::Words;
+
+use crate::bounds::check_bounds;
+
+/// Table `[settings]` of plans of kind `vmq`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Number of guests, 1 to 32.
+    pub(crate) guests: u8,
+    /// Number of members of the team, 2 to 8.
+    pub(crate) uplinks: u8,
+    /// Number of unpinned workers, 1 to 64.
+    pub(crate) processors: u16,
+    /// Number of workers that VMQ may use initially.
+    pub(crate) max_processors: u16,
+    /// Team modes to measure.
+    pub(crate) modes: Vec<String>,
+    /// Team algorithms, each measured in each mode.
+    pub(crate) algorithms: Vec<String>,
+    /// Limit of a session's rate in bits per second; no limit if absent.
+    pub(crate) session_bps: Option<u64>,
+    /// Phases in chronological order.
+    #[serde(rename = "phase")]
+    pub(crate) phases: Vec<Phase>,
+}
+
+/// Phase of a part, with constant load.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Phase {
+    /// Length of the phase in seconds.
+    pub(crate) seconds: u64,
+    /// Number of TCP sessions of each guest. Sessions of the previous phase continue as far as
+    /// needed.
+    pub(crate) sessions: u32,
+    /// Number of workers that VMQ may use, set before the load changes; unchanged if absent.
+    pub(crate) max_processors: Option<u16>,
+}
+
+/// Mode and algorithm of a case.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Combination<'a> {
+    pub(crate) mode: &'a str,
+    pub(crate) algorithm: &'a str,
+}
+
+impl Combination<'_> {
+    /// Returns the id of the case.
+    pub(crate) fn id(self) -> String {
+        format!("{}+{}", self.mode, self.algorithm)
+    }
+}
+
+impl Phase {
+    /// Returns a description of the change at the start of the phase.
+    pub(crate) fn words(&self) -> Words {
+        let (sessions, most) = (self.sessions, self.max_processors);
+        let (mut en, mut ja) = (plural(sessions, "session"), format!("{sessions} セッション"));
+        if let Some(most) = most {
+            en = format!("at most {}", plural(most.into(), "worker"));
+            ja = format!("ワーカー最大 {most}");
+        }
+        Words::new(en, ja)
+    }
+}
+
+impl Settings {
+    /// Checks the settings. The daemon checks properties of teams.
+    pub(crate) fn check(&self) -> Result<()> {
+        check_bounds(&[
+            ("guests", self.guests.into(), 1, 32),
+            ("uplinks", self.uplinks.into(), 2, 8),
+            ("modes", self.modes.len() as u64, 1, 3),
+            ("algorithms", self.algorithms.len() as u64, 1, 5),
+            ("phase", self.phases.len() as u64, 1, 100),
+        ])?;
+        for phase in &self.phases {
+            if !(2..=3600).contains(&phase.seconds) || phase.sessions > 1000 {
+                bail!("phase: {phase:?} is outside of 2 to 3600 seconds and 1000 sessions");
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns all combinations of modes and algorithms.
+    pub(crate) fn combinations(&self) -> Vec<Combination<'_>> {
+        let of_mode =
+            |mode| self.algorithms.iter().map(move |algorithm| Combination { mode, algorithm });
+        self.modes.iter().flat_map(|mode| of_mode(mode.as_str())).collect()
+    }
+}
+
+fn plural(count: u32, what: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{s}")
+}

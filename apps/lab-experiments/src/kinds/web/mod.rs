@@ -1,0 +1,185 @@
+//! Kind `web`: web VMs with nginx and CGI, loaded from the external network by wrk with two
+//! profiles of WebBench.
+//!
+//! A case is a profile, VMQ enabled or disabled, and a number of web VMs.
+
+mod settings;
+
+use std::time::Duration;
+
+use anyhow::Result;
+use suimon_lab_run::{Better, Case, Measure, Part, Words};
+
+use crate::environment::Environment;
+use crate::experiment::Experiment;
+use crate::loads::lan::{Lan, LanSpec};
+use crate::loads::lan_requirements;
+use crate::loads::vcpus::Vcpus;
+use crate::loads::vcpus::available_cpus;
+use crate::loads::web::{self, Served, WebClients, WebServer};
+use crate::measure::measure;
+use crate::requirement::Requirement;
+use crate::sampling::{SECOND, Sampler};
+use settings::Combination;
+pub(crate) use settings::Settings;
+
+/// Setup time of a case in seconds: daemon and servers.
+const SET_UP_S: f64 = 4.0;
+
+/// Experiment of kind `web`.
+pub(crate) struct Web {
+    settings: Settings,
+}
+
+impl Web {
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        settings.check()?;
+        Ok(Self { settings })
+    }
+
+    fn lan(
+        &self,
+        environment: &Environment<'_>,
+        of: Combination,
+    ) -> Result<(suimon_rig::Rig, Lan)> {
+        let rig = environment.rig()?;
+        let uplink = format!("vmq.enabled = {}", of.has_vmq);
+        let spec =
+            LanSpec { guests: of.vms, processors: self.settings.processors, uplink: Some(&uplink) };
+        let lan = Lan::set_up(&rig, spec)?;
+        Ok((rig, lan))
+    }
+}
+
+impl Experiment for Web {
+    fn requirements(&self) -> Vec<Requirement> {
+        let mut requirements = lan_requirements();
+        requirements.extend(web::requirements());
+        requirements
+    }
+
+    fn setup(&self) -> Vec<Words> {
+        let Settings { processors, file_bytes, .. } = self.settings;
+        let of = self.settings.connections();
+        vec![
+            Words::new(
+                format!(
+                    "Each web VM is a namespace guest on an external switch with {processors} \
+                     unpinned workers. Its nginx (one worker process) and its CGI server \
+                     (fcgiwrap) are bound to one CPU by affinity; the kernel chooses the CPU of \
+                     the guest's network stack. VMs share CPUs in turn if there are more VMs than \
+                     CPUs."
+                ),
+                format!(
+                    "Web VM はそれぞれネームスペースのゲスト で、CPU に固定しないワーカー {processors} 個の外部スイッチに接続します。nginx \
+                     (ワーカー 1 個) と CGI サーバー (fcgiwrap) は CPU アフィニティで 1 個の CPU \
+                     に固定します。ゲストのネットワークスタックはカーネルが選んだ CPU で動きます。VM が CPU より多いときは順に CPU を共有します。"
+                ),
+            ),
+            Words::new(
+                format!(
+                    "Outside, behind a veth pair, wrk keeps {} HTTP and {} HTTPS connections (TLS \
+                     as negotiated by nginx and wrk, RSA 2048 bits, a new handshake after 20 \
+                     requests) per web VM, each with one request in flight. A response has \
+                     {file_bytes} bytes. The clients use the same CPUs as the host.",
+                    of.http, of.https
+                ),
+                format!(
+                    "外部 (veth の先) では wrk が Web VM ごとに HTTP {} 本と HTTPS {} 本の接続 (TLS は nginx と wrk \
+                     の合意、RSA 2048 ビット、20 要求ごとに再ハンドシェイク) で、1 要求ずつ送り続けます。応答は {file_bytes} \
+                     バイトです。クライアントもホストと同じ CPU を使います。",
+                    of.http, of.https
+                ),
+            ),
+            Words::new(
+                "STD-CGI: 16 of 100 HTTP requests and 2 of 100 HTTPS requests start a program, a \
+                 shell script that prints as many bytes as the file has. MIN-CGI: no HTTP \
+                 request, 2 of 100 HTTPS requests.",
+                "STD-CGI では HTTP の 16 % と HTTPS の 2 % の要求がプログラム (ファイルと同じ長さを出力するシェル) \
+                 を起動します。MIN-CGI では HTTP では起動せず、HTTPS の 2 % だけが起動します。",
+            ),
+        ]
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let combinations = self.settings.combinations().into_iter();
+        let seconds = self.settings.seconds as f64 + SET_UP_S;
+        combinations.map(|of| Case::new(of.id(), of.words(), seconds)).collect()
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        vec![
+            measure("requests", "completed requests", "応答した要求", "/s", Better::Higher)
+                .deciding(),
+            measure("cpu", "CPU of the whole machine", "マシン全体の CPU", "%", Better::Lower),
+            measure(
+                "cpu-each",
+                "CPU time per request",
+                "要求あたりの CPU 時間",
+                "µs",
+                Better::Lower,
+            ),
+            measure(
+                "switch-each",
+                "share of the daemon",
+                "うちデーモンの CPU 時間",
+                "µs",
+                Better::Lower,
+            ),
+            measure("p99", "99th percentile latency", "99 % の応答時間", "ms", Better::Lower),
+            measure("https-share", "HTTPS requests", "HTTPS の割合", "%", Better::Neither),
+            measure(
+                "cgi-share",
+                "requests completed by a program",
+                "CGI の割合",
+                "%",
+                Better::Neither,
+            ),
+            measure("errors", "errors", "エラー", "", Better::Lower),
+        ]
+    }
+
+    fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Part> {
+        let of = self.settings.combination(&case.id)?;
+        let (rig, lan) = self.lan(environment, of)?;
+        let mut servers = Vec::new();
+        for (at, guest) in lan.guests.iter().enumerate() {
+            environment.check()?;
+            let file_bytes = self.settings.file_bytes;
+            let vcpus = Vcpus::new(at, 1, available_cpus());
+            servers.push(WebServer::start(&rig, &guest.namespace, &vcpus, file_bytes)?);
+        }
+        let seconds = self.settings.seconds;
+        let mut clients = Vec::new();
+        for guest in &lan.guests {
+            let (to, connections) = (guest.address(), self.settings.connections());
+            let world = lan.world()?;
+            clients.push(WebClients::start(&rig, world, &to, of.profile(), connections, seconds)?);
+        }
+        let profile = environment.profile();
+        let mut sampler = Sampler::begin(Some(&lan.daemon))?;
+        sampler.watch(environment, Duration::from_secs(seconds), SECOND)?;
+        drop(profile);
+        let served: Vec<Served> =
+            clients.into_iter().map(WebClients::end).collect::<Result<_>>()?;
+        Ok(part(&served, &sampler))
+    }
+}
+
+fn part(served: &[Served], sampler: &Sampler<'_>) -> Part {
+    let mut part = Part { series: sampler.series(), ..Part::default() };
+    let sum = |of: fn(&Served) -> f64| served.iter().map(of).sum::<f64>();
+    let (requests, rate) = (sum(|of| of.requests).max(1.0), sum(|of| of.requests_per_s));
+    let sums = sampler.sums();
+    // Rates are used instead of counts, since clients may start before the first sample.
+    let each = |ns: f64| ns / 1e3 / sums.span_s / rate;
+    part.value("requests", rate);
+    part.value("cpu", sums.cpu_percent);
+    part.value("cpu-each", each(sums.cpu_ns));
+    part.value("switch-each", each(sums.processors_ns + sums.control_ns));
+    part.value("p99", served.iter().map(|of| of.p99_ms).fold(0.0, f64::max));
+    part.value("https-share", sum(|of| of.https_requests) / requests * 100.0);
+    part.value("cgi-share", sum(|of| of.cgi_requests) / requests * 100.0);
+    part.value("errors", sum(|of| of.errors));
+    part
+}

@@ -1,0 +1,103 @@
+//! Requirements of experiments on the machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use suimon_lab_run::Words;
+
+/// Requirement of an experiment on the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// Program, with the Debian package that contains it.
+    Program {
+        /// Name of the executable file.
+        name: &'static str,
+        /// Debian package.
+        package: &'static str,
+    },
+    /// File of the system, with the Debian package that contains it.
+    File {
+        /// Absolute path.
+        path: &'static str,
+        /// Debian package.
+        package: &'static str,
+    },
+    /// Program of Suimon, or an example built beside it.
+    Own(&'static str),
+    /// Free space in MiB in the folder for large files.
+    FreeMib(u64),
+}
+
+/// Returns the requirement of a daemon and its CLI.
+pub(crate) fn daemon() -> Vec<Requirement> {
+    ["suimond", "suimon"].map(Requirement::Own).to_vec()
+}
+
+/// Returns the requirements of programs, given with their Debian packages.
+pub(crate) fn programs(programs: &[(&'static str, &'static str)]) -> Vec<Requirement> {
+    let one = |&(name, package): &(_, _)| Requirement::Program { name, package };
+    programs.iter().map(one).collect()
+}
+
+impl Requirement {
+    /// Returns what is missing and how to get it; `None` if the requirement is met.
+    pub fn missing(&self, folder: &Path) -> Option<Words> {
+        match self {
+            Self::Program { name, package } => {
+                let is_there = suimon_rig::system_program(name).is_ok();
+                (!is_there).then(|| missing(name, package))
+            }
+            Self::File { path, package } => {
+                (!Path::new(path).exists()).then(|| missing(path, package))
+            }
+            Self::Own(name) => {
+                let path = match name.strip_prefix("examples/") {
+                    Some(name) => suimon_rig::example(name),
+                    None => suimon_rig::program(name),
+                };
+                path.err().map(|error| Words::same(format!("{error:#}")))
+            }
+            Self::FreeMib(mib) => {
+                let free = free_mib(folder)?;
+                (free < *mib).then(|| {
+                    let shown = folder.display();
+                    Words::new(
+                        format!(
+                            "{shown} needs {mib} MiB of free space and has {free} MiB; name \
+                             another folder with --work-folder"),
+                        format!("{shown} に {mib} MiB 必要ですが、空きは {free} MiB です。--work-folder \
+                                 で別の場所を指定してください"),
+                    )
+                })
+            }
+        }
+    }
+
+    /// Returns the Debian package that satisfies the requirement, if any.
+    pub fn package(&self) -> Option<&'static str> {
+        match self {
+            Self::Program { package, .. } | Self::File { package, .. } => Some(package),
+            Self::Own(_) | Self::FreeMib(_) => None,
+        }
+    }
+}
+
+fn missing(name: &str, package: &str) -> Words {
+    Words::new(
+        format!("{name} is not installed; `suimon lab setup` installs {package}"),
+        format!("{name} がありません。`suimon lab setup` が {package} を入れます"),
+    )
+}
+
+/// Returns the free space for unprivileged users in MiB; `None` if it cannot be determined.
+pub fn free_mib(folder: &Path) -> Option<u64> {
+    let mut asked: PathBuf = folder.to_owned();
+    // For a folder that does not exist yet, the nearest existing parent is examined.
+    while fs::metadata(&asked).is_err() {
+        if !asked.pop() {
+            return None;
+        }
+    }
+    let of = rustix::fs::statvfs(&asked).ok()?;
+    Some(of.f_bavail.saturating_mul(of.f_frsize) >> 20)
+}

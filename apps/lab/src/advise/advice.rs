@@ -1,0 +1,35 @@
+//! Recommendations, and the keys of a host file that they change.
+
+use serde::Serialize;
+use suimon_lab_run::Words;
+
+/// Recommendation derived from a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Advice {
+    /// Reason for the recommendation in both languages.
+    pub(crate) reason: Words,
+    /// Id of the run that the recommendation is derived from.
+    pub(crate) run: String,
+    /// Key to change; `None` if the recommendation is informational.
+    pub(crate) target: Option<Target>,
+}
+
+/// Key of a host file with the recommended value.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Target {
+    /// Name of the table or array of tables: `team`, `nic`, `power`.
+    pub(crate) table: &'static str,
+    /// Restricts an array of tables to those in which this key has this value.
+    pub(crate) only: Option<(&'static str, String)>,
+    /// Dotted name of the key.
+    pub(crate) key: &'static str,
+    pub(crate) value: Value,
+}
+
+/// Recommended value of a key.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Value {
+    Text(String),
+    Number(i64),
+}

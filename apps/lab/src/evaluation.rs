@@ -1,0 +1,218 @@
+//! Evaluation of a plan's figures against a run.
+
+use serde::Serialize;
+use suimon_lab_run::{Estimate, Origin, Run, SimulatedFigure, Words};
+
+use crate::number::number;
+use crate::plan::{Figure, Plan};
+
+/// Figure with its measured value and evaluation.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct EvaluatedFigure {
+    pub(crate) id: String,
+    pub(crate) of: Words,
+    pub(crate) published: Words,
+    /// Estimate over all repetitions, in the figure's unit.
+    pub(crate) measured: Option<Estimate>,
+    pub(crate) unit: String,
+    pub(crate) digits: Option<usize>,
+    pub(crate) simulated: Option<SimulatedFigure>,
+    /// True if the figure is a target of Suimon instead of a published value.
+    pub(crate) bar: bool,
+    pub(crate) agreement: Agreement,
+}
+
+/// Agreement of a measured value with the published value or target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Agreement {
+    /// The whole confidence interval, or the only value, is within the bounds.
+    Agrees,
+    /// The whole confidence interval is outside the bounds.
+    Differs,
+    /// The confidence interval includes a bound.
+    Open,
+    /// The figure was not measured in this run.
+    NotMeasured,
+    /// The figure is informational, without an expectation.
+    Shown,
+}
+
+/// Evaluates all figures of a plan.
+pub(crate) fn evaluate(plan: &Plan, run: &Run) -> Vec<EvaluatedFigure> {
+    plan.head.figures.iter().map(|figure| of_figure(figure, run)).collect()
+}
+
+fn of_figure(figure: &Figure, run: &Run) -> EvaluatedFigure {
+    let measured = match run.origin {
+        Origin::Real => Estimate::of(&values(figure, run)),
+        Origin::Simulated { .. } => None,
+    };
+    let unit_of_measure = figure.measured.as_ref().filter(|_| figure.over.is_none());
+    let unit_of_measure = unit_of_measure.and_then(|source| run.measure(&source.measure));
+    let unit = figure.unit.clone().or_else(|| unit_of_measure.map(|of| of.unit.clone()));
+    EvaluatedFigure {
+        id: figure.id.clone(),
+        of: figure.of.clone(),
+        published: figure.published.clone(),
+        agreement: agreement(figure, measured.as_ref()),
+        measured,
+        unit: unit.unwrap_or_default(),
+        digits: figure.digits,
+        bar: figure.bar,
+        simulated: simulated(figure, run),
+    }
+}
+
+/// Returns the figure's value in each repetition that contains its sources.
+fn values(figure: &Figure, run: &Run) -> Vec<f64> {
+    let Some(source) = &figure.measured else { return Vec::new() };
+    let scaled = |value: f64| value * figure.times.unwrap_or(1.0) - figure.minus.unwrap_or(0.0);
+    let of_case =
+        |case: &str| run.parts.iter().filter(move |part| part.case == case).collect::<Vec<_>>();
+    let parts = of_case(&source.case);
+    let Some(over) = &figure.over else {
+        return parts
+            .iter()
+            .filter_map(|part| part.values.get(&source.measure))
+            .map(|of| scaled(*of))
+            .collect();
+    };
+    let others = of_case(&over.case);
+    let ratio = |part: &&suimon_lab_run::Part| {
+        let other = others
+            .iter()
+            .find(|other| other.repetition == part.repetition && other.failure.is_none())?;
+        let (above, below) = (part.values.get(&source.measure)?, other.values.get(&over.measure)?);
+        (*below != 0.0).then(|| scaled(above / below))
+    };
+    parts.iter().filter_map(ratio).collect()
+}
+
+fn agreement(figure: &Figure, measured: Option<&Estimate>) -> Agreement {
+    let Some(expects) = figure.expects else { return Agreement::Shown };
+    let Some(measured) = measured else { return Agreement::NotMeasured };
+    let (low, high) = measured.interval.unwrap_or((measured.mean, measured.mean));
+    let least = expects.at_least.unwrap_or(f64::NEG_INFINITY);
+    let most = expects.at_most.unwrap_or(f64::INFINITY);
+    if low >= least && high <= most {
+        Agreement::Agrees
+    } else if high < least || low > most {
+        Agreement::Differs
+    } else {
+        Agreement::Open
+    }
+}
+
+fn simulated(figure: &Figure, run: &Run) -> Option<SimulatedFigure> {
+    let of = figure.simulated.as_ref()?;
+    let is_it = |figure: &&SimulatedFigure| {
+        figure.step == of.step
+            && figure.of == of.of
+            && of.published.as_ref().is_none_or(|published| *published == figure.published)
+    };
+    run.simulated.iter().find(is_it).cloned()
+}
+
+impl EvaluatedFigure {
+    /// Returns the evaluation in words.
+    pub(crate) fn finding(&self) -> Words {
+        match (self.agreement, self.bar) {
+            (Agreement::Agrees, false) => Words::new("agrees", "一致"),
+            (Agreement::Differs, false) => Words::new("differs", "相違"),
+            (Agreement::Agrees, true) => Words::new("Suimon's target met", "Suimon の目標を達成"),
+            (Agreement::Differs, true) => {
+                Words::new("Suimon's target missed", "Suimon の目標に未達")
+            }
+            (Agreement::Open, _) => {
+                Words::new("undecided because of the spread", "ばらつきのため不明")
+            }
+            (Agreement::NotMeasured, _) => Words::new("not measured", "未測定"),
+            (Agreement::Shown, _) => Words::default(),
+        }
+    }
+
+    /// Returns the measured value with half the width of its confidence interval.
+    pub(crate) fn text(&self) -> Option<String> {
+        let of = self.measured?;
+        let text =
+            |value: f64| number(value, self.digits.or_else(|| crate::number::digits(of.mean)));
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
+        Some(match of.interval {
+            Some((low, high)) if high > low => {
+                format!("{} ± {}{unit}", text(of.mean), text((high - low) / 2.0))
+            }
+            _ => format!("{}{unit}", text(of.mean)),
+        })
+    }
+}
+
+/// Returns the answer to the plan's question, and the number of figures that agree.
+pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[EvaluatedFigure]) -> Words {
+    let answer = plan.head.answer.as_ref().filter(|_| run.origin == Origin::Real);
+    let mut words = answer.map(|answer| filled(answer, judged)).unwrap_or_default();
+    let tally = match run.origin {
+        Origin::Real => tally(judged),
+        Origin::Simulated { .. } => {
+            let (agree, all) =
+                (run.simulated.iter().filter(|of| of.agrees).count(), run.simulated.len());
+            Words::new(
+                format!("{agree} of {all} simulated figures agree with the published ones."),
+                format!("シミュレーターでは {all} 個の数値のうち {agree} 個が公表値と一致します。"),
+            )
+        }
+    };
+    for (text, more) in [(&mut words.en, &tally.en), (&mut words.ja, &tally.ja)] {
+        if !text.is_empty() && !more.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(more);
+    }
+    words
+}
+
+/// Replaces each `{figure}` by its measured value.
+fn filled(answer: &Words, judged: &[EvaluatedFigure]) -> Words {
+    let mut words = answer.clone();
+    for of in judged {
+        let place = format!("{{{}}}", of.id);
+        words.en =
+            words.en.replace(&place, &of.text().unwrap_or_else(|| "(not measured)".to_owned()));
+        words.ja = words.ja.replace(&place, &of.text().unwrap_or_else(|| "(未測定)".to_owned()));
+    }
+    words
+}
+
+fn tally(judged: &[EvaluatedFigure]) -> Words {
+    let count = |agreement: Agreement| judged.iter().filter(|of| of.agreement == agreement).count();
+    let (agrees, differs, open) =
+        (count(Agreement::Agrees), count(Agreement::Differs), count(Agreement::Open));
+    let missing = count(Agreement::NotMeasured);
+    let all = agrees + differs + open + missing;
+    if all == 0 {
+        return Words::default();
+    }
+    let (mut en, mut ja) = (
+        format!("{agrees} of {all} figures are as expected"),
+        format!("{all} 個の数値のうち {agrees} 個が期待どおり"),
+    );
+    for (count, english, japanese) in [
+        (differs, "are not as expected", "期待と相違"),
+        (open, "are undecided because of the spread", "ばらつきのため不明"),
+        (missing, "were not measured", "未測定"),
+    ] {
+        if count > 0 {
+            en += &format!(", {count} {english}");
+            ja += &format!("、{count} 個が{japanese}");
+        }
+    }
+    let single = judged.iter().filter_map(|of| of.measured).all(|of| of.samples < 2);
+    if single && missing < all {
+        en += "; each was measured once, so the spread is unknown";
+        ja += "です。各 1 回の測定のため、ばらつきは不明";
+    }
+    Words::new(format!("{en}."), format!("{ja}です。"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! Command `suimon lab list`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::{Value, json};
+use suimon_lab_run::{Language, Origin, Run, Words};
+
+use crate::output::print;
+use crate::plan::{Plan, SHIPPED, Scale};
+use crate::shared_flags::{OutputFlags, ResultsFlags, WORK_FOLDER};
+
+/// Arguments of `list`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ListFlags {
+    /// List the runs in the folder of results instead of the plans.
+    #[arg(long)]
+    runs: bool,
+    /// Scale whose duration and requirements are printed; JSON contains all scales.
+    #[arg(long, value_enum, default_value_t)]
+    scale: Scale,
+    /// Folder for disks and other large files, whose free space is checked.
+    #[arg(long, value_name = "DIR", default_value = WORK_FOLDER)]
+    work_folder: PathBuf,
+    #[command(flatten)]
+    form: OutputFlags,
+    #[command(flatten)]
+    results: ResultsFlags,
+}
+
+impl ListFlags {
+    pub(crate) fn run(self) -> Result<()> {
+        if self.runs { self.runs() } else { self.plans() }
+    }
+
+    fn plans(&self) -> Result<()> {
+        let plans = plans(&self.work_folder)?;
+        if self.form.json {
+            return print(&format!("{plans:#}\n"));
+        }
+        let language = match self.form.language {
+            Language::En => "en",
+            Language::Ja => "ja",
+        };
+        for of in plans.as_array().into_iter().flatten() {
+            let scales = of["scales"].as_array().into_iter().flatten();
+            let at = scales.into_iter().find(|at| at["scale"] == self.scale.name());
+            let at = at.cloned().unwrap_or_default();
+            let minutes = (at["seconds"].as_f64().unwrap_or(0.0) / 60.0).max(1.0);
+            let (id, title) =
+                (of["id"].as_str().unwrap_or_default(), of["title"][language].as_str());
+            print(&format!("{id:<20} {minutes:>5.0} min  {}\n", title.unwrap_or_default()))?;
+            for lacking in at["missing"].as_array().into_iter().flatten() {
+                print(&format!("{:<31} {}\n", "", lacking[language].as_str().unwrap_or_default()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn runs(&self) -> Result<()> {
+        let results = self.results.folder();
+        let mut values = Vec::new();
+        for id in results.ids()? {
+            let folder = results.find(&id)?;
+            match folder.load() {
+                Ok(run) => values.push(summary(&run, folder.is_whole())),
+                Err(error) => eprintln!("{id}: {error:#}"),
+            }
+        }
+        if self.form.json {
+            return print(&format!("{:#}\n", Value::Array(values)));
+        }
+        for of in values {
+            let text = |key: &str| of[key].as_str().unwrap_or_default().to_owned();
+            let state = if of["whole"] == true { "" } else { "  interrupted" };
+            print(&format!(
+                "{:<40} {:<9} {:<5} {}{state}\n",
+                text("id"),
+                text("origin"),
+                text("scale"),
+                text("began")
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns all shipped plans with the requirements that this machine does not meet.
+pub(crate) fn plans(work_folder: &Path) -> Result<Value> {
+    let mut values: Vec<Value> = Vec::new();
+    for (id, text) in SHIPPED {
+        let plan = Plan::parse(text)?;
+        let scales: Vec<Value> = [Scale::Auto, Scale::Quick, Scale::Full]
+            .into_iter()
+            .map(|scale| at_scale(&plan, scale, work_folder))
+            .collect::<Result<_>>()?;
+        values.push(json!({
+            "id": id, "title": plan.head.title, "question": plan.head.question,
+            "document": plan.head.document, "simulation": plan.head.simulation, "scales": scales,
+        }));
+    }
+    Ok(Value::Array(values))
+}
+
+/// Returns the estimated duration of a plan at a scale, and its missing requirements.
+fn at_scale(plan: &Plan, scale: Scale, work_folder: &Path) -> Result<Value> {
+    let experiment = plan.experiment(scale)?;
+    let once: f64 = experiment.cases().iter().map(|case| case.seconds).sum();
+    let seconds = once * f64::from(plan.repeat(scale).least);
+    let requirements = experiment.requirements();
+    let missing: Vec<Words> =
+        requirements.iter().filter_map(|need| need.missing(work_folder)).collect();
+    Ok(json!({ "scale": scale.name(), "seconds": seconds, "missing": missing }))
+}
+
+/// Returns the entry of a run in a list.
+fn summary(run: &Run, is_whole: bool) -> Value {
+    let origin = if run.origin == Origin::Real { "real" } else { "simulated" };
+    json!({
+        "id": run.id, "origin": origin, "scale": run.scale, "began": run.began, "whole": is_whole,
+        "took_s": run.took_s, "parts": run.parts.len(),
+        "failed": run.parts.iter().filter(|part| part.failure.is_some()).count(),
+    })
+}

@@ -1,0 +1,35 @@
+//! Frame of a chart: heading, legend and list of marks.
+
+use suimon_lab_run::Words;
+
+use super::canvas::COLOURS;
+use crate::report::page::both;
+
+/// Returns a chart with its heading and legend.
+pub(super) fn framed(
+    heading: &Words,
+    svg: &str,
+    legend: &[(usize, Words)],
+    marks: &[Words],
+) -> String {
+    let mut html = String::from("<figure>");
+    if !heading.is_empty() {
+        html += &format!("<figcaption>{}</figcaption>", both(heading));
+    }
+    html += svg;
+    if legend.len() > 1 {
+        html += "<ul class=legend>";
+        for (colour, words) in legend {
+            html += &format!("<li><i class=k{}></i>{}</li>", colour % COLOURS, both(words));
+        }
+        html += "</ul>";
+    }
+    if !marks.is_empty() {
+        html += "<ol class=marks>";
+        for words in marks {
+            html += &format!("<li>{}</li>", both(words));
+        }
+        html += "</ol>";
+    }
+    html + "</figure>"
+}

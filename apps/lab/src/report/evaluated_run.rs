@@ -1,0 +1,59 @@
+//! Run with the evaluation of its plan's figures.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use suimon_lab_run::{Language, Origin, Run, Words};
+
+use crate::evaluation::{EvaluatedFigure, evaluate, verdict};
+use crate::plan::Plan;
+
+/// Run with its plan and evaluation.
+pub(crate) struct EvaluatedRun {
+    pub(crate) plan: Plan,
+    pub(crate) run: Run,
+    pub(crate) judged: Vec<EvaluatedFigure>,
+    pub(crate) verdict: Words,
+}
+
+impl EvaluatedRun {
+    pub(crate) fn of(run: Run) -> Result<Self> {
+        let plan = Plan::parse(&run.plan).with_context(|| format!("the plan of {}", run.id))?;
+        let judged = evaluate(&plan, &run);
+        let verdict = verdict(&plan, &run, &judged);
+        Ok(Self { plan, run, judged, verdict })
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "run": self.run.id, "plan": self.plan.head.id, "scale": self.run.scale, "began": self.run.began,
+            "origin": self.run.origin, "verdict": self.verdict, "figures": self.judged,
+            "simulated": self.run.simulated, "cut_short": self.run.cut_short,
+        })
+    }
+
+    /// Returns the summary of a run for the terminal.
+    pub(super) fn summary(&self, page: Option<&Path>, language: Language) -> String {
+        let mut text = format!("{}\n{}\n", self.run.id, self.verdict.in_language(language));
+        let is_simulated = self.run.origin != Origin::Real;
+        for of in self.run.simulated.iter().filter(|_| is_simulated) {
+            let finding = if of.agrees { "agrees" } else { "differs" };
+            text +=
+                &format!("  {}, {}: {} ({}) {finding}\n", of.step, of.of, of.ours, of.published);
+        }
+        for of in self.judged.iter().filter(|_| !is_simulated) {
+            let measured = of.text().unwrap_or_else(|| "–".to_owned());
+            text += &format!(
+                "  {}: {measured} ({}) {}\n",
+                of.of.in_language(language),
+                of.published.in_language(language),
+                of.finding().in_language(language)
+            );
+        }
+        if let Some(page) = page {
+            text += &format!("{}\n", page.display());
+        }
+        text
+    }
+}

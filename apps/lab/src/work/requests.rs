@@ -1,0 +1,67 @@
+//! Files of requests in the folder of results.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use suimon_lab_run::folder::Done;
+
+/// Number of ended requests that are kept.
+pub(super) const ENDED_KEPT: usize = 16;
+
+/// Writes the result of a request, then removes the request, so that observers always see one of
+/// them.
+pub(super) fn end(request: &Path, done: &Done) -> Result<()> {
+    write(&request.with_extension("done"), done)?;
+    remove(&request.with_extension("stop"))?;
+    remove(request)
+}
+
+/// Removes the oldest ended requests.
+pub(super) fn forget_old(requests: &Path) -> Result<()> {
+    let ended = with_extension(requests, "done")?;
+    for path in ended.iter().take(ended.len().saturating_sub(ENDED_KEPT)) {
+        remove(path)?;
+    }
+    Ok(())
+}
+
+/// Returns the oldest request.
+pub(super) fn next(requests: &Path) -> Result<Option<PathBuf>> {
+    // Ids are times.
+    Ok(with_extension(requests, "json")?.into_iter().next())
+}
+
+/// Returns the files with an extension, oldest first.
+pub(super) fn with_extension(requests: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(requests).with_context(|| requests.display().to_string())? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|of| of == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Removes a file. A missing file is not an error.
+pub(super) fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| path.display().to_string())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file atomically.
+pub(super) fn write(path: &Path, value: &impl Serialize) -> Result<()> {
+    let unfinished = path.with_extension("part");
+    let write = || -> std::io::Result<()> {
+        fs::write(&unfinished, serde_json::to_vec(value)?)?;
+        fs::rename(&unfinished, path)
+    };
+    write().with_context(|| path.display().to_string())
+}

@@ -1,0 +1,369 @@
+//! Model of scheduling: assignment of workers to CPUs, and duration of work.
+//!
+//! - A worker is a virtual CPU of a VM or a thread of the host. It processes pieces of work
+//!   sequentially. A pinned worker runs on its CPU only, immediately, and preempts an unpinned one.
+//! - A worker with new work gets its last CPU if its whole core is idle, else a CPU of an idle
+//!   core, else its last or any idle CPU; else it waits. A worker on a shared core moves to an idle
+//!   core.
+//! - Of the waiting workers the one with the least CPU time is next, as in Linux's completely fair
+//!   scheduler. A running worker is preempted by a waiting one with 2 ms less CPU time. A worker
+//!   that was idle for long counts as at most 5 ms behind the last selected one.
+//! - A virtual CPU that runs where another one ran takes `refill_us` more, since the core's caches
+//!   contain the other's data.
+//! - Work is processed in slices of at most 0.2 ms. The duration of a slice is determined at its
+//!   start: by the clock ([`Energy`]), by work on other CPUs ([`Sharing`]), and by the core's idle
+//!   state.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use suimon_quantity::Time;
+use suimon_sim_kernel::Observer;
+
+use crate::host::facts::Fact;
+use crate::host::power::Energy;
+use crate::host::spec::MachineSpec;
+use crate::processors::Sharing;
+
+const SLICE_NS: u64 = 200_000;
+/// Lead in CPU time that causes preemption, and largest credit of a worker that was idle.
+const BEHIND_NS: u64 = 2_000_000;
+const BEHIND_NS_MAX: u64 = 5_000_000;
+
+/// Piece of work of one session on a CPU.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    /// Session that the work belongs to.
+    pub(crate) session: u32,
+    /// Remaining duration at the nominal clock without contention, in ns.
+    pub(crate) left_ns: u64,
+    pub(crate) memory_permille: u64,
+    pub(crate) is_host: bool,
+    /// Duration elapsed so far in ns.
+    pub(crate) spent_ns: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Worker {
+    pinned: Option<u16>,
+    /// CPU to which the worker will be pinned when it is idle.
+    moves_to: Option<u16>,
+    piece: Option<Piece>,
+    is_on: Option<u16>,
+    last: u16,
+    /// CPU time, or its adjusted value, in ns.
+    worked_ns: u64,
+}
+
+/// State of a CPU with its current slice.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    worker: Option<u32>,
+    began: u64,
+    until: u64,
+    /// Length of the current slice at the nominal clock, in ns.
+    slice_ns: u64,
+    /// Number that distinguishes slices of the same CPU.
+    number: u64,
+    pinned: VecDeque<u32>,
+    busy_ns: u64,
+    /// Owner of the core's cache content: the last virtual CPU on it.
+    caches: Option<u32>,
+}
+
+/// Planned end of a slice on a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SliceEnd {
+    pub(crate) cpu: u16,
+    pub(crate) number: u64,
+}
+
+/// CPUs of a machine and their workers.
+pub(crate) struct Cpus {
+    spec: MachineSpec,
+    sharing: Sharing,
+    slots: Vec<Slot>,
+    workers: Vec<Worker>,
+    /// Waiting workers, least CPU time first.
+    ready: BTreeSet<(u64, u32)>,
+    /// CPU time of the last selected worker.
+    floor_ns: u64,
+    /// Number of CPUs that do work of the host.
+    host_working: u64,
+    pub(crate) energy: Option<Energy>,
+    planned: Vec<(Time, SliceEnd)>,
+}
+
+impl Cpus {
+    pub(crate) fn new(spec: &MachineSpec, energy: Option<Energy>) -> Self {
+        let sharing = spec.sharing();
+        Self {
+            slots: vec![Slot::default(); sharing.logical_cpus.into()],
+            spec: spec.clone(),
+            sharing,
+            workers: Vec::new(),
+            ready: BTreeSet::new(),
+            floor_ns: 0,
+            host_working: 0,
+            energy,
+            planned: Vec::new(),
+        }
+    }
+
+    /// Adds a worker. Unpinned workers start on consecutive CPUs.
+    pub(crate) fn add_worker(&mut self, pinned: Option<u16>) -> u32 {
+        let number = self.workers.len() as u32;
+        let last = (number % u32::from(self.sharing.logical_cpus)) as u16;
+        self.workers.push(Worker { pinned, last, ..Worker::default() });
+        number
+    }
+
+    /// Returns the planned ends of slices.
+    pub(crate) fn take_planned(&mut self) -> Vec<(Time, SliceEnd)> {
+        std::mem::take(&mut self.planned)
+    }
+
+    /// Returns the busy time of each CPU since the last call, in ns.
+    pub(crate) fn take_busy(&mut self, now: Time) -> Vec<u64> {
+        (0..self.sharing.logical_cpus).for_each(|cpu| self.count(now, cpu));
+        self.slots.iter_mut().map(|slot| std::mem::take(&mut slot.busy_ns)).collect()
+    }
+
+    /// Gives work to an idle worker.
+    pub(crate) fn give(&mut self, now: Time, to: u32, piece: Piece, observer: &mut Observer<Fact>) {
+        self.workers[to as usize].piece = Some(piece);
+        self.make_ready(now, to, observer);
+    }
+
+    fn make_ready(&mut self, now: Time, number: u32, observer: &mut Observer<Fact>) {
+        let worker = &mut self.workers[number as usize];
+        worker.worked_ns = worker.worked_ns.max(self.floor_ns.saturating_sub(BEHIND_NS_MAX));
+        if let Some(cpu) = worker.pinned {
+            let runs = self.slots[usize::from(cpu)].worker;
+            let is_pinned = runs.is_some_and(|on| self.workers[on as usize].pinned.is_some());
+            if is_pinned {
+                self.slots[usize::from(cpu)].pinned.push_back(number);
+                return;
+            }
+            let displaced = runs.map(|_| self.interrupt(now, cpu, observer));
+            self.start(now, cpu, number, observer);
+            if let Some(displaced) = displaced {
+                self.place(now, displaced, observer);
+            }
+            return;
+        }
+        self.place(now, number, observer);
+    }
+
+    /// Assigns a CPU to an unpinned worker, or makes it wait.
+    fn place(&mut self, now: Time, number: u32, observer: &mut Observer<Fact>) {
+        let last = self.workers[number as usize].last;
+        match self.free_for(last) {
+            Some(cpu) => self.start(now, cpu, number, observer),
+            None => self.wait(now, number, observer),
+        }
+    }
+
+    fn wait(&mut self, now: Time, number: u32, observer: &mut Observer<Fact>) {
+        self.ready.insert((self.workers[number as usize].worked_ns, number));
+        observer.record(now, &Fact::Waits { worker: number });
+    }
+
+    fn is_free(&self, cpu: u16) -> bool {
+        self.slots[usize::from(cpu)].worker.is_none()
+    }
+
+    fn is_core_free(&self, cpu: u16) -> bool {
+        self.is_free(cpu) && self.sharing.siblings(cpu).all(|other| self.is_free(other))
+    }
+
+    fn free_for(&self, last: u16) -> Option<u16> {
+        if self.is_core_free(last) {
+            return Some(last);
+        }
+        let all = || 0..self.sharing.logical_cpus;
+        let core = all().find(|cpu| self.is_core_free(*cpu));
+        core.or_else(|| Some(last).filter(|cpu| self.is_free(*cpu)))
+            .or_else(|| all().find(|cpu| self.is_free(*cpu)))
+    }
+
+    fn start(&mut self, now: Time, cpu: u16, number: u32, observer: &mut Observer<Fact>) {
+        let wake_ns = self.energy.as_mut().map_or(0, |energy| energy.began(now, cpu));
+        let worker = &mut self.workers[number as usize];
+        (worker.is_on, worker.last) = (Some(cpu), cpu);
+        let is_host = worker.piece.as_ref().is_some_and(|of| of.is_host);
+        self.host_working += u64::from(is_host);
+        self.floor_ns = self.floor_ns.max(worker.worked_ns.min(self.floor_ns + BEHIND_NS));
+        let slot = &mut self.slots[usize::from(cpu)];
+        slot.worker = Some(number);
+        let had = if is_host { None } else { slot.caches.replace(number) };
+        let is_cold = had.is_some_and(|had| had != number);
+        observer.record(now, &Fact::Began { cpu, worker: number });
+        let refill_ns = if is_cold { self.spec.refill_us * 1000 } else { 0 };
+        self.slice(now, cpu, wake_ns + refill_ns);
+    }
+
+    /// Determines the next slice of a CPU's work.
+    fn slice(&mut self, now: Time, cpu: u16, wake_ns: u64) {
+        let Some(number) = self.slots[usize::from(cpu)].worker else { return };
+        let Some(piece) = &self.workers[number as usize].piece else { return };
+        let slice_ns = piece.left_ns.min(SLICE_NS);
+        let ns = wake_ns + self.takes_ns(cpu, piece, slice_ns);
+        let slot = &mut self.slots[usize::from(cpu)];
+        slot.number += 1;
+        (slot.began, slot.until, slot.slice_ns) = (now.as_ns(), now.as_ns() + ns, slice_ns);
+        self.planned.push((Time::from_ns(slot.until), SliceEnd { cpu, number: slot.number }));
+    }
+
+    fn takes_ns(&self, cpu: u16, piece: &Piece, ns: u64) -> u64 {
+        let memory_ns = ns * piece.memory_permille / 1000;
+        let (mhz, nominal) = match &self.energy {
+            Some(energy) => (energy.mhz(cpu).max(1), energy.nominal_mhz()),
+            None => (1, 1),
+        };
+        let alone_ns = (ns - memory_ns) * nominal / mhz + memory_ns;
+        let core = self.sharing.core(cpu);
+        let others = (0..self.sharing.cores()).filter(|other| *other != core);
+        let working = others.filter(|other| !self.is_core_free(*other)).count() as u64;
+        let mut kappa_n = self.spec.contention_permille * working;
+        if piece.is_host {
+            kappa_n += self.spec.host_contention_permille * self.host_working.saturating_sub(1);
+        }
+        let has_sibling = self.sharing.siblings(cpu).any(|other| !self.is_free(other));
+        self.sharing.takes_ns(alone_ns, kappa_n, has_sibling)
+    }
+
+    /// Removes the worker from a CPU.
+    fn stop(&mut self, now: Time, cpu: u16, observer: &mut Observer<Fact>) -> Option<u32> {
+        let number = self.slots[usize::from(cpu)].worker.take()?;
+        self.workers[number as usize].is_on = None;
+        if let Some(piece) = &self.workers[number as usize].piece {
+            self.host_working -= u64::from(piece.is_host);
+        }
+        if let Some(energy) = &mut self.energy {
+            energy.ended(now, cpu);
+        }
+        observer.record(now, &Fact::Stopped { cpu, worker: number });
+        Some(number)
+    }
+
+    /// Accounts the time of a slice until now, and the completed part of the work.
+    fn count(&mut self, now: Time, cpu: u16) {
+        let slot = &mut self.slots[usize::from(cpu)];
+        let Some(number) = slot.worker else { return };
+        let worker = &mut self.workers[number as usize];
+        let Some(piece) = &mut worker.piece else { return };
+        let took = now.as_ns() - slot.began.min(now.as_ns());
+        let planned = (slot.until - slot.began).max(1);
+        let done =
+            if now.as_ns() >= slot.until { slot.slice_ns } else { slot.slice_ns * took / planned };
+        slot.busy_ns += took;
+        slot.slice_ns -= done;
+        slot.began = now.as_ns();
+        piece.spent_ns += took;
+        piece.left_ns -= done;
+        worker.worked_ns += took;
+    }
+
+    /// Preempts the unpinned worker on a CPU.
+    fn interrupt(&mut self, now: Time, cpu: u16, observer: &mut Observer<Fact>) -> u32 {
+        self.count(now, cpu);
+        self.slots[usize::from(cpu)].number += 1;
+        self.stop(now, cpu, observer).unwrap_or_default()
+    }
+
+    /// Ends a slice. Returns the worker and its work if that is complete; [`Cpus::next`] must be
+    /// called then.
+    pub(crate) fn end(
+        &mut self,
+        now: Time,
+        of: SliceEnd,
+        observer: &mut Observer<Fact>,
+    ) -> Option<(u32, Piece)> {
+        let slot = &self.slots[usize::from(of.cpu)];
+        let number = slot.worker.filter(|_| slot.number == of.number)?;
+        self.count(now, of.cpu);
+        let worker = &mut self.workers[number as usize];
+        if worker.piece.as_ref().is_some_and(|piece| piece.left_ns > 0) {
+            self.go_on(now, of.cpu, number, observer);
+            return None;
+        }
+        self.host_working -= u64::from(worker.piece.as_ref().is_some_and(|of| of.is_host));
+        Some((number, worker.piece.take()?))
+    }
+
+    /// Continues with the next work of a worker, or makes its CPU idle.
+    pub(crate) fn next(
+        &mut self,
+        now: Time,
+        number: u32,
+        piece: Option<Piece>,
+        observer: &mut Observer<Fact>,
+    ) {
+        let worker = &mut self.workers[number as usize];
+        let Some(cpu) = worker.is_on else { return };
+        let moves = worker.moves_to.take();
+        if let Some(piece) = piece {
+            self.host_working += u64::from(piece.is_host);
+            worker.piece = Some(piece);
+            if moves.is_none() {
+                return self.go_on(now, cpu, number, observer);
+            }
+        }
+        self.stop(now, cpu, observer);
+        let worker = &mut self.workers[number as usize];
+        worker.pinned = moves.or(worker.pinned);
+        if worker.piece.is_some() {
+            self.make_ready(now, number, observer);
+        }
+        self.fill(now, cpu, observer);
+    }
+
+    /// Continues a worker's work, unless another worker is next or a better CPU is idle.
+    fn go_on(&mut self, now: Time, cpu: u16, number: u32, observer: &mut Observer<Fact>) {
+        let worker = &self.workers[number as usize];
+        let behind = self.ready.first().map(|(worked_ns, _)| worked_ns + BEHIND_NS);
+        let is_late = behind.is_some_and(|behind| behind < worker.worked_ns);
+        let shares = self.sharing.siblings(cpu).any(|other| !self.is_free(other));
+        let is_better = || (0..self.sharing.logical_cpus).any(|other| self.is_core_free(other));
+        let leaves = worker.pinned.is_none() && (is_late || (shares && is_better()));
+        if !leaves {
+            return self.slice(now, cpu, 0);
+        }
+        self.stop(now, cpu, observer);
+        if is_late {
+            self.wait(now, number, observer);
+        } else {
+            self.place(now, number, observer);
+        }
+        self.fill(now, cpu, observer);
+    }
+
+    /// Assigns waiting workers to an idle CPU.
+    fn fill(&mut self, now: Time, cpu: u16, observer: &mut Observer<Fact>) {
+        if !self.is_free(cpu) {
+            return;
+        }
+        let slot = &mut self.slots[usize::from(cpu)];
+        let next = slot.pinned.pop_front().or_else(|| Some(self.ready.pop_first()?.1));
+        if let Some(number) = next {
+            self.start(now, cpu, number, observer);
+        }
+    }
+
+    /// Pins a worker to another CPU. Returns true if it takes effect now or when the worker is
+    /// idle.
+    pub(crate) fn pin(&mut self, number: u32, to: u16) -> bool {
+        let worker = &mut self.workers[number as usize];
+        if worker.piece.is_some() {
+            worker.moves_to = Some(to);
+            return false;
+        }
+        worker.pinned = Some(to);
+        true
+    }
+
+    /// Returns the CPU that a worker is pinned to.
+    pub(crate) fn pinned(&self, number: u32) -> Option<u16> {
+        self.workers[number as usize].pinned
+    }
+}

@@ -1,0 +1,89 @@
+//! Facts about a host, for checkers and the trace.
+
+use suimon_sim_kernel::Note;
+
+/// Fact about a host in a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fact {
+    /// A worker starts or stops running on a CPU.
+    Began {
+        cpu: u16,
+        worker: u32,
+    },
+    Stopped {
+        cpu: u16,
+        worker: u32,
+    },
+    /// A worker waits for a CPU.
+    Waits {
+        worker: u32,
+    },
+    /// A request of a session begins, with its number of legs.
+    Asked {
+        session: u32,
+        vm: u32,
+        legs: u32,
+    },
+    /// A request has completed a leg, in the VM's queue or elsewhere.
+    Passed {
+        session: u32,
+        leg: u32,
+        by_queue: bool,
+    },
+    /// A request of a session is complete.
+    Done {
+        session: u32,
+    },
+    /// A virtual function is assigned to a VM.
+    Vf {
+        vm: u32,
+        vf: u16,
+    },
+    /// A VM sent a frame to another VM, or a broadcast (`to` is the sender), which left the host.
+    Went {
+        vm: u32,
+        to: u32,
+        came_to: u32,
+        out: bool,
+    },
+    /// Clock of a busy CPU.
+    Clock {
+        cpu: u16,
+        mhz: u64,
+    },
+}
+
+impl Note for Fact {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Began { .. } => "began",
+            Self::Stopped { .. } => "stopped",
+            Self::Waits { .. } => "waits",
+            Self::Asked { .. } => "asked",
+            Self::Passed { .. } => "passed",
+            Self::Done { .. } => "done",
+            Self::Vf { .. } => "vf",
+            Self::Went { .. } => "went",
+            Self::Clock { .. } => "clock",
+        }
+    }
+
+    fn figures(&self) -> Vec<u64> {
+        match *self {
+            Self::Began { cpu, worker } | Self::Stopped { cpu, worker } => {
+                vec![cpu.into(), worker.into()]
+            }
+            Self::Waits { worker } => vec![worker.into()],
+            Self::Asked { session, vm, legs } => vec![session.into(), vm.into(), legs.into()],
+            Self::Passed { session, leg, by_queue } => {
+                vec![session.into(), leg.into(), by_queue.into()]
+            }
+            Self::Done { session } => vec![session.into()],
+            Self::Vf { vm, vf } => vec![vm.into(), vf.into()],
+            Self::Went { vm, to, came_to, out } => {
+                vec![vm.into(), to.into(), came_to.into(), out.into()]
+            }
+            Self::Clock { cpu, mhz } => vec![cpu.into(), mhz],
+        }
+    }
+}

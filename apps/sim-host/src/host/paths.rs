@@ -1,0 +1,47 @@
+//! Assignment of virtual functions to VMs: decisions of `policy/failover`, called as by
+//! `plane/node`.
+
+use core::cmp::Reverse;
+use suimon_failover::{Action, AdapterId, Event, Failover, FailoverSpec, Path, VfId};
+use suimon_quantity::{PortId, Time};
+
+const ADAPTER: AdapterId = AdapterId(0);
+
+/// Returns the virtual function of each VM, if assigned. Guests accept it immediately.
+pub(crate) fn vfs(weights: &[u8], vfs: u16) -> Vec<Option<u16>> {
+    let mut failover = Failover::new(FailoverSpec::default());
+    for index in 0..vfs {
+        let vf = VfId { adapter: ADAPTER, index };
+        failover.handle(Time::ZERO, &Event::VfFound { vf });
+    }
+    // NICs that exist from the beginning, highest weight first.
+    let mut nics: Vec<(u32, u8)> = (0..).zip(weights.iter().copied()).collect();
+    nics.sort_by_key(|(_, iov_weight)| Reverse(*iov_weight));
+    for (vm, iov_weight) in nics {
+        let nic = PortId(vm);
+        let adapters = vec![ADAPTER];
+        failover.handle(Time::ZERO, &Event::NicSet { nic, iov_weight, adapters });
+    }
+    while let Some(action) = failover.poll_action() {
+        if let Action::GiveVf { nic, vf, .. } = action {
+            failover.handle(Time::ZERO, &Event::VfPathReady { nic, vf });
+        }
+    }
+    let path = |vm| match failover.path(PortId(vm)) {
+        Some(Path::Vf(vf)) => Some(vf.index),
+        _ => None,
+    };
+    (0..weights.len() as u32).map(path).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_weighs_most_has_one_and_who_weighs_nothing_none() {
+        assert_eq!(vfs(&[0, 50, 100], 1), [None, None, Some(0)]);
+        assert_eq!(vfs(&[50, 0, 100], 4).iter().flatten().count(), 2);
+        assert_eq!(vfs(&[50], 0), [None]);
+    }
+}

@@ -1,0 +1,196 @@
+//! Results of a case, and their comparison with published values.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use suimon_sim_kernel::Figure;
+
+use crate::host::plan::Plan;
+use crate::host::spec::{By, Expect, HostScenario, Measure};
+use crate::host::totals::{Sum, VmSum};
+
+/// Results of a case of the scenario.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Report {
+    pub(crate) case: String,
+    pub(crate) vms: Vec<VmsReport>,
+    pub(crate) cpu_percent: f64,
+    /// CPU time per request, summed over all CPUs.
+    pub(crate) cpu_us: f64,
+    pub(crate) watts: f64,
+    pub(crate) score: f64,
+    /// Frames between VMs per second that left the host, and broadcasts that left it.
+    pub(crate) left: f64,
+    pub(crate) left_broadcasts: f64,
+}
+
+/// Results of the VMs of a kind.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct VmsReport {
+    pub(crate) name: String,
+    pub(crate) count: usize,
+    /// Rate of all VMs together.
+    pub(crate) rate: f64,
+    pub(crate) mbit_s: f64,
+    /// CPU time per request of the VM and the host in µs.
+    pub(crate) vm_us: f64,
+    pub(crate) host_us: f64,
+    pub(crate) modules_us: BTreeMap<String, f64>,
+}
+
+/// Summarises the totals of a case.
+pub(crate) fn report(plan: &Plan<'_>, sum: &Sum) -> Report {
+    let seconds = plan.scenario.measure_ms as f64 / 1e3;
+    let busy = sum.busy_ns.iter().sum::<u64>() as f64;
+    let all_ns = seconds * 1e9 * f64::from(plan.machine.logical_cpus);
+    let done = sum.vms.iter().map(|of| of.done).sum::<u64>().max(1) as f64;
+    let (mut score, mut scored) = (0.0, 0.0);
+    let mut vms = Vec::new();
+    for spec in &plan.scenario.vms {
+        let of = plan.vms.iter().zip(&sum.vms).filter(|(vm, _)| vm.spec.name == spec.name);
+        let of: Vec<&VmSum> = of.map(|(_, sum)| sum).collect();
+        let total = |of_vm: fn(&VmSum) -> u64| of.iter().map(|vm| of_vm(vm)).sum::<u64>() as f64;
+        let count = total(|of| of.done);
+        let each = |ns: f64| ns / 1e3 / count.max(1.0);
+        let rate = count / seconds;
+        if let Some(reference) = spec.reference {
+            score += rate / reference;
+            scored += 1.0;
+        }
+        let module = |(number, name): (usize, &String)| {
+            let ns = of.iter().map(|vm| vm.module_ns[number]).sum::<u64>();
+            (name.clone(), each(ns as f64))
+        };
+        let modules = plan.modules.0.iter().enumerate().map(module).filter(|(_, us)| *us > 0.0);
+        vms.push(VmsReport {
+            name: spec.name.clone(),
+            count: of.len(),
+            rate,
+            mbit_s: total(|of| of.bytes) * 8.0 / 1e6 / seconds,
+            vm_us: each(total(|of| of.vm_ns)),
+            host_us: each(total(|of| of.host_ns)),
+            modules_us: modules.collect(),
+        });
+    }
+    Report {
+        case: plan.case.name.clone(),
+        vms: vms.into_iter().filter(|of| of.count > 0).collect(),
+        cpu_percent: busy * 100.0 / all_ns,
+        cpu_us: busy / 1e3 / done,
+        watts: sum.taken as f64 / 1e12 / seconds,
+        score: if scored > 0.0 { score / scored } else { 0.0 },
+        left: sum.left as f64 / seconds,
+        left_broadcasts: sum.left_broadcasts as f64 / seconds,
+    }
+}
+
+impl Report {
+    fn measure(&self, of: Measure, what: &str) -> f64 {
+        let vms = || self.vms.iter().filter(|vms| what.is_empty() || vms.name == what);
+        let mean = |of: fn(&VmsReport) -> f64| {
+            let rate = vms().map(|vms| vms.rate).sum::<f64>();
+            vms().map(|vms| of(vms) * vms.rate).sum::<f64>() / rate.max(f64::MIN_POSITIVE)
+        };
+        match of {
+            Measure::Mbit => vms().map(|vms| vms.mbit_s).sum(),
+            Measure::Rate => vms().map(|vms| vms.rate).sum(),
+            Measure::Cpu => self.cpu_percent,
+            Measure::CpuEach => self.cpu_us,
+            Measure::HostEach => mean(|vms| vms.host_us),
+            Measure::VmEach => mean(|vms| vms.vm_us),
+            Measure::Module => {
+                let of =
+                    self.vms.iter().map(|vms| vms.modules_us.get(what).unwrap_or(&0.0) * vms.rate);
+                let rate = self.vms.iter().map(|vms| vms.rate).sum::<f64>();
+                of.sum::<f64>() / rate.max(f64::MIN_POSITIVE)
+            }
+            Measure::Watts => self.watts,
+            Measure::Score => self.score,
+            Measure::Left => self.left,
+            Measure::LeftBroadcasts => self.left_broadcasts,
+        }
+    }
+}
+
+/// Returns the published figures with the simulated results.
+pub(crate) fn figures(scenario: &HostScenario, reports: &[Report]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for (case, report) in scenario.case.iter().zip(reports) {
+        for figure in &case.figure {
+            let expect = &figure.expect;
+            let against = expect.against.as_ref();
+            let other = against.and_then(|name| reports.iter().find(|of| of.case == *name));
+            let (ours, value) = match against.filter(|_| expect.by == By::Best) {
+                Some(names) => best(expect, report, names, reports),
+                None => compare(expect, report, other),
+            };
+            figures.push(Figure {
+                step: case.name.clone(),
+                of: of(expect),
+                published: figure.published.clone(),
+                ours,
+                agrees: value >= expect.from && value <= expect.to,
+                used: figure.used,
+            });
+        }
+    }
+    figures
+}
+
+fn of(expect: &Expect) -> String {
+    match (expect.against.as_ref().filter(|_| expect.by != By::Best), expect.what.as_str()) {
+        (None, "") => "all".to_owned(),
+        (None, what) => what.to_owned(),
+        (Some(against), "") => format!("relative to {against}"),
+        (Some(against), what) => format!("{what}, relative to {against}"),
+    }
+}
+
+/// Returns the result in words and as a number.
+fn compare(expect: &Expect, report: &Report, other: Option<&Report>) -> (String, f64) {
+    let value = report.measure(expect.of, &expect.what);
+    let unit = match expect.of {
+        Measure::Mbit => "Mbit/s",
+        Measure::Rate | Measure::Left | Measure::LeftBroadcasts => "per second",
+        Measure::Cpu => "% of all CPUs",
+        Measure::CpuEach | Measure::HostEach | Measure::VmEach | Measure::Module => {
+            "µs per request"
+        }
+        Measure::Watts => "W",
+        Measure::Score => "points",
+    };
+    let digits = match expect.of {
+        Measure::Mbit | Measure::Rate | Measure::Left | Measure::LeftBroadcasts => 0,
+        Measure::Cpu | Measure::Watts => 1,
+        _ => 2,
+    };
+    let Some(other) = other.map(|report| report.measure(expect.of, &expect.what)) else {
+        return (format!("{value:.digits$} {unit}"), value);
+    };
+    let percent = (value / other.max(f64::MIN_POSITIVE) - 1.0) * 100.0;
+    let beside = format!("{value:.digits$} and {other:.digits$} {unit}");
+    match expect.by {
+        By::Times => (format!("{:.2} times: {beside}", value / other), value / other),
+        By::TimesLess if value > 0.0 => {
+            (format!("{:.0} times less: {beside}", other / value), other / value)
+        }
+        By::TimesLess => (format!("nothing: {beside}"), f64::INFINITY),
+        By::PercentMore => (format!("{percent:.1} % more: {beside}"), percent),
+        By::PercentLess => (format!("{:.1} % less: {beside}", positive(-percent)), -percent),
+        By::More | By::Best => (format!("{:.1} {unit} more", value - other), value - other),
+    }
+}
+
+/// Returns the best case among those with this prefix, and the relative deficit of this case.
+fn best(expect: &Expect, report: &Report, names: &str, reports: &[Report]) -> (String, f64) {
+    let value = |of: &Report| of.measure(expect.of, &expect.what);
+    let of_name = reports.iter().filter(|of| of.case.starts_with(names));
+    let best = of_name.max_by(|one, two| value(one).total_cmp(&value(two))).unwrap_or(report);
+    let text = format!("best: {:.2} with {}", value(best), best.case);
+    (text, value(report) / value(best).max(f64::MIN_POSITIVE) - 1.0)
+}
+
+/// Replaces negative zero by zero.
+fn positive(percent: f64) -> f64 {
+    if percent.abs() < 0.05 { 0.0 } else { percent }
+}

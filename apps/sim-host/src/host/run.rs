@@ -1,0 +1,93 @@
+//! Execution and summary of a host scenario.
+
+use anyhow::{Result, bail};
+use suimon_quantity::Time;
+use suimon_sim_kernel::{InvalidKeys, Observer, Options, Outcome, Scenario, Trace};
+
+use crate::host::checkers::checkers;
+use crate::host::plan::Plan;
+use crate::host::report::{Report, figures, report};
+use crate::host::spec::HostScenario;
+use crate::host::world::World;
+
+impl Scenario for HostScenario {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn has_swarm(&self) -> bool {
+        false
+    }
+
+    fn check(&self, invalid: &mut InvalidKeys) {
+        self.check_keys(invalid);
+    }
+
+    fn run(&self, options: Options) -> Result<Outcome> {
+        run(self, options)
+    }
+}
+
+/// Runs each case.
+///
+/// # Errors
+/// A policy rejects the configuration of a case.
+pub(crate) fn run(scenario: &HostScenario, options: Options) -> Result<Outcome> {
+    let Options { seed, is_swarm, keeps_lines } = options;
+    if is_swarm {
+        bail!("the scenario has no table `[swarm]`; add one, or run it without random changes");
+    }
+    let mut outcome = Outcome::default();
+    let mut trace = Trace::new(keeps_lines);
+    let mut reports: Vec<Report> = Vec::new();
+    let mut virtual_ms = 0;
+    for case in &scenario.case {
+        let plan = Plan::new(scenario, case);
+        let observer = Observer::new(trace, checkers(&plan));
+        let mut world = World::new(&plan, seed, observer)?;
+        let ms = scenario.settle_ms + scenario.measure_ms;
+        world.run(Time::from_ns(ms * 1_000_000));
+        virtual_ms += ms;
+        outcome.events += world.happened();
+        outcome.add_complaints(world.observer.complaints);
+        reports.push(report(&plan, &world.sum));
+        trace = world.observer.trace;
+    }
+    outcome.virtual_s = virtual_ms / 1000;
+    outcome.set_trace(&trace);
+    outcome.table = table(&reports);
+    outcome.figures = figures(scenario, &reports);
+    outcome.steps = serde_json::to_value(&reports)?;
+    Ok(outcome)
+}
+
+fn table(reports: &[Report]) -> Vec<Vec<String>> {
+    let has = |of: fn(&Report) -> f64| reports.iter().any(|report| of(report) > 0.0);
+    let (has_watts, has_score) = (has(|of| of.watts), has(|of| of.score));
+    let mut head = vec!["CASE", "VMS", "REQUESTS/S", "MBIT/S", "CPU %", "µS VM", "µS HOST"];
+    head.extend(has_watts.then_some("WATTS"));
+    head.extend(has_score.then_some("SCORE"));
+    let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
+    for report in reports {
+        for (number, of) in report.vms.iter().enumerate() {
+            let first = |text: String| if number == 0 { text } else { String::new() };
+            let mut row = vec![
+                first(report.case.clone()),
+                format!("{} {}", of.count, of.name),
+                format!("{:.0}", of.rate),
+                format!("{:.0}", of.mbit_s),
+                first(format!("{:.1}", report.cpu_percent)),
+                format!("{:.2}", of.vm_us),
+                format!("{:.2}", of.host_us),
+            ];
+            row.extend(has_watts.then(|| first(format!("{:.1}", report.watts))));
+            row.extend(has_score.then(|| first(format!("{:.2}", report.score))));
+            rows.push(row);
+        }
+    }
+    rows
+}

@@ -1,0 +1,345 @@
+//! Scenarios of kind `host`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use suimon_offload::{DeviceFeature, OffloadSwitches};
+use suimon_power::PowerPlan;
+use suimon_sim_kernel::Use;
+
+use crate::processors::Sharing;
+
+/// Host scenario: cases, each on freshly started hardware.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostScenario {
+    pub(crate) name: String,
+    #[expect(dead_code, reason = "it was looked at before")]
+    kind: String,
+    /// Description of the scenario for readers of the file.
+    #[expect(dead_code, reason = "for readers of the file")]
+    about: String,
+    pub(crate) seed: u64,
+    /// Length in ms of the initial part of a case that is excluded from figures.
+    pub(crate) settle_ms: u64,
+    pub(crate) measure_ms: u64,
+    /// Machines. Cases that name none use the first one; the same applies to NICs.
+    pub(crate) machine: Vec<MachineSpec>,
+    #[serde(default)]
+    pub(crate) nic: Vec<NicSpec>,
+    pub(crate) vms: Vec<VmsSpec>,
+    pub(crate) case: Vec<CaseSpec>,
+}
+
+/// CPUs of a machine. Durations of stages apply to a CPU with this clock.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MachineSpec {
+    pub(crate) name: String,
+    pub(crate) logical_cpus: u16,
+    pub(crate) threads_per_core: u16,
+    pub(crate) numa_nodes: u16,
+    pub(crate) sibling_percent: u64,
+    /// Slowdown by each other busy core, in thousandths.
+    pub(crate) contention_permille: u64,
+    /// Additional slowdown of host work by each other CPU that does host work, in thousandths:
+    /// locks, and caches of the switch.
+    #[serde(default)]
+    pub(crate) host_contention_permille: u64,
+    /// Additional duration of a virtual CPU's work where another one ran before.
+    #[serde(default)]
+    pub(crate) refill_us: u64,
+    /// Duration of the work of kinds of VMs, in percent of the scenario's values.
+    #[serde(default)]
+    pub(crate) takes_percent: BTreeMap<String, u64>,
+    /// Clocks, idle states and power; clocks are nominal if absent.
+    pub(crate) energy: Option<EnergySpec>,
+}
+
+impl MachineSpec {
+    pub(crate) const fn sharing(&self) -> Sharing {
+        let Self { logical_cpus, threads_per_core, numa_nodes, sibling_percent, .. } = *self;
+        Sharing { logical_cpus, threads_per_core, numa_nodes, sibling_percent }
+    }
+}
+
+/// Power management properties of a machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EnergySpec {
+    /// Clocks in MHz, ascending; the last is the nominal one.
+    pub(crate) mhz: Vec<u64>,
+    /// Turbo clock of a socket in MHz by number of busy cores.
+    pub(crate) turbo_mhz: Vec<u64>,
+    /// Voltage at the lowest, the nominal and the highest turbo clock.
+    pub(crate) millivolts: [u64; 3],
+    /// Power of a busy core at the nominal clock.
+    pub(crate) core_mw: u64,
+    /// Power of all other components.
+    pub(crate) rest_mw: u64,
+    pub(crate) idle: Vec<IdleSpec>,
+}
+
+/// Idle state of a core.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct IdleSpec {
+    pub(crate) name: String,
+    pub(crate) latency_us: u64,
+    pub(crate) residency_us: u64,
+    pub(crate) core_mw: u64,
+}
+
+/// NIC. [`nic`](super::nic) documents the equations.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NicSpec {
+    pub(crate) name: String,
+    pub(crate) gbit_s: u64,
+    pub(crate) mtu: u64,
+    /// Features, by the kernel's names.
+    #[serde(default)]
+    pub(crate) features: Vec<DeviceFeature>,
+    /// Durations of the engine: start of segmentation, per frame, and per byte fetched.
+    #[serde(default)]
+    pub(crate) cut_ns: u64,
+    #[serde(default)]
+    pub(crate) frame_ns: u64,
+    #[serde(default)]
+    pub(crate) byte_ps: u64,
+    /// Frames buffered between engine and wire.
+    pub(crate) fifo_frames: usize,
+    /// Number of virtual functions of the NIC.
+    #[serde(default)]
+    pub(crate) vfs: u16,
+}
+
+/// Group of equal VMs with their load.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VmsSpec {
+    pub(crate) name: String,
+    /// Default number of VMs in a case.
+    pub(crate) count: u32,
+    /// Virtual CPUs of each VM; threads of the server for a host without VMs.
+    pub(crate) vcpus: u16,
+    /// Weight in the assignment of virtual functions; 0 for none.
+    #[serde(default)]
+    pub(crate) iov_weight: u8,
+    /// Number of sessions of each VM, each with one request at a time; 0 for an idle VM.
+    pub(crate) sessions: u32,
+    /// Shortest time between the starts of a session's requests.
+    #[serde(default)]
+    pub(crate) pace_us: u64,
+    /// Requests per second that count as 1 in the score.
+    pub(crate) reference: Option<f64>,
+    /// Broadcasts of each VM per second.
+    #[serde(default)]
+    pub(crate) broadcasts: u64,
+    #[serde(default)]
+    pub(crate) request: Vec<RequestSpec>,
+}
+
+/// Kind of request and its path.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RequestSpec {
+    #[expect(dead_code, reason = "for readers of the file")]
+    name: String,
+    /// Relative number of requests of this kind.
+    pub(crate) share: u64,
+    /// Bytes of payload per request.
+    pub(crate) bytes: u64,
+    /// Bytes that the application writes at once.
+    #[serde(default = "block_bytes")]
+    pub(crate) block_bytes: u64,
+    pub(crate) stage: Vec<StageSpec>,
+}
+
+const fn block_bytes() -> u64 {
+    65_536
+}
+
+/// Place at which a stage is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Place {
+    /// Virtual CPU of the VM, or a thread of a host without VMs.
+    Vm,
+    /// Thread of the host for the VM.
+    Host,
+    /// CPU assigned to the VM's queue of the NIC by `policy/vmq`.
+    Queue,
+    /// Virtual CPU of the VM at the other end.
+    PeerVm,
+    PeerHost,
+    /// Transmission by the NIC of the host.
+    Nic,
+    /// Reception from the wire.
+    Wire,
+    /// External component: takes `request_ns` ± 50 % and no CPU of the host.
+    Wait,
+}
+
+/// Stage of a request's path.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StageSpec {
+    /// Module in breakdowns of CPU time.
+    pub(crate) module: String,
+    pub(crate) at: Place,
+    /// Conditions that must all hold: conditions of the case, or of a policy
+    /// ([`route`](super::route)).
+    #[serde(default)]
+    pub(crate) when: Vec<String>,
+    /// Conditions none of which may hold.
+    #[serde(default)]
+    pub(crate) unless: Vec<String>,
+    #[serde(default)]
+    pub(crate) request_ns: u64,
+    /// Duration for each block written by the application.
+    #[serde(default)]
+    pub(crate) block_ns: u64,
+    /// Duration for each packet of the stack: a large packet or a segment.
+    #[serde(default)]
+    pub(crate) packet_ns: u64,
+    /// Duration for each frame on the wire.
+    #[serde(default)]
+    pub(crate) frame_ns: u64,
+    /// Duration for each acknowledgement, one per two frames (RFC 1122, section 4.2.3.2).
+    #[serde(default)]
+    pub(crate) ack_ns: u64,
+    #[serde(default)]
+    pub(crate) byte_ps: u64,
+    /// Part of the duration that waits for memory and is independent of the clock.
+    #[serde(default)]
+    pub(crate) memory_percent: u64,
+}
+
+/// Case of a scenario: settings and load.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CaseSpec {
+    pub(crate) name: String,
+    pub(crate) machine: Option<String>,
+    pub(crate) nic: Option<String>,
+    /// Conditions that hold in the case.
+    #[serde(default)]
+    pub(crate) with: Vec<String>,
+    /// Number of VMs by kind.
+    #[serde(default)]
+    pub(crate) vms: BTreeMap<String, u32>,
+    /// Bytes that applications write at once.
+    pub(crate) block_bytes: Option<u64>,
+    #[serde(default)]
+    pub(crate) offload: OffloadSwitches,
+    pub(crate) power: Option<PlanSpec>,
+    pub(crate) vmq: Option<QueuesSpec>,
+    #[serde(default)]
+    pub(crate) switch: SwitchKind,
+    /// Pairs of sender and receiver by number from 1. Other VMs communicate with the external
+    /// network.
+    #[serde(default)]
+    pub(crate) talk: Vec<(u32, u32)>,
+    #[serde(default)]
+    pub(crate) figure: Vec<FigureSpec>,
+}
+
+/// Power plan of a case.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PlanSpec {
+    pub(crate) plan: PowerPlan,
+    pub(crate) performance_percent_min: Option<u8>,
+}
+
+/// VMQ settings of a case.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct QueuesSpec {
+    pub(crate) enabled: bool,
+    pub(crate) max_processors: u16,
+}
+
+/// Kind of switch that the VMs are connected to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum SwitchKind {
+    /// Switch with an uplink.
+    #[default]
+    External,
+    /// Switch without an uplink.
+    Private,
+}
+
+/// Published figure with an expectation.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FigureSpec {
+    pub(crate) published: String,
+    #[serde(rename = "use")]
+    pub(crate) used: Use,
+    pub(crate) expect: Expect,
+}
+
+/// Expectation for a published figure.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Expect {
+    pub(crate) of: Measure,
+    /// Kind of VMs, or module; all if empty.
+    #[serde(default)]
+    pub(crate) what: String,
+    /// Case to compare with, or prefix of several cases.
+    pub(crate) against: Option<String>,
+    #[serde(default)]
+    pub(crate) by: By,
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+}
+
+/// Measure that a figure is computed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Measure {
+    /// Throughput of payload in Mbit/s.
+    Mbit,
+    /// Rate of requests per second.
+    Rate,
+    /// Utilisation of all CPUs in percent.
+    Cpu,
+    /// CPU time per request in µs, summed over all CPUs.
+    CpuEach,
+    /// Host CPU time per request of these VMs, in µs.
+    HostEach,
+    /// CPU time of a VM per request, in µs.
+    VmEach,
+    /// CPU time of a module per request, in µs.
+    Module,
+    /// Power of the whole machine in W.
+    Watts,
+    /// Score of tiles, relative to reference rates.
+    Score,
+    /// Unicast frames between VMs per second that leave the host, and broadcasts.
+    Left,
+    LeftBroadcasts,
+}
+
+/// Form of the comparison with another case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum By {
+    /// Value itself, or ratio to the other case.
+    #[default]
+    Times,
+    /// Ratio of the other case to this one.
+    TimesLess,
+    /// Increase over the other case in percent.
+    PercentMore,
+    /// Decrease from the other case in percent.
+    PercentLess,
+    /// Difference from the other case.
+    More,
+    /// Relative deficit from the best of all cases with this prefix.
+    Best,
+}

@@ -1,0 +1,400 @@
+//! Run of a case: sessions with requests, one event at a time.
+//!
+//! - A session has one request at a time, which follows its path ([`route`](super::route)) leg by
+//!   leg. When it is complete, the session starts the next one: immediately, or when its pace
+//!   allows.
+//! - Legs at a VM or the host wait for one of its workers, in order. Their duration varies by up to
+//!   10 %, that of external components by up to 50 %.
+
+use std::collections::VecDeque;
+
+use anyhow::Result;
+use suimon_quantity::Time;
+use suimon_sim_kernel::{Agenda, Observer, RandomStream, SECOND};
+use suimon_vmq::VmqSpec;
+
+use crate::host::cpus::{Cpus, Piece, SliceEnd};
+use crate::host::facts::Fact;
+use crate::host::nic::Nic;
+use crate::host::plan::Plan;
+use crate::host::power::{Energy, TICK_NS};
+use crate::host::route::Leg;
+use crate::host::spec::Place;
+use crate::host::switch::Switch;
+use crate::host::totals::Sum;
+use crate::processors::{Busy, Moves, PERIOD_NS, Placement};
+
+const HAND_OVER_NS: u64 = 20_000;
+/// Retransmission timeout of TCP in ns.
+const RESENT_NS: u64 = SECOND / 5;
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Ask {
+        session: u32,
+    },
+    Slice(SliceEnd),
+    /// A request retries its leg.
+    Again {
+        session: u32,
+    },
+    /// A leg outside of the host is complete.
+    Passed {
+        session: u32,
+    },
+    Broadcast {
+        vm: u32,
+    },
+    Tick,
+    Measure,
+    HandOver {
+        vm: u32,
+        to: u16,
+    },
+    /// The measurement starts.
+    Count,
+}
+
+#[derive(Clone, Debug)]
+struct Session {
+    vm: u32,
+    peer: Option<u32>,
+    request: usize,
+    leg: usize,
+    began: Time,
+}
+
+/// Workers with the same task, and their queue.
+#[derive(Clone, Debug, Default)]
+struct Pool {
+    idle: Vec<u32>,
+    waits: VecDeque<Piece>,
+}
+
+pub(crate) struct World<'p> {
+    plan: &'p Plan<'p>,
+    agenda: Agenda<Event>,
+    pub(crate) observer: Observer<Fact>,
+    cpus: Cpus,
+    nic: Option<Nic>,
+    switch: Switch,
+    placement: Option<Placement>,
+    pools: Vec<Pool>,
+    /// Number of the pool of each worker.
+    pool_of: Vec<u32>,
+    sessions: Vec<Session>,
+    queue_busy_ns: Vec<u64>,
+    told_mhz: Vec<u64>,
+    random: RandomStream,
+    counts_from: Time,
+    pub(crate) sum: Sum,
+}
+
+/// Number of pools per VM: virtual CPUs, host thread, queue.
+const POOLS: u32 = 3;
+
+impl<'p> World<'p> {
+    /// Returns the initial state of a case.
+    ///
+    /// # Errors
+    /// A policy rejects the configuration.
+    pub(crate) fn new(plan: &'p Plan<'p>, seed: u64, observer: Observer<Fact>) -> Result<Self> {
+        let machine = plan.machine;
+        let sharing = machine.sharing();
+        let energy = machine.energy.as_ref();
+        let energy = energy.map(|spec| Energy::new(spec, sharing, plan.case.power));
+        let vms = plan.vms.len() as u32;
+        let mut world = Self {
+            plan,
+            agenda: Agenda::new(Time::ZERO),
+            observer,
+            cpus: Cpus::new(machine, energy),
+            nic: plan.nic.map(Nic::new),
+            switch: Switch::new(plan.case.switch, vms)?,
+            placement: None,
+            pools: vec![Pool::default(); (vms * POOLS) as usize],
+            pool_of: Vec::new(),
+            sessions: Vec::new(),
+            queue_busy_ns: vec![0; vms as usize],
+            told_mhz: vec![0; sharing.logical_cpus.into()],
+            random: RandomStream::new(seed, "sessions"),
+            counts_from: Time::from_ns(plan.scenario.settle_ms * 1_000_000),
+            sum: Sum::new(plan),
+        };
+        let owners = world.place_queues()?;
+        for (vm, of) in (0..).zip(&plan.vms) {
+            (0..of.spec.vcpus).for_each(|_| world.add_worker(vm * POOLS, None));
+            world.add_worker(vm * POOLS + 1, None);
+            if let Some(owner) = owners.get(vm as usize) {
+                world.add_worker(vm * POOLS + 2, Some(*owner));
+            }
+            if let Some(vf) = of.vf {
+                world.observer.record(Time::ZERO, &Fact::Vf { vm, vf });
+            }
+        }
+        world.add_sessions();
+        world.agenda.plan(Time::ZERO, Event::Tick);
+        world.agenda.plan(world.counts_from, Event::Count);
+        Ok(world)
+    }
+
+    fn place_queues(&mut self) -> Result<Vec<u16>> {
+        let Some(of) = self.plan.case.vmq else { return Ok(Vec::new()) };
+        let (enabled, max_processors) = (of.enabled, of.max_processors);
+        let spec = VmqSpec { enabled, max_processors, ..VmqSpec::default() };
+        let processors = self.plan.machine.sharing().processors();
+        let (placement, owners, moves) =
+            Placement::new(spec, &processors, self.plan.vms.len() as u32)?;
+        self.placement = Some(placement);
+        self.order(moves);
+        self.agenda.plan(Time::from_ns(PERIOD_NS), Event::Measure);
+        Ok(owners)
+    }
+
+    fn add_worker(&mut self, pool: u32, pinned: Option<u16>) {
+        let worker = self.cpus.add_worker(pinned);
+        self.pool_of.push(pool);
+        self.pools[pool as usize].idle.push(worker);
+    }
+
+    fn add_sessions(&mut self) {
+        for (vm, of) in (0..).zip(&self.plan.vms) {
+            for number in 0..of.sessions {
+                let peer = of.peers.get(number as usize % of.peers.len().max(1)).copied();
+                let session = self.sessions.len() as u32;
+                let began = Time::ZERO;
+                self.sessions.push(Session { vm, peer, request: 0, leg: 0, began });
+                let spread = (of.spec.pace_us * 1000).max(1_000_000);
+                let at = Time::from_ns(self.random.below(spread));
+                self.agenda.plan(at, Event::Ask { session });
+            }
+            if of.spec.broadcasts > 0 {
+                self.agenda.plan(Time::ZERO, Event::Broadcast { vm });
+            }
+        }
+    }
+
+    /// Returns the number of processed events.
+    pub(crate) fn happened(&self) -> u64 {
+        self.agenda.happened()
+    }
+
+    /// Advances the run to a time.
+    pub(crate) fn run(&mut self, until: Time) {
+        while let Some(event) = self.agenda.next(until) {
+            match event {
+                Event::Ask { session } => self.ask(session),
+                Event::Slice(of) => self.slice(of),
+                Event::Again { session } => self.go(session),
+                Event::Passed { session } => self.passed(session),
+                Event::Broadcast { vm } => self.broadcast(vm),
+                Event::Tick => self.tick(),
+                Event::Measure => self.measure(),
+                Event::HandOver { vm, to } => self.hand_over(vm, to),
+                Event::Count => self.count(),
+            }
+            for (at, of) in self.cpus.take_planned() {
+                self.agenda.plan(at, Event::Slice(of));
+            }
+        }
+        self.sum.taken = self.cpus.energy.as_mut().map_or(0, |of| of.taken(until)) - self.sum.taken;
+        self.note_busy(until);
+        self.observer.end(until);
+    }
+
+    fn counts(&self) -> bool {
+        self.agenda.now() >= self.counts_from
+    }
+
+    /// Starts the measurement and discards earlier totals.
+    fn count(&mut self) {
+        let now = self.agenda.now();
+        self.note_busy(now);
+        self.sum.busy_ns.fill(0);
+        self.sum.taken = self.cpus.energy.as_mut().map_or(0, |of| of.taken(now));
+    }
+
+    /// Adds the busy time of CPUs. Returns the busy time since the last call.
+    fn note_busy(&mut self, now: Time) -> Vec<u64> {
+        let busy = self.cpus.take_busy(now);
+        self.sum.busy_ns.resize(busy.len(), 0);
+        self.sum.busy_ns.iter_mut().zip(&busy).for_each(|(sum, ns)| *sum += ns);
+        busy
+    }
+
+    fn ask(&mut self, session: u32) {
+        let now = self.agenda.now();
+        let of = &mut self.sessions[session as usize];
+        let vm = &self.plan.vms[of.vm as usize];
+        let all = vm.spec.request.iter().map(|request| request.share).sum();
+        let mut drawn = self.random.below(all);
+        of.request = 0;
+        for request in &vm.spec.request {
+            if drawn < request.share {
+                break;
+            }
+            drawn -= request.share;
+            of.request += 1;
+        }
+        (of.leg, of.began) = (0, now);
+        let legs = vm.ways[of.request].len() as u32;
+        let fact = Fact::Asked { session, vm: of.vm, legs };
+        self.observer.record(now, &fact);
+        self.go(session);
+    }
+
+    /// Continues a session's request with its next leg, or completes it.
+    fn go(&mut self, session: u32) {
+        let now = self.agenda.now();
+        let plan = self.plan;
+        let Session { vm, peer, request, leg, began } = self.sessions[session as usize];
+        let of = &plan.vms[vm as usize];
+        let Some(leg) = of.ways[request].get(leg) else {
+            self.observer.record(now, &Fact::Done { session });
+            if self.counts() {
+                let sum = &mut self.sum.vms[vm as usize];
+                sum.done += 1;
+                sum.bytes += of.spec.request[request].bytes;
+            }
+            let at = Time::from_ns(began.as_ns() + of.spec.pace_us * 1000);
+            return self.agenda.plan(at, Event::Ask { session });
+        };
+        let other = peer.unwrap_or(vm);
+        let pool = match leg.place {
+            Place::Vm => vm * POOLS,
+            Place::Host if self.sends(vm, peer) => vm * POOLS + 1,
+            // The frame did not arrive and is retransmitted.
+            Place::Host => return self.agenda.plan_in(RESENT_NS, Event::Again { session }),
+            Place::Queue => vm * POOLS + 2,
+            Place::PeerVm => other * POOLS,
+            Place::PeerHost => other * POOLS + 1,
+            Place::Nic | Place::Wire | Place::Wait => return self.elsewhere(session, leg),
+        };
+        let left_ns = (leg.ns * self.random.within(90, 110) / 100).max(1);
+        let is_host = !matches!(leg.place, Place::Vm | Place::PeerVm);
+        let memory_permille = leg.memory_permille;
+        let piece = Piece { session, left_ns, memory_permille, is_host, spent_ns: 0 };
+        match self.pools[pool as usize].idle.pop() {
+            Some(worker) => self.cpus.give(now, worker, piece, &mut self.observer),
+            None => self.pools[pool as usize].waits.push_back(piece),
+        }
+    }
+
+    fn elsewhere(&mut self, session: u32, leg: &Leg) {
+        let now = self.agenda.now();
+        let waits = || Time::from_ns(now.as_ns() + leg.ns);
+        let at = match (&mut self.nic, leg.place) {
+            (Some(nic), Place::Nic) => nic.send(now, leg.parcel),
+            (Some(nic), Place::Wire) => nic.receive(now, leg.parcel),
+            (_, Place::Wait) => {
+                Time::from_ns(now.as_ns() + leg.ns * self.random.within(50, 150) / 100)
+            }
+            _ => waits(),
+        };
+        self.agenda.plan(at, Event::Passed { session });
+    }
+
+    fn passed(&mut self, session: u32) {
+        let of = &mut self.sessions[session as usize];
+        let leg = of.leg as u32;
+        let place = self.plan.vms[of.vm as usize].ways[of.request][of.leg].place;
+        of.leg += 1;
+        let by_queue = place == Place::Queue;
+        self.observer.record(self.agenda.now(), &Fact::Passed { session, leg, by_queue });
+        self.go(session);
+    }
+
+    fn slice(&mut self, of: SliceEnd) {
+        let now = self.agenda.now();
+        let Some((worker, piece)) = self.cpus.end(now, of, &mut self.observer) else { return };
+        let pool = self.pool_of[worker as usize];
+        self.account(&piece);
+        let next = self.pools[pool as usize].waits.pop_front();
+        if next.is_none() {
+            self.pools[pool as usize].idle.push(worker);
+        }
+        let pinned = self.cpus.pinned(worker);
+        self.cpus.next(now, worker, next, &mut self.observer);
+        if let Some(to) = self.cpus.pinned(worker).filter(|_| self.cpus.pinned(worker) != pinned) {
+            self.moved(pool / POOLS, to);
+        }
+        self.passed(piece.session);
+    }
+
+    /// Attributes the duration of a piece of work.
+    fn account(&mut self, piece: &Piece) {
+        let of = &self.sessions[piece.session as usize];
+        let leg = &self.plan.vms[of.vm as usize].ways[of.request][of.leg];
+        if leg.place == Place::Queue {
+            self.queue_busy_ns[of.vm as usize] += piece.spent_ns;
+        }
+        if !self.counts() {
+            return;
+        }
+        self.sum.vms[of.vm as usize].add(leg, piece);
+    }
+
+    /// Forwards a VM's frame to another VM. Returns true if it arrived.
+    fn sends(&mut self, vm: u32, peer: Option<u32>) -> bool {
+        let now = self.agenda.now();
+        let Some(to) = peer else { return true };
+        let went = self.switch.send(now, vm, Some(to));
+        let came_to = went.to.unwrap_or(u32::MAX);
+        self.observer.record(now, &Fact::Went { vm, to, came_to, out: went.out });
+        self.sum.left += u64::from(went.out && self.counts());
+        went.to == peer
+    }
+
+    fn broadcast(&mut self, vm: u32) {
+        let now = self.agenda.now();
+        let went = self.switch.send(now, vm, None);
+        self.observer.record(now, &Fact::Went { vm, to: vm, came_to: went.vms, out: went.out });
+        self.sum.left_broadcasts += u64::from(went.out && self.counts());
+        let every_ns = SECOND / self.plan.vms[vm as usize].spec.broadcasts;
+        self.agenda.plan_in(every_ns, Event::Broadcast { vm });
+    }
+
+    fn tick(&mut self) {
+        let now = self.agenda.now();
+        let Some(energy) = &mut self.cpus.energy else { return };
+        energy.tick(now);
+        for (cpu, told) in (0..).zip(&mut self.told_mhz) {
+            let mhz = energy.mhz(cpu);
+            if std::mem::replace(told, mhz) != mhz {
+                self.observer.record(now, &Fact::Clock { cpu, mhz });
+            }
+        }
+        self.agenda.plan_in(TICK_NS, Event::Tick);
+    }
+
+    fn measure(&mut self) {
+        let now = self.agenda.now();
+        let processors = self.note_busy(now);
+        let queues = std::mem::take(&mut self.queue_busy_ns);
+        self.queue_busy_ns = vec![0; queues.len()];
+        let Some(placement) = &mut self.placement else { return };
+        let moves = placement.observe(Busy { queues, processors }, now);
+        self.order(moves);
+        self.agenda.plan_in(PERIOD_NS, Event::Measure);
+    }
+
+    fn order(&mut self, moves: Moves) {
+        for (vm, to) in moves {
+            self.agenda.plan_in(HAND_OVER_NS, Event::HandOver { vm, to });
+        }
+    }
+
+    fn hand_over(&mut self, vm: u32, to: u16) {
+        let pool = vm * POOLS + 2;
+        let worker = self.pool_of.iter().position(|of| *of == pool);
+        if worker.is_some_and(|worker| self.cpus.pin(worker as u32, to)) {
+            self.moved(vm, to);
+        }
+    }
+
+    fn moved(&mut self, vm: u32, to: u16) {
+        if let Some(placement) = &mut self.placement {
+            placement.moved(vm, to, self.agenda.now());
+        }
+    }
+}

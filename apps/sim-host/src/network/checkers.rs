@@ -1,0 +1,100 @@
+//! Checkers of frames and workers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use suimon_quantity::Time;
+use suimon_sim_kernel::{Checker, Complaints, SECOND};
+
+use crate::network::facts::Fact;
+
+/// Time in ns after a change of a link's state in which frames in flight may be lost.
+const RELEARNED_NS: u64 = SECOND / 20;
+
+/// Checks that each frame is received once and in order during moves of queues, and that frames are
+/// lost only when a link fails.
+#[derive(Default)]
+pub(crate) struct Frames {
+    /// State by VM and session.
+    sessions: BTreeMap<(u32, u32), Session>,
+    /// Time of the last change of a link's state.
+    link_changed: Option<u64>,
+}
+
+#[derive(Default)]
+struct Session {
+    sent: u64,
+    /// Number of the last received train.
+    received: u64,
+    /// Later trains that were lost.
+    lost: BTreeSet<u64>,
+}
+
+impl Frames {
+    fn received(&mut self, vm: u32, session: u32, number: u64) -> Option<String> {
+        let of = self.sessions.entry((vm, session)).or_default();
+        let last = std::mem::replace(&mut of.received, number);
+        let is_whole = (last + 1..number).all(|other| of.lost.remove(&other));
+        if number > last && number <= of.sent && is_whole {
+            return None;
+        }
+        Some(format!("VM {vm}, session {session}: frame {number} was received after {last}"))
+    }
+}
+
+impl Checker<Fact> for Frames {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+        match *fact {
+            Fact::Sent { vm, session, number } => {
+                self.sessions.entry((vm, session)).or_default().sent = number;
+            }
+            Fact::Received { vm, session, number, .. } => {
+                complaints.judged += 1;
+                if let Some(what) = self.received(vm, session, number) {
+                    complaints.add(now, "frames", what);
+                }
+            }
+            Fact::Lost { vm, session, number, .. } => {
+                self.sessions.entry((vm, session)).or_default().lost.insert(number);
+                let until = self.link_changed.map(|at| at + RELEARNED_NS);
+                if until.is_none_or(|until| now.as_ns() > until) {
+                    let what = format!("VM {vm}, session {session}: frame {number} is lost");
+                    complaints.add(now, "frames", what);
+                }
+            }
+            Fact::Link { .. } => self.link_changed = Some(now.as_ns()),
+            _ => {}
+        }
+    }
+}
+
+/// Longest duration of a queue's move in ns.
+const MOVED_NS: u64 = SECOND;
+
+/// Checks that the number of workers in use is within its limit, and that moves of queues complete.
+#[derive(Default)]
+pub(crate) struct Processors {
+    most: u16,
+    moving_since: Option<u64>,
+}
+
+impl Checker<Fact> for Processors {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+        match *fact {
+            Fact::Limit { max_processors } => self.most = max_processors,
+            Fact::Used { moving, .. } if moving > 0 => {
+                let since = *self.moving_since.get_or_insert(now.as_ns());
+                if now.as_ns() > since + MOVED_NS {
+                    let what = format!("{moving} queues have been moving for a second");
+                    complaints.add(now, "processors", what);
+                    self.moving_since = None;
+                }
+            }
+            Fact::Used { processors, moving: 0 } if processors > self.most => {
+                let what = format!("{processors} workers have queues, {} are permitted", self.most);
+                complaints.add(now, "processors", what);
+            }
+            Fact::Used { .. } => self.moving_since = None,
+            _ => {}
+        }
+    }
+}

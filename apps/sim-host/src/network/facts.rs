@@ -1,0 +1,53 @@
+//! Facts about a network, for checkers and the trace.
+
+use suimon_sim_kernel::Note;
+
+/// Fact about a network. A train is the data that a sender transmits at once in a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fact {
+    /// A sender transmitted a train.
+    Sent { vm: u32, session: u32, number: u64 },
+    /// A train reached its VM.
+    Received { vm: u32, session: u32, number: u64, bytes: u64 },
+    /// A train did not reach the host's queues: its link was down, or the team does not accept
+    /// frames on it.
+    Lost { vm: u32, session: u32, number: u64, link_was_down: bool },
+    /// A queue changed its owner.
+    Moved { vm: u32, from: u16, to: u16 },
+    /// The limit of the number of workers changed.
+    Limit { max_processors: u16 },
+    /// Number of workers with queues that do not move, and number of moving queues.
+    Used { processors: u16, moving: u16 },
+    /// The link of a member changed its state.
+    Link { member: u32, is_up: bool },
+}
+
+impl Note for Fact {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Sent { .. } => "sent",
+            Self::Received { .. } => "received",
+            Self::Lost { .. } => "lost",
+            Self::Moved { .. } => "moved",
+            Self::Limit { .. } => "limit",
+            Self::Used { .. } => "used",
+            Self::Link { .. } => "link",
+        }
+    }
+
+    fn figures(&self) -> Vec<u64> {
+        match *self {
+            Self::Sent { vm, session, number } => vec![vm.into(), session.into(), number],
+            Self::Received { vm, session, number, bytes } => {
+                vec![vm.into(), session.into(), number, bytes]
+            }
+            Self::Lost { vm, session, number, link_was_down } => {
+                vec![vm.into(), session.into(), number, link_was_down.into()]
+            }
+            Self::Moved { vm, from, to } => vec![vm.into(), from.into(), to.into()],
+            Self::Limit { max_processors } => vec![max_processors.into()],
+            Self::Used { processors, moving } => vec![processors.into(), moving.into()],
+            Self::Link { member, is_up } => vec![member.into(), is_up.into()],
+        }
+    }
+}

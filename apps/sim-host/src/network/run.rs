@@ -1,0 +1,236 @@
+//! Execution and summary of a network scenario.
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+use suimon_quantity::Time;
+use suimon_sim_kernel::{
+    Figure, InvalidKeys, Observer, Options, Outcome, RandomStream, SECOND, Scenario, Trace,
+};
+
+use crate::network::checkers::{Frames, Processors};
+use crate::network::spec::{Combination, Expect, FigureSpec, NetworkScenario, SwarmSpec, named};
+use crate::network::world::{Intervention, Sum, World};
+
+/// Report about a step of a combination.
+#[derive(Clone, Debug, Serialize)]
+struct StepReport {
+    combination: String,
+    name: String,
+    /// Throughput of TCP payload in Mbit/s.
+    mbit_s: f64,
+    /// Workers with queues at the end of the step.
+    processors: Vec<u16>,
+    /// Utilisation of each of these in percent.
+    busy_percent: Vec<f64>,
+}
+
+impl Scenario for NetworkScenario {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn has_swarm(&self) -> bool {
+        self.swarm.is_some()
+    }
+
+    fn check(&self, invalid: &mut InvalidKeys) {
+        self.check_keys(invalid);
+    }
+
+    fn run(&self, options: Options) -> Result<Outcome> {
+        run(self, options)
+    }
+}
+
+/// Runs each combination of the scenario, or a swarm run with one of them.
+///
+/// # Errors
+/// A policy rejects the configuration.
+pub(crate) fn run(scenario: &NetworkScenario, options: Options) -> Result<Outcome> {
+    let Options { seed, is_swarm, keeps_lines } = options;
+    let mut combinations = scenario.combinations();
+    let mut random = RandomStream::new(seed, "swarm");
+    let (interventions, seconds) = match &scenario.swarm {
+        Some(spec) if is_swarm => {
+            combinations = vec![combinations[random.below(combinations.len() as u64) as usize]];
+            (random_interventions(scenario, spec, &mut random), spec.seconds)
+        }
+        None if is_swarm => {
+            bail!("the scenario has no table `[swarm]`; add one, or run it without random changes")
+        }
+        _ => (steps(scenario), scenario.step.iter().map(|step| step.seconds).sum()),
+    };
+    let mut outcome =
+        Outcome { virtual_s: seconds * combinations.len() as u64, ..Outcome::default() };
+    let mut trace = Trace::new(keeps_lines);
+    let mut reports = Vec::new();
+    for combination in &combinations {
+        let observer = Observer::new(
+            trace,
+            vec![Box::new(Frames::default()), Box::new(Processors::default())],
+        );
+        let mut world = World::new(scenario, *combination, seed, interventions.clone(), observer)?;
+        world.run(Time::from_ns(seconds * SECOND))?;
+        outcome.events += world.happened();
+        outcome.add_complaints(world.observer.complaints);
+        for (number, sum) in world.sums.iter().enumerate().filter(|_| !is_swarm) {
+            reports.push(report(scenario, *combination, number, sum));
+        }
+        trace = world.observer.trace;
+    }
+    outcome.set_trace(&trace);
+    outcome.table = table(&reports);
+    if !is_swarm {
+        outcome.figures = figures(scenario, &reports);
+    }
+    outcome.steps = serde_json::to_value(&reports)?;
+    Ok(outcome)
+}
+
+fn steps(scenario: &NetworkScenario) -> Vec<(u64, Intervention)> {
+    let mut at = 0;
+    let mut interventions = Vec::new();
+    for (number, step) in scenario.step.iter().enumerate() {
+        let (sessions, max_processors) = (step.sessions, step.max_processors);
+        interventions.push((at, Intervention::Step { number, sessions, max_processors }));
+        at += step.seconds * SECOND;
+    }
+    interventions
+}
+
+/// Draws the events of a swarm run: changes of sessions and limits, and link failures that leave at
+/// least one link up.
+fn random_interventions(
+    scenario: &NetworkScenario,
+    spec: &SwarmSpec,
+    random: &mut RandomStream,
+) -> Vec<(u64, Intervention)> {
+    let end = spec.seconds * SECOND;
+    let mut interventions: Vec<(u64, Intervention)> = Vec::new();
+    for vm in 0..scenario.vms.count {
+        interventions.push((
+            0,
+            Intervention::Sessions { vm, count: random.within(1, spec.sessions.into()) as u32 },
+        ));
+    }
+    for _ in 0..random.below(spec.changes + 1) {
+        let intervention = if random.percent(40) {
+            let most = u64::from(scenario.host.logical_cpus / scenario.host.threads_per_core);
+            Intervention::Limit { max_processors: random.within(1, most.max(1)) as u16 }
+        } else {
+            let vm = random.below(scenario.vms.count.into()) as u32;
+            Intervention::Sessions { vm, count: random.within(0, spec.sessions.into()) as u32 }
+        };
+        interventions.push((random.below(end), intervention));
+    }
+    let mut at = 0;
+    for _ in 0..random.below(spec.faults + 1) {
+        let member = random.below(scenario.team.members.into()) as u32;
+        let down = at + random.within(SECOND, 3 * SECOND);
+        at = down + random.within(SECOND / 10, 3 * SECOND);
+        if scenario.team.members > 1 {
+            interventions.push((down, Intervention::Link { member, is_up: false }));
+            interventions.push((at, Intervention::Link { member, is_up: true }));
+        }
+    }
+    interventions.sort_by_key(|(at, _)| *at);
+    interventions
+}
+
+fn report(
+    scenario: &NetworkScenario,
+    combination: Combination,
+    number: usize,
+    sum: &Sum,
+) -> StepReport {
+    let step = &scenario.step[number];
+    let seconds = (step.seconds - scenario.settle_s) as f64;
+    // The first measuring period after the settling time is excluded.
+    let measured_ns = seconds * SECOND as f64;
+    let busy = |at: &u16| {
+        let ns = sum.busy_ns.get(usize::from(*at)).copied().unwrap_or_default();
+        ns as f64 * 100.0 / measured_ns
+    };
+    StepReport {
+        combination: combination.name(),
+        name: step.name.clone(),
+        mbit_s: sum.bytes as f64 * 8.0 / 1e6 / seconds,
+        processors: sum.used.clone(),
+        busy_percent: sum.used.iter().map(busy).collect(),
+    }
+}
+
+fn table(reports: &[StepReport]) -> Vec<Vec<String>> {
+    let head = ["COMBINATION", "STEP", "GBIT/S", "PROCESSORS", "BUSY %"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(reports.iter().map(|of| {
+        let busy = of.busy_percent.iter().map(|percent| format!("{percent:.0}"));
+        vec![
+            of.combination.clone(),
+            of.name.clone(),
+            format!("{:.2}", of.mbit_s / 1000.0),
+            of.processors.len().to_string(),
+            busy.collect::<Vec<_>>().join(" "),
+        ]
+    }));
+    rows
+}
+
+fn figures(scenario: &NetworkScenario, reports: &[StepReport]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for step in &scenario.step {
+        for figure in &step.figure {
+            let names: Vec<String> =
+                named(&figure.combinations).iter().map(|of| of.name()).collect();
+            let is_it = |of: &&StepReport| {
+                of.name == step.name && (names.is_empty() || names.contains(&of.combination))
+            };
+            let of: Vec<&StepReport> = reports.iter().filter(is_it).collect();
+            let (ours, agrees) = hold(&of, figure);
+            figures.push(Figure {
+                step: step.name.clone(),
+                of: match &of[..] {
+                    [one] => one.combination.clone(),
+                    all => format!("{} combinations", all.len()),
+                },
+                published: figure.published.clone(),
+                ours,
+                agrees,
+                used: figure.used,
+            });
+        }
+    }
+    figures
+}
+
+/// Returns the result in words, and whether it meets the expectation.
+fn hold(of: &[&StepReport], figure: &FigureSpec) -> (String, bool) {
+    let range = |values: Vec<f64>, digits: usize| {
+        let least = values.iter().copied().fold(f64::MAX, f64::min);
+        let most = values.iter().copied().fold(0.0, f64::max);
+        let (low, high) = (format!("{least:.digits$}"), format!("{most:.digits$}"));
+        (if low == high { low } else { format!("{low} to {high}") }, least, most)
+    };
+    match figure.expect {
+        Expect::Received { mbit_s, within_percent } => {
+            let (text, ..) = range(of.iter().map(|of| of.mbit_s / 1000.0).collect(), 2);
+            let within = within_percent as f64 / 100.0;
+            let agrees = |of: &&StepReport| (of.mbit_s / mbit_s as f64 - 1.0).abs() <= within;
+            (format!("{text} Gbit/s"), of.iter().all(agrees))
+        }
+        Expect::Processors { count } => {
+            let (text, ..) = range(of.iter().map(|of| of.processors.len() as f64).collect(), 0);
+            (text, of.iter().all(|of| of.processors.len() == count))
+        }
+        Expect::Busy { from_percent, to_percent } => {
+            let all = of.iter().flat_map(|of| of.busy_percent.iter().copied()).collect();
+            let (text, least, most) = range(all, 0);
+            let agrees = least >= from_percent as f64 && most <= to_percent as f64 + 0.5;
+            (format!("{text} %"), agrees)
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Run of a network: senders, links of the team, workers and VMs, one event at a time.
+//!
+//! - A sender has up to two trains of each session in flight, each with the frames of 64 KB of
+//!   payload, and sends at most `session_mbit_s`; an acknowledgement takes `round_trip_us`. This
+//!   models TCP's window: data in flight is bounded, and slow receivers slow the sender.
+//! - A link carries trains sequentially, with Ethernet's overhead per frame (38 bytes). A link that
+//!   is down loses arriving trains; senders retransmit after 200 ms.
+//! - Trains that the team does not accept on a member are lost as well.
+//! - The load of queues and workers is measured every 250 ms, as by `plane/node`, and passed to the
+//!   placement. A move takes 20 µs, and waits for the train being served.
+
+use anyhow::Result;
+use suimon_frame::Frame;
+use suimon_quantity::Time;
+use suimon_sim_kernel::{Agenda, Observer, RandomStream, SECOND};
+use suimon_vmq::VmqSpec;
+
+use crate::network::facts::Fact;
+use crate::network::hosts::{Host, Train};
+use crate::network::spec::{Combination, NetworkScenario};
+use crate::network::upstream::{Upstream, acknowledgement};
+use crate::processors::{Busy, Moves, PERIOD_NS, Placement};
+
+const HAND_OVER_NS: u64 = 20_000;
+const RESENT_NS: u64 = SECOND / 5;
+const TRAIN_BYTES: u64 = 64 << 10;
+/// TCP and IP headers in a frame, and overhead of Ethernet on the wire: preamble, header, frame
+/// check sequence and gap; in bytes.
+const HEADERS: u64 = 40;
+const ON_WIRE: u64 = 38;
+/// Largest number of trains of a session in flight.
+const WINDOW: u32 = 2;
+
+/// External event of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Intervention {
+    /// A step of the scenario begins.
+    Step { number: usize, sessions: u32, max_processors: Option<u16> },
+    /// The number of a VM's sessions changes.
+    Sessions { vm: u32, count: u32 },
+    /// The limit of the number of workers changes.
+    Limit { max_processors: u16 },
+    /// The state of a link changes.
+    Link { member: u32, is_up: bool },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Send { vm: u32, session: u32 },
+    Answered { vm: u32, session: u32 },
+    Arrive { vm: u32, member: u32, train: Train },
+    Served { at: u16 },
+    Measure,
+    HandOver { vm: u32, to: u16 },
+    Intervention { number: usize },
+}
+
+struct Session {
+    number: u64,
+    out: u32,
+    next: Time,
+    is_planned: bool,
+    member: Option<u32>,
+    frame: Frame,
+}
+
+/// Totals of a step without its settling time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sum {
+    /// Payload received by VMs, without the settling time of the step.
+    pub(crate) bytes: u64,
+    /// Busy time of each worker in this time.
+    pub(crate) busy_ns: Vec<u64>,
+    /// Workers with queues at the end of the step.
+    pub(crate) used: Vec<u16>,
+}
+
+/// Run of a network scenario in progress.
+pub(crate) struct World<'s> {
+    scenario: &'s NetworkScenario,
+    agenda: Agenda<Event>,
+    pub(crate) observer: Observer<Fact>,
+    upstream: Upstream,
+    links: Vec<Time>,
+    pub(crate) host: Host,
+    placement: Placement,
+    sessions: Vec<Vec<Session>>,
+    active: Vec<u32>,
+    interventions: Vec<Intervention>,
+    random: RandomStream,
+    step: usize,
+    counts_from: Time,
+    pub(crate) sums: Vec<Sum>,
+}
+
+impl<'s> World<'s> {
+    /// Returns the initial state. `interventions` are events with their times.
+    pub(crate) fn new(
+        scenario: &'s NetworkScenario,
+        combination: Combination,
+        seed: u64,
+        interventions: Vec<(u64, Intervention)>,
+        observer: Observer<Fact>,
+    ) -> Result<Self> {
+        let vms = scenario.vms.count;
+        let host = Host::new(&scenario.host, vms);
+        let max_processors = scenario.host.max_processors;
+        let spec = VmqSpec { max_processors, ..VmqSpec::default() };
+        let mut agenda = Agenda::new(Time::ZERO);
+        let processors = host.sharing.processors();
+        let (placement, owners, moves) = Placement::new(spec, &processors, vms)?;
+        for (number, (at_ns, _)) in interventions.iter().enumerate() {
+            agenda.plan(Time::from_ns(*at_ns), Event::Intervention { number });
+        }
+        agenda.plan(Time::from_ns(PERIOD_NS), Event::Measure);
+        let mut world = Self {
+            scenario,
+            agenda,
+            observer,
+            upstream: Upstream::new(combination, scenario.team.members, scenario.team.gbit_s, vms)?,
+            links: vec![Time::ZERO; scenario.team.members as usize],
+            host,
+            placement,
+            sessions: (0..vms).map(|_| Vec::new()).collect(),
+            active: vec![0; vms as usize],
+            interventions: interventions
+                .into_iter()
+                .map(|(_, intervention)| intervention)
+                .collect(),
+            random: RandomStream::new(seed, "sessions"),
+            step: 0,
+            counts_from: Time::ZERO,
+            sums: vec![Sum::default(); scenario.step.len().max(1)],
+        };
+        world.observer.record(Time::ZERO, &Fact::Limit { max_processors });
+        for (vm, at) in (0..).zip(owners) {
+            world.host.hand_over(vm, at);
+        }
+        world.order(moves);
+        Ok(world)
+    }
+
+    /// Returns the number of processed events.
+    pub(crate) fn happened(&self) -> u64 {
+        self.agenda.happened()
+    }
+
+    /// Advances the run to a time.
+    ///
+    /// # Errors
+    /// A policy rejects a change.
+    pub(crate) fn run(&mut self, until: Time) -> Result<()> {
+        while let Some(event) = self.agenda.next(until) {
+            match event {
+                Event::Send { vm, session } => {
+                    self.sessions[vm as usize][session as usize].is_planned = false;
+                    self.send(vm, session);
+                }
+                Event::Answered { vm, session } => self.answered(vm, session),
+                Event::Arrive { vm, member, train } => self.arrive(vm, member, train),
+                Event::Served { at } => self.served(at),
+                Event::Measure => self.measure(),
+                Event::HandOver { vm, to } => self.hand_over(vm, to),
+                Event::Intervention { number } => self.carry_out(self.interventions[number])?,
+            }
+        }
+        self.note_used();
+        self.observer.end(until);
+        Ok(())
+    }
+
+    /// Sends the trains that a session's window permits.
+    fn send(&mut self, vm: u32, session: u32) {
+        let now = self.agenda.now();
+        let vms = &self.scenario.vms;
+        let frames = TRAIN_BYTES / (vms.mtu - HEADERS);
+        let bytes = frames * (vms.mtu - HEADERS);
+        let usual_ns = bytes * 8000 / vms.session_mbit_s;
+        let on_wire = frames * (vms.mtu + ON_WIRE) * 8 / self.scenario.team.gbit_s;
+        let member = self.upstream.member_to(vm, session);
+        let of = &mut self.sessions[vm as usize][session as usize];
+        while session < self.active[vm as usize] && of.out < WINDOW {
+            if of.next > now {
+                if !of.is_planned {
+                    of.is_planned = true;
+                    self.agenda.plan(of.next, Event::Send { vm, session });
+                }
+                return;
+            }
+            // A train on another member could overtake those in flight.
+            let Some(member) = member.filter(|_| of.out == 0 || of.member == member) else {
+                return;
+            };
+            of.member = Some(member);
+            of.out += 1;
+            of.number += 1;
+            let train = Train { session, number: of.number, frames, bytes };
+            let ns = usual_ns * self.random.within(90, 110) / 100;
+            of.next = Time::from_ns(of.next.max(now).as_ns() + ns);
+            let link = &mut self.links[member as usize];
+            *link = Time::from_ns((*link).max(now).as_ns() + on_wire);
+            self.agenda.plan(*link, Event::Arrive { vm, member, train });
+            self.observer.record(now, &Fact::Sent { vm, session, number: train.number });
+        }
+    }
+
+    fn answered(&mut self, vm: u32, session: u32) {
+        let of = &mut self.sessions[vm as usize][session as usize];
+        of.out -= 1;
+        self.upstream.answer(vm, &of.frame);
+        self.send(vm, session);
+    }
+
+    fn arrive(&mut self, vm: u32, member: u32, train: Train) {
+        let now = self.agenda.now();
+        let is_up = self.upstream.is_up(member);
+        if !is_up || !self.upstream.takes(member, vm) {
+            let (session, number) = (train.session, train.number);
+            let fact = Fact::Lost { vm, session, number, link_was_down: !is_up };
+            self.observer.record(now, &fact);
+            return self.agenda.plan_in(RESENT_NS, Event::Answered { vm, session });
+        }
+        self.host.add(vm, train);
+        self.begin(self.host.queues[vm as usize].owner);
+    }
+
+    fn begin(&mut self, at: u16) {
+        if let Some(ns) = self.host.begin(at) {
+            self.agenda.plan_in(ns, Event::Served { at });
+        }
+    }
+
+    fn served(&mut self, at: u16) {
+        let now = self.agenda.now();
+        if let Some((vm, train)) = self.host.end(at) {
+            let Train { session, number, bytes, .. } = train;
+            self.observer.record(now, &Fact::Received { vm, session, number, bytes });
+            if now >= self.counts_from {
+                self.sums[self.step].bytes += bytes;
+            }
+            let round_trip_ns = self.scenario.vms.round_trip_us * 1000;
+            self.agenda.plan_in(round_trip_ns, Event::Answered { vm, session });
+            if let Some(to) = self.host.queues[vm as usize].to {
+                self.hand_over(vm, to);
+            }
+        }
+        self.begin(at);
+    }
+
+    fn measure(&mut self) {
+        let now = self.agenda.now();
+        let busy = self.host.take_busy();
+        if now.as_ns() >= self.counts_from.as_ns() + PERIOD_NS {
+            let sum = &mut self.sums[self.step].busy_ns;
+            sum.resize(busy.len(), 0);
+            sum.iter_mut().zip(&busy).for_each(|(sum, ns)| *sum += ns);
+        }
+        let queues = self.host.queues.iter_mut().map(|of| std::mem::take(&mut of.busy_ns));
+        let busy = Busy { queues: queues.collect(), processors: busy };
+        let moves = self.placement.observe(busy, now);
+        self.order(moves);
+        let (used, moving) = (self.placement.used(), self.placement.moving);
+        let fact = Fact::Used { processors: used.len() as u16, moving };
+        self.observer.record(now, &fact);
+        self.agenda.plan_in(PERIOD_NS, Event::Measure);
+    }
+
+    /// Plans the completion of moves of queues.
+    fn order(&mut self, moves: Moves) {
+        for (vm, to) in moves {
+            self.agenda.plan_in(HAND_OVER_NS, Event::HandOver { vm, to });
+        }
+    }
+
+    fn hand_over(&mut self, vm: u32, to: u16) {
+        let now = self.agenda.now();
+        let from = self.host.queues[vm as usize].owner;
+        if !self.host.hand_over(vm, to) {
+            return;
+        }
+        self.observer.record(now, &Fact::Moved { vm, from, to });
+        self.placement.moved(vm, to, now);
+        self.begin(to);
+    }
+
+    fn note_used(&mut self) {
+        self.sums[self.step].used = self.placement.used();
+    }
+
+    fn carry_out(&mut self, intervention: Intervention) -> Result<()> {
+        let now = self.agenda.now();
+        match intervention {
+            Intervention::Step { number, sessions, max_processors } => {
+                if number > 0 {
+                    self.note_used();
+                }
+                self.step = number;
+                self.counts_from = Time::from_ns(now.as_ns() + self.scenario.settle_s * SECOND);
+                if let Some(most) = max_processors {
+                    self.limit(most)?;
+                }
+                (0..self.scenario.vms.count).for_each(|vm| self.set_sessions(vm, sessions));
+            }
+            Intervention::Sessions { vm, count } => self.set_sessions(vm, count),
+            Intervention::Limit { max_processors } => self.limit(max_processors)?,
+            Intervention::Link { member, is_up } => {
+                self.observer.record(now, &Fact::Link { member, is_up });
+                self.upstream.link(member, is_up)?;
+                for vm in 0..self.scenario.vms.count {
+                    (0..self.active[vm as usize]).for_each(|session| self.send(vm, session));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn limit(&mut self, max_processors: u16) -> Result<()> {
+        let now = self.agenda.now();
+        let moves = self.placement.limit(max_processors, now)?;
+        self.observer.record(now, &Fact::Limit { max_processors });
+        self.order(moves);
+        Ok(())
+    }
+
+    fn set_sessions(&mut self, vm: u32, count: u32) {
+        let now = self.agenda.now();
+        let before = std::mem::replace(&mut self.active[vm as usize], count);
+        let sessions = &mut self.sessions[vm as usize];
+        for session in sessions.len() as u32..count {
+            let frame = acknowledgement(vm, session);
+            sessions.push(Session {
+                number: 0,
+                out: 0,
+                next: now,
+                is_planned: false,
+                member: None,
+                frame,
+            });
+        }
+        // New sessions start at different times.
+        let usual_ns = TRAIN_BYTES * 8000 / self.scenario.vms.session_mbit_s;
+        for session in before..count {
+            let of = &mut self.sessions[vm as usize][session as usize];
+            of.next = of.next.max(Time::from_ns(now.as_ns() + self.random.below(usual_ns + 1)));
+            self.send(vm, session);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Placement of queues on workers: decisions of `policy/vmq`, called as by `plane/node`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
+use suimon_sim_kernel::SECOND;
+use suimon_vmq::{Measurements, Move, NicSpec, Processor, ProcessorBusy, QueueBusy, Vmq, VmqSpec};
+
+/// Interval of load measurements in ns.
+pub(crate) const PERIOD_NS: u64 = SECOND / 4;
+
+/// Busy times of a period in ns: by VM (queue), and by worker.
+pub(crate) struct Busy {
+    pub(crate) queues: Vec<u64>,
+    pub(crate) processors: Vec<u64>,
+}
+
+/// VMs with queues to be moved, and the destination worker of each.
+pub(crate) type Moves = Vec<(u32, u16)>;
+
+/// Placement with one queue per VM.
+pub(crate) struct Placement {
+    vmq: Vmq,
+    /// Number of queues being moved.
+    pub(crate) moving: u16,
+}
+
+impl Placement {
+    /// Adds the queue of every VM. Returns the initial worker of each, and immediate moves.
+    ///
+    /// # Errors
+    /// The policy rejects the configuration.
+    pub(crate) fn new(
+        spec: VmqSpec,
+        processors: &[Processor],
+        vms: u32,
+    ) -> Result<(Self, Vec<u16>, Moves)> {
+        let vmq = Vmq::new(spec, processors, Time::ZERO)?;
+        let mut placement = Self { vmq, moving: 0 };
+        let (mut owners, mut moves) = (BTreeMap::new(), Vec::new());
+        for vm in 0..vms {
+            let now = Time::ZERO;
+            let of_nic = placement.vmq.set_nic(PortId(vm), NicSpec::default(), 1, now)?;
+            moves.extend(placement.order(&of_nic));
+            let added = placement.vmq.add_queue(queue(vm), now)?;
+            owners.insert(vm, added.at.0);
+            moves.extend(placement.order(&added.moves));
+        }
+        Ok((placement, owners.into_values().collect(), moves))
+    }
+
+    /// Processes the measurement of a period. Returns the moves to carry out.
+    pub(crate) fn observe(&mut self, busy: Busy, now: Time) -> Moves {
+        let queues = (0..).zip(busy.queues);
+        let processors = (0..).zip(busy.processors);
+        let measurements = Measurements {
+            period: Duration::from_nanos(PERIOD_NS),
+            queues: queues.map(|(vm, busy_ns)| QueueBusy { queue: queue(vm), busy_ns }).collect(),
+            processors: processors
+                .map(|(at, busy_ns)| ProcessorBusy { processor: ProcessorId(at), busy_ns })
+                .collect(),
+        };
+        let observed = self.vmq.observe(&measurements, now);
+        self.order(&observed.moves)
+    }
+
+    /// Reports the completion of a move.
+    pub(crate) fn moved(&mut self, vm: u32, to: u16, now: Time) {
+        self.moving -= 1;
+        self.vmq.handle_moved(queue(vm), ProcessorId(to), now);
+    }
+
+    /// Changes the limit of the number of workers. Returns the moves to carry out.
+    ///
+    /// # Errors
+    /// The policy rejects the limit.
+    pub(crate) fn limit(&mut self, max_processors: u16, now: Time) -> Result<Moves> {
+        let spec = VmqSpec { max_processors, ..self.vmq.spec().clone() };
+        let moves = self.vmq.set_spec(spec, now)?;
+        Ok(self.order(&moves))
+    }
+
+    /// Returns the workers with queues, in ascending order.
+    pub(crate) fn used(&self) -> Vec<u16> {
+        let mut used: Vec<u16> = self.vmq.placement().map(|(_, at)| at.0).collect();
+        used.sort_unstable();
+        used.dedup();
+        used
+    }
+
+    fn order(&mut self, moves: &[Move]) -> Moves {
+        self.moving += moves.len() as u16;
+        moves.iter().map(|of| (of.queue.port.0, of.to.0)).collect()
+    }
+}
+
+fn queue(vm: u32) -> QueueId {
+    QueueId { port: PortId(vm), direction: Direction::Egress, index: 0 }
+}

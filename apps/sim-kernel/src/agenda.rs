@@ -1,0 +1,93 @@
+//! Queue of future events.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use suimon_quantity::Time;
+
+/// Time of an event, its sequence number, and the index at which it is stored.
+type Planned = (Time, u64, usize);
+
+/// Events of a run, ordered by time and then by order of planning. Events remain in place while the
+/// small heap entries are sorted.
+#[derive(Debug)]
+pub struct Agenda<E> {
+    planned: BinaryHeap<Reverse<Planned>>,
+    events: Vec<Option<E>>,
+    /// Unused indexes of the event storage.
+    free: Vec<usize>,
+    now: Time,
+    number: u64,
+    happened: u64,
+}
+
+impl<E> Agenda<E> {
+    /// Returns an empty agenda at the time `now`.
+    pub fn new(now: Time) -> Self {
+        let (planned, events, free) = (BinaryHeap::new(), Vec::new(), Vec::new());
+        Self { planned, events, free, now, number: 0, happened: 0 }
+    }
+
+    /// Returns the current virtual time.
+    pub const fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Returns the number of processed events.
+    pub const fn happened(&self) -> u64 {
+        self.happened
+    }
+
+    /// Plans an event. One planned for the past occurs immediately.
+    pub fn plan(&mut self, at: Time, event: E) {
+        self.number += 1;
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.events.push(None);
+            self.events.len() - 1
+        });
+        self.events[place] = Some(event);
+        self.planned.push(Reverse((at.max(self.now), self.number, place)));
+    }
+
+    /// Plans an event `ns` nanoseconds from now.
+    pub fn plan_in(&mut self, ns: u64, event: E) {
+        self.plan(Time::from_ns(self.now.as_ns().saturating_add(ns)), event);
+    }
+
+    /// Removes and returns the next event before `until`. Without one, advances the time to
+    /// `until`.
+    pub fn next(&mut self, until: Time) -> Option<E> {
+        if self.planned.peek().is_none_or(|Reverse((at, ..))| *at >= until) {
+            self.now = self.now.max(until);
+            return None;
+        }
+        let Reverse((at, _, place)) = self.planned.pop()?;
+        self.free.push(place);
+        self.now = at;
+        self.happened += 1;
+        self.events[place].take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_happen_by_time_and_then_as_they_were_planned() {
+        let mut agenda = Agenda::new(Time::from_ns(100));
+        for (at, event) in [(300, 'd'), (200, 'b'), (50, 'a'), (200, 'c'), (900, 'x')] {
+            agenda.plan(Time::from_ns(at), event);
+        }
+        let mut told = String::new();
+        while let Some(event) = agenda.next(Time::from_ns(900)) {
+            told.push(event);
+            if event == 'b' {
+                assert_eq!(agenda.now(), Time::from_ns(200));
+                agenda.plan_in(0, 'e');
+            }
+        }
+        assert_eq!(told, "abced", "who is planned at a time that is now comes last");
+        assert_eq!((agenda.now(), agenda.happened()), (Time::from_ns(900), 5));
+    }
+}

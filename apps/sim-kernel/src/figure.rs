@@ -1,0 +1,44 @@
+//! Published figures with the simulated results.
+
+use serde::{Deserialize, Serialize};
+
+/// Use of a published figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Use {
+    /// A parameter of the model was calibrated with the figure.
+    Calibration,
+    /// No parameter was calibrated with the figure.
+    HeldOut,
+    /// The figure is a target of Suimon instead of a published one.
+    Bar,
+}
+
+impl Use {
+    /// Returns the word shown in tables.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Calibration => "calibration",
+            Self::HeldOut => "held out",
+            Self::Bar => "own target",
+        }
+    }
+}
+
+/// Published figure with the simulated result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Figure {
+    /// Step or case of the scenario.
+    pub step: String,
+    /// Subject of the figure, such as a rate.
+    pub of: String,
+    /// Published value as stated in the document.
+    pub published: String,
+    /// Value that the model computed.
+    pub ours: String,
+    /// True if the result is within the tolerance of the scenario.
+    pub agrees: bool,
+    /// Use of the figure: calibration, held-out or bar.
+    #[serde(rename = "use")]
+    pub used: Use,
+}

@@ -1,0 +1,32 @@
+//! Kernel of the simulator: events, random numbers, trace, checkers, scenarios and results.
+//!
+//! A run consists of one thread and one queue of events. Events occur in order of their time, and
+//! events with the same time in the order in which they were planned. Random numbers come from
+//! [`RandomStream`]; each part of a model has its own stream, so that the draws of one part do not
+//! affect another. The same scenario with the same seed therefore results in the same trace, bit
+//! for bit.
+//!
+//! A model reports occurrences as facts. [`Observer`] records each one and passes it to checkers.
+//! Checkers are given the guarantees, but not the means by which a policy keeps them.
+//!
+//! Each kind of scenario implements [`Scenario`]; [`Outcome`] is the result of a run.
+#![forbid(unsafe_code)]
+
+mod agenda;
+mod figure;
+mod observer;
+mod outcome;
+mod random;
+mod scenario;
+mod trace;
+
+pub use agenda::Agenda;
+pub use figure::{Figure, Use};
+pub use observer::{Checker, Complaint, Complaints, Observer};
+pub use outcome::{Options, Outcome, columns};
+pub use random::RandomStream;
+pub use scenario::{InvalidKey, InvalidKeys, Refused, Scenario, read};
+pub use trace::{Note, Trace};
+
+/// Nanoseconds per second.
+pub const SECOND: u64 = 1_000_000_000;

@@ -1,0 +1,82 @@
+//! Recording of facts, and checkers.
+
+use serde::Serialize;
+use suimon_quantity::Time;
+
+use crate::trace::{Note, Trace};
+
+/// Largest number of complaints kept per run; further ones are only counted.
+const KEPT_MAX: usize = 16;
+
+/// Violation of a guarantee found by a checker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Complaint {
+    /// Time in ns of virtual time since the start of the run.
+    pub at_ns: u64,
+    /// Name of the checker that found it.
+    pub checker: &'static str,
+    /// Description of the violation.
+    pub what: String,
+}
+
+/// Violations found by checkers.
+#[derive(Clone, Debug, Default)]
+pub struct Complaints {
+    /// First violations, in order.
+    pub kept: Vec<Complaint>,
+    /// Number of all violations.
+    pub count: u64,
+    /// Number of evaluations of guarantees that require an undisturbed period. Without any, the
+    /// absence of complaints has little significance.
+    pub judged: u64,
+}
+
+impl Complaints {
+    /// Adds a violation found by a checker.
+    pub fn add(&mut self, at: Time, checker: &'static str, what: String) {
+        self.count += 1;
+        if self.kept.len() < KEPT_MAX {
+            self.kept.push(Complaint { at_ns: at.as_ns(), checker, what });
+        }
+    }
+}
+
+/// Checker of guarantees. It receives facts and does not query policies.
+pub trait Checker<F> {
+    /// Processes a fact and reports violations.
+    fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints);
+
+    /// Processes the end of the run.
+    fn end(&mut self, _now: Time, _complaints: &mut Complaints) {}
+}
+
+/// Trace and checkers of a run.
+pub struct Observer<F> {
+    /// Trace of all facts.
+    pub trace: Trace,
+    /// Violations found by the checkers.
+    pub complaints: Complaints,
+    checkers: Vec<Box<dyn Checker<F>>>,
+}
+
+impl<F: Note> Observer<F> {
+    /// Returns an observer without facts.
+    pub fn new(trace: Trace, checkers: Vec<Box<dyn Checker<F>>>) -> Self {
+        Self { trace, complaints: Complaints::default(), checkers }
+    }
+
+    /// Records a fact and passes it to the checkers.
+    pub fn record(&mut self, now: Time, fact: &F) {
+        self.trace.note(now, fact);
+        for checker in &mut self.checkers {
+            checker.observe(now, fact, &mut self.complaints);
+        }
+    }
+
+    /// Processes the end of the run.
+    pub fn end(&mut self, now: Time) {
+        for checker in &mut self.checkers {
+            checker.end(now, &mut self.complaints);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Results of a run of a scenario.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::figure::Figure;
+use crate::observer::{Complaint, Complaints};
+use crate::trace::Trace;
+
+/// Options of a run of a scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// True for random changes and faults instead of the steps.
+    pub is_swarm: bool,
+    /// True if lines of the trace are kept.
+    pub keeps_lines: bool,
+}
+
+/// Results of a run of a scenario.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outcome {
+    /// Number of events processed in the run.
+    pub events: u64,
+    /// Length of the run in virtual time, in s.
+    pub virtual_s: u64,
+    /// Number of facts in the trace.
+    pub facts: u64,
+    /// Hash of the trace, which differs if any fact differs.
+    pub trace: String,
+    /// Lines of the trace, if they were kept.
+    #[serde(skip)]
+    pub lines: String,
+    /// First violations of guarantees.
+    pub complaints: Vec<Complaint>,
+    /// Number of all violations.
+    pub complaints_count: u64,
+    /// Number of evaluations of guarantees that require an undisturbed period.
+    pub judged: u64,
+    /// Information about the run.
+    pub about: Vec<String>,
+    /// Results of each step, by kind of scenario.
+    pub steps: Value,
+    /// Results of each step as text.
+    #[serde(skip)]
+    pub table: Vec<Vec<String>>,
+    /// Published figures with the simulated results.
+    pub figures: Vec<Figure>,
+    /// Notices of policies to the operator.
+    pub told: Vec<String>,
+}
+
+impl Outcome {
+    /// Sets the number of facts, the hash and the kept lines of the run's trace.
+    pub fn set_trace(&mut self, trace: &Trace) {
+        self.facts = trace.facts();
+        self.trace = trace.to_string();
+        trace.lines().clone_into(&mut self.lines);
+    }
+
+    /// Adds the violations found in the run or in one of its parts.
+    pub fn add_complaints(&mut self, complaints: Complaints) {
+        self.complaints_count += complaints.count;
+        self.judged += complaints.judged;
+        self.complaints.extend(complaints.kept);
+    }
+
+    /// Returns the results as text.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for line in &self.about {
+            let _ = writeln!(text, "{line}");
+        }
+        text.push_str(&columns(&self.table));
+        if !self.figures.is_empty() {
+            text.push('\n');
+            let mut rows = vec![head(&["STEP", "OF", "PUBLISHED", "OURS", "", "USE"])];
+            rows.extend(self.figures.iter().map(row));
+            text.push_str(&columns(&rows));
+        }
+        for told in &self.told {
+            let _ = writeln!(text, "reported at {told}");
+        }
+        let Self { events, virtual_s, facts, trace, .. } = self;
+        let _ = writeln!(text, "{virtual_s} s, {events} events, {facts} facts, trace {trace}");
+        text
+    }
+
+    /// Returns the table of figures in Markdown.
+    pub fn markdown(&self) -> String {
+        let mut text =
+            String::from("| step | of | published | ours | | use |\n|---|---|---|---|---|---|\n");
+        for figure in &self.figures {
+            let _ = writeln!(text, "| {} |", row(figure).join(" | "));
+        }
+        text
+    }
+}
+
+fn head(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn row(figure: &Figure) -> Vec<String> {
+    let Figure { step, of, published, ours, agrees, used } = figure;
+    let agrees = if *agrees { "agrees" } else { "**differs**" };
+    [step, of, published, ours, agrees, used.word()].map(ToOwned::to_owned).to_vec()
+}
+
+/// Formats rows with aligned columns.
+pub fn columns(rows: &[Vec<String>]) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        let line = cells.collect::<Vec<_>>().join("  ");
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}

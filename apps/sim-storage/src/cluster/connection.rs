@@ -1,0 +1,234 @@
+//! Connection of nodes to etcd: requests, received changes, and leases.
+//!
+//! The behaviour is that of `sys/etcd`: the node uses one member and switches to the next if that
+//! one does not respond in time. A change without response may have been carried out. After a
+//! switch, watched keys are read again.
+
+use suimon_quantity::Time;
+use suimon_sim_kernel::SECOND;
+
+use crate::cluster::control::Control;
+use crate::cluster::event::{ControlEvent, DiskModel, TICK_NS};
+use crate::cluster::host::{Asked, Host, Purpose, Session};
+use crate::cluster::keyspace::{Answer, Entry, Key, Keys, Request};
+use crate::cluster::network::BROKEN_NS;
+
+/// Time without messages on a watch after which it is restarted at the next member: three
+/// unanswered probes at 1 s intervals.
+const UNHEARD_NS: u64 = BROKEN_NS + SECOND;
+
+impl Control {
+    pub(crate) fn ask_for(&mut self, now: Time, node: u32, request: Request, purpose: Purpose) {
+        let call = self.ask(now, node, request);
+        self.host(node).asked.push(Asked { call, purpose, at: now });
+    }
+
+    /// Starts a node's daemon.
+    pub(crate) fn begin(&mut self, now: Time, node: u32, epoch: u32, model: &mut dyn DiskModel) {
+        let host = &mut self.hosts[node as usize];
+        if host.epoch != epoch {
+            return;
+        }
+        if epoch > 0 {
+            host.forget(&*self.machines, self.terms, now);
+        }
+        host.heard = now;
+        host.stream += 1;
+        self.network.connect(node);
+        for participant in 0..self.hosts[node as usize].participants.len() as u32 {
+            self.carry_out_member(now, (node, participant), None, model);
+        }
+        self.tick(now, node, epoch, model);
+    }
+
+    /// Performs a node's periodic work: connection, lease and samples of its disks.
+    pub(crate) fn tick(&mut self, now: Time, node: u32, epoch: u32, model: &mut dyn DiskModel) {
+        if self.host(node).epoch != epoch {
+            return;
+        }
+        let next = Time::from_ns(now.as_ns() + TICK_NS);
+        self.plan(next, ControlEvent::Tick { node, epoch });
+        self.look_for_unanswered(now, node, model);
+        self.listen(now, node);
+        self.keep_session(now, node, model);
+        for participant in 0..self.host(node).participants.len() as u32 {
+            self.sample(now, (node, participant), model);
+            self.check_leadership(now, (node, participant), model);
+        }
+    }
+
+    fn look_for_unanswered(&mut self, now: Time, node: u32, model: &mut dyn DiskModel) {
+        let patience = self.spec.etcd.patience_ms * 1_000_000;
+        let is_late = |asked: &Asked| now.as_ns() > asked.at.as_ns() + patience;
+        let host = self.host(node);
+        if !host.asked.iter().any(is_late) {
+            return;
+        }
+        let late: Vec<Asked> = host.asked.iter().copied().filter(is_late).collect();
+        host.asked.retain(|asked| !is_late(asked));
+        self.counts.unanswered += late.len() as u64;
+        self.go_on(now, node);
+        for asked in late {
+            self.failed(now, node, asked.purpose, model);
+        }
+    }
+
+    /// Checks that the connection is alive.
+    fn listen(&mut self, now: Time, node: u32) {
+        let member = self.host(node).member;
+        let is_heard = self.etcd.tells(member) && self.network.is_open(now, node, member);
+        let is_up = self.etcd.is_up(member);
+        let host = self.host(node);
+        if is_heard {
+            host.heard = now;
+            host.needs_sync |= std::mem::take(&mut host.has_missed);
+        } else if !is_up || now.as_ns() > host.heard.as_ns() + UNHEARD_NS {
+            self.go_on(now, node);
+        }
+        let is_asked =
+            |host: &Host| host.asked.iter().any(|asked| matches!(asked.purpose, Purpose::Sync));
+        let host = self.host(node);
+        if host.needs_sync && !is_asked(host) {
+            host.needs_sync = false;
+            let mut keys = Vec::new();
+            for participant in &host.participants {
+                keys.extend([Key::Leader(participant.store), Key::Grant(participant.store, node)]);
+            }
+            self.ask_for(now, node, Request::Read(Keys::These(keys)), Purpose::Sync);
+        }
+    }
+
+    /// Switches to the next member of etcd.
+    fn go_on(&mut self, now: Time, node: u32) {
+        let members = self.spec.etcd.members;
+        self.network.connect(node);
+        let host = self.host(node);
+        host.member = (host.member + 1) % members;
+        host.stream += 1;
+        (host.heard, host.has_missed, host.needs_sync) = (now, false, true);
+    }
+
+    fn keep_session(&mut self, now: Time, node: u32, model: &mut dyn DiskModel) {
+        let span_ns = self.spec.etcd.session_s * SECOND;
+        let host = self.host(node);
+        if host.session.lease.is_some() && now >= host.session.until {
+            host.session.lease = None;
+            self.lose_leaderships(now, node, model);
+        }
+        let Session { lease, until, asked } = self.host(node).session;
+        if asked.is_some() {
+            return;
+        }
+        let (request, purpose) = match lease {
+            None => (Request::Lease(span_ns), Purpose::Session),
+            Some(lease) if now.as_ns() + span_ns * 2 / 3 >= until.as_ns() => {
+                (Request::KeepAlive(lease), Purpose::KeepAlive)
+            }
+            Some(_) => return,
+        };
+        self.host(node).session.asked = Some(now);
+        self.ask_for(now, node, request, purpose);
+    }
+
+    /// Processes a response of etcd.
+    pub(crate) fn answered(
+        &mut self,
+        now: Time,
+        node: u32,
+        call: u64,
+        answer: Answer,
+        model: &mut dyn DiskModel,
+    ) {
+        let host = self.host(node);
+        let Some(at) = host.asked.iter().position(|asked| asked.call == call) else { return };
+        let purpose = host.asked.swap_remove(at).purpose;
+        host.heard = now;
+        match (purpose, answer) {
+            (_, Answer::NotDone) => {
+                self.go_on(now, node);
+                self.failed(now, node, purpose, model);
+            }
+            (Purpose::Session | Purpose::KeepAlive, answer) => {
+                self.hear_of_session(now, node, &answer, model);
+            }
+            (Purpose::Sync, Answer::View(entries)) => self.sync(now, node, entries, model),
+            (Purpose::ReadRecords(participant, term), Answer::View(entries)) => {
+                self.take_leadership(now, (node, participant), term, entries, model);
+            }
+            (Purpose::Report(participant), _) => self.report_next(now, (node, participant)),
+            (Purpose::Write(participant, term), answer) => {
+                let is_made = matches!(answer, Answer::Made(_));
+                self.written(now, (node, participant), term, is_made, model);
+            }
+            (Purpose::Campaign(participant), Answer::Made(term)) => {
+                let incarnation = u64::from(self.host(node).epoch) + 1;
+                self.note_leader(now, (node, participant), Some((node, incarnation, term)), model);
+            }
+            (Purpose::Campaign(participant), _) => self.not_elected((node, participant)),
+            (Purpose::Leave(participant, term), _) => self.left((node, participant), term),
+            (Purpose::Sync | Purpose::ReadRecords(..), _) => {}
+        }
+    }
+
+    /// Processes a missing response or a rejected request.
+    fn failed(&mut self, now: Time, node: u32, purpose: Purpose, model: &mut dyn DiskModel) {
+        match purpose {
+            Purpose::Report(participant) => self.report_next(now, (node, participant)),
+            Purpose::Write(participant, term) => {
+                self.written(now, (node, participant), term, false, model);
+            }
+            Purpose::Campaign(participant) => self.not_elected((node, participant)),
+            Purpose::ReadRecords(participant, term) => {
+                self.read_records(now, (node, participant), term);
+            }
+            Purpose::Leave(participant, _) => self.leave_again((node, participant)),
+            Purpose::Session | Purpose::KeepAlive => self.host(node).session.asked = None,
+            Purpose::Sync => self.host(node).needs_sync = true,
+        }
+    }
+
+    fn hear_of_session(
+        &mut self,
+        now: Time,
+        node: u32,
+        answer: &Answer,
+        model: &mut dyn DiskModel,
+    ) {
+        let span_ns = self.spec.etcd.session_s * SECOND;
+        let session = &mut self.host(node).session;
+        let asked = session.asked.take().unwrap_or(now);
+        match answer {
+            Answer::Leased(lease) => session.lease = Some(*lease),
+            Answer::IsAlive(true) => {}
+            _ => {
+                session.lease = None;
+                return self.lose_leaderships(now, node, model);
+            }
+        }
+        session.until = Time::from_ns(asked.as_ns() + span_ns);
+    }
+
+    fn sync(
+        &mut self,
+        now: Time,
+        node: u32,
+        entries: Vec<(Key, Entry)>,
+        model: &mut dyn DiskModel,
+    ) {
+        // The leader of each store is reported, including the absence of one.
+        let stores: Vec<u32> =
+            self.host(node).participants.iter().map(|participant| participant.store).collect();
+        for store in stores {
+            let found = entries.iter().find(|(key, _)| *key == Key::Leader(store));
+            let entry = found.map(|(_, entry)| entry.clone());
+            self.hear_of(now, node, Key::Leader(store), entry, model);
+        }
+        for (key, entry) in entries {
+            if matches!(key, Key::Grant(..)) {
+                self.hear_of(now, node, key, Some(entry), model);
+            }
+        }
+        // Leaders read all reports again.
+        self.read_all_records(now, node);
+    }
+}

@@ -1,0 +1,358 @@
+//! Control plane of a simulated cluster: nodes, network, etcd, and their messages.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use suimon_cluster_qos::{DiskLoad, Terms};
+use suimon_quantity::Time;
+use suimon_sim_kernel::{RandomStream, SECOND};
+
+use crate::cluster::clock::Clock;
+use crate::cluster::etcd::{Etcd, Taken};
+use crate::cluster::event::{ControlEvent, DiskModel, TICK_NS};
+use crate::cluster::facts::ClusterFact;
+use crate::cluster::host::Host;
+use crate::cluster::keyspace::{Answer, Change, Changed, Condition, Entry, Key, Keyspace, Request};
+use crate::cluster::machines::Machines;
+use crate::cluster::network::{Network, Way};
+use crate::cluster::spec::ClusterSpec;
+
+/// Request of a node that is in flight.
+#[derive(Clone, Debug)]
+struct Call {
+    node: u32,
+    epoch: u32,
+    request: Request,
+}
+
+/// Counters of messages and terms of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) reports: u64,
+    pub(crate) grants: u64,
+    /// Number of requests completed by etcd.
+    pub(crate) requests: u64,
+    pub(crate) terms: u64,
+    /// Terms that leaders ended because the outcome of a write was unknown, or because they had
+    /// been replaced.
+    pub(crate) resigned: u64,
+    pub(crate) etcd_leaders: u64,
+    pub(crate) unanswered: u64,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reports, grants, requests, terms, resigned, etcd_leaders, unanswered } = self;
+        write!(
+            f,
+            "{reports} reports, {grants} grants, {requests} requests to etcd; {terms} terms of \
+             leaders, {resigned} of them ended by resignation; {etcd_leaders} elections in etcd, \
+             {unanswered} requests without reply"
+        )
+    }
+}
+
+/// Participants of a cluster: clocks, and stores of nodes.
+pub(crate) struct Topology {
+    pub(crate) clocks: Vec<Clock>,
+    /// Stores that each node uses.
+    pub(crate) stores: Vec<Vec<u32>>,
+    /// Capacity of each store in normalised operations per second.
+    pub(crate) capabilities: Vec<u64>,
+}
+
+pub(crate) struct Control {
+    pub(crate) terms: Terms,
+    pub(crate) spec: ClusterSpec,
+    pub(crate) machines: Box<dyn Machines>,
+    pub(crate) capabilities: Vec<u64>,
+    pub(crate) etcd: Etcd,
+    pub(crate) keys: Keyspace,
+    pub(crate) network: Network,
+    pub(crate) hosts: Vec<Host>,
+    /// Nodes that use each store.
+    on_store: Vec<Vec<u32>>,
+    /// Nodes that receive all reports of a store, because they lead it or are about to.
+    pub(crate) listeners: Vec<Vec<u32>>,
+    calls: BTreeMap<u64, Call>,
+    last_call: u64,
+    pub(crate) counts: Counts,
+    planned: Vec<(Time, ControlEvent)>,
+    pub(crate) facts: Vec<ClusterFact>,
+    changed: Vec<Changed>,
+    pub(crate) loads: Vec<DiskLoad>,
+}
+
+impl Control {
+    /// Returns the initial state. Nodes start within the first 500 ms.
+    pub(crate) fn new(
+        spec: &ClusterSpec,
+        topology: Topology,
+        seed: u64,
+        machines: Box<dyn Machines>,
+    ) -> Self {
+        let terms = Terms::default();
+        let mut on_store = vec![Vec::new(); topology.capabilities.len()];
+        for (node, stores) in (0..).zip(&topology.stores) {
+            for store in stores {
+                on_store[*store as usize].push(node);
+            }
+        }
+        let hosts: Vec<Host> = (0..)
+            .zip(topology.clocks.iter().zip(&topology.stores))
+            .map(|(node, (clock, stores))| {
+                Host::new(&*machines, terms, node, *clock, stores, node % spec.etcd.members)
+            })
+            .collect();
+        let mut random = RandomStream::new(seed, "cluster");
+        let begins = |node| {
+            let at = Time::from_ns(random.below(TICK_NS));
+            (at, ControlEvent::Begin { node, epoch: 0 })
+        };
+        let planned = (0..hosts.len() as u32).map(begins).collect();
+        Self {
+            terms,
+            machines,
+            etcd: Etcd::new(spec.etcd, RandomStream::new(seed, "etcd")),
+            keys: Keyspace::default(),
+            network: Network::new(spec.network, hosts.len(), RandomStream::new(seed, "network")),
+            spec: spec.clone(),
+            hosts,
+            listeners: vec![Vec::new(); topology.capabilities.len()],
+            capabilities: topology.capabilities,
+            on_store,
+            calls: BTreeMap::new(),
+            last_call: 0,
+            counts: Counts::default(),
+            planned,
+            facts: Vec::new(),
+            changed: Vec::new(),
+            loads: Vec::new(),
+        }
+    }
+
+    /// Returns the state of a node.
+    pub(crate) fn host(&mut self, node: u32) -> &mut Host {
+        &mut self.hosts[node as usize]
+    }
+
+    /// Returns the planned events with their times, to be passed to [`Control::handle`].
+    pub(crate) fn planned(&mut self) -> std::vec::Drain<'_, (Time, ControlEvent)> {
+        self.planned.drain(..)
+    }
+
+    pub(crate) fn plan(&mut self, at: Time, event: ControlEvent) {
+        self.planned.push((at, event));
+    }
+
+    /// Processes an event at its planned time.
+    pub(crate) fn handle(&mut self, now: Time, event: ControlEvent, model: &mut dyn DiskModel) {
+        let node = match &event {
+            ControlEvent::Begin { node, .. }
+            | ControlEvent::Tick { node, .. }
+            | ControlEvent::Due { node, .. }
+            | ControlEvent::Answered { node, .. }
+            | ControlEvent::Changed { node, .. } => Some(*node),
+            _ => None,
+        };
+        // A paused node processes events later, in order.
+        let still = node.map(|node| self.hosts[node as usize].still_until);
+        if let Some(until) = still.filter(|until| now < *until) {
+            return self.planned.push((until, event));
+        }
+        match event {
+            ControlEvent::Begin { node, epoch } => self.begin(now, node, epoch, model),
+            ControlEvent::Tick { node, epoch } => self.tick(now, node, epoch, model),
+            ControlEvent::Due { node, participant, of, at } => {
+                self.due(now, (node, participant), of, at, model);
+            }
+            ControlEvent::Arrive { member, call } => self.arrive(now, member, call),
+            ControlEvent::Done => self.do_requests(now),
+            ControlEvent::Answered { node, epoch, call, answer } => {
+                if self.hosts[node as usize].epoch == epoch {
+                    self.answered(now, node, call, answer, model);
+                }
+            }
+            ControlEvent::Changed { node, stream, key, entry } => {
+                if self.hosts[node as usize].stream == stream {
+                    self.hear_of(now, node, key, entry, model);
+                }
+            }
+            ControlEvent::LeaseEnds { lease } => self.end_lease(now, lease),
+            ControlEvent::EtcdElects => self.elect_in_etcd(now),
+            ControlEvent::EtcdWell { member } => self.heal_etcd(now, member),
+            ControlEvent::EtcdQuick => {
+                for done in self.etcd.speed_up(now) {
+                    self.planned.push((done, ControlEvent::Done));
+                }
+            }
+        }
+    }
+
+    /// Sends a request of a node to etcd and returns the number of the call.
+    pub(crate) fn ask(&mut self, now: Time, node: u32, request: Request) -> u64 {
+        self.last_call += 1;
+        let call = self.last_call;
+        let (epoch, member) = (self.hosts[node as usize].epoch, self.hosts[node as usize].member);
+        self.calls.insert(call, Call { node, epoch, request });
+        match self.network.send(now, node, member, Way::ToEtcd) {
+            Some(at) => self.planned.push((at, ControlEvent::Arrive { member, call })),
+            None => {
+                self.calls.remove(&call);
+            }
+        }
+        call
+    }
+
+    fn arrive(&mut self, now: Time, member: u32, call: u64) {
+        match self.etcd.take(now, member, call) {
+            Some(done) => self.planned.push((done, ControlEvent::Done)),
+            None => {
+                if let Some(Call { node, epoch, .. }) = self.calls.remove(&call) {
+                    self.answer(now, member, (node, epoch, call), Answer::NotDone);
+                }
+            }
+        }
+    }
+
+    fn answer(
+        &mut self,
+        now: Time,
+        member: u32,
+        (node, epoch, call): (u32, u32, u64),
+        answer: Answer,
+    ) {
+        // A node that has switched to another member ignores responses of this one.
+        if self.hosts[node as usize].member != member {
+            return;
+        }
+        if let Some(at) = self.network.send(now, node, member, Way::ToNode) {
+            self.planned.push((at, ControlEvent::Answered { node, epoch, call, answer }));
+        }
+    }
+
+    fn do_requests(&mut self, now: Time) {
+        while let Some(Taken { call, member, .. }) = self.etcd.next_done(now) {
+            let Some(Call { node, epoch, request }) = self.calls.remove(&call) else { continue };
+            self.counts.requests += 1;
+            self.note_written(&request);
+            let mut changed = std::mem::take(&mut self.changed);
+            let answer = self.keys.execute(now, request, &mut changed);
+            if let Answer::Leased(lease) = answer {
+                self.plan_lease(lease);
+            }
+            self.publish(now, &mut changed);
+            self.changed = changed;
+            if self.etcd.is_up(member) {
+                self.answer(now, member, (node, epoch, call), answer);
+            }
+        }
+    }
+
+    /// Records written grants under the term that fences their transaction.
+    fn note_written(&mut self, request: &Request) {
+        let Request::Commit(Some(Condition::Created(Key::Leader(store), term)), changes) = request
+        else {
+            return;
+        };
+        let is_grant = |change: &&Change| matches!(change, Change::Put(Key::Grant(..), ..));
+        let grants = changes.iter().filter(is_grant).count() as u32;
+        let is_current_term =
+            self.keys.get(Key::Leader(*store)).is_some_and(|entry| entry.created == *term);
+        if is_current_term && grants > 0 {
+            self.counts.grants += u64::from(grants);
+            self.facts.push(ClusterFact::Written { store: *store, term: *term, grants });
+        }
+    }
+
+    fn plan_lease(&mut self, lease: u32) {
+        if let Some(ends) = self.keys.ends(lease) {
+            self.planned.push((ends, ControlEvent::LeaseEnds { lease }));
+        }
+    }
+
+    fn end_lease(&mut self, now: Time, lease: u32) {
+        let Some(ends) = self.keys.ends(lease) else { return };
+        // The leader of etcd revokes leases through the log.
+        if ends > now || !self.etcd.works() {
+            let at = ends.max(Time::from_ns(now.as_ns() + SECOND / 2));
+            return self.planned.push((at, ControlEvent::LeaseEnds { lease }));
+        }
+        let mut changed = std::mem::take(&mut self.changed);
+        self.keys.end(lease, &mut changed);
+        self.publish(now, &mut changed);
+        self.changed = changed;
+    }
+
+    /// Sends changes to watching nodes, through the member that each is connected to.
+    fn publish(&mut self, now: Time, changed: &mut Vec<Changed>) {
+        for (key, entry) in changed.drain(..) {
+            match key {
+                Key::Leader(store) => {
+                    for at in 0..self.on_store[store as usize].len() {
+                        let node = self.on_store[store as usize][at];
+                        self.tell(now, node, key, entry.clone());
+                    }
+                }
+                Key::Report(store, _) => {
+                    for at in 0..self.listeners[store as usize].len() {
+                        let node = self.listeners[store as usize][at];
+                        self.tell(now, node, key, entry.clone());
+                    }
+                }
+                Key::Grant(_, node) => self.tell(now, node, key, entry),
+            }
+        }
+    }
+
+    fn tell(&mut self, now: Time, node: u32, key: Key, entry: Option<Entry>) {
+        let Host { member, stream, .. } = self.hosts[node as usize];
+        let at = if self.etcd.tells(member) {
+            let applied = Time::from_ns(now.as_ns() + self.spec.etcd.peer_us * 1000);
+            self.network.send(applied, node, member, Way::ToNode)
+        } else {
+            None
+        };
+        match at {
+            Some(at) => self.planned.push((at, ControlEvent::Changed { node, stream, key, entry })),
+            None => self.hosts[node as usize].has_missed = true,
+        }
+    }
+
+    /// Plans an election in etcd, or the completion of requests that waited for a majority.
+    pub(crate) fn look_after_etcd(&mut self, now: Time) {
+        if self.etcd.works() {
+            self.planned.push((now, ControlEvent::Done));
+        } else {
+            let at = Time::from_ns(now.as_ns() + self.etcd.election_ns());
+            self.planned.push((at, ControlEvent::EtcdElects));
+        }
+    }
+
+    fn elect_in_etcd(&mut self, now: Time) {
+        let before = self.etcd.leader();
+        let (is_new, gone) = self.etcd.elect(now);
+        for call in gone {
+            self.calls.remove(&call);
+        }
+        let member = self.etcd.leader();
+        if member != before {
+            self.facts.push(ClusterFact::EtcdLed { member });
+        }
+        if is_new {
+            self.counts.etcd_leaders += 1;
+            for lease in self.keys.extend_leases(now) {
+                self.plan_lease(lease);
+            }
+            self.planned.push((now, ControlEvent::Done));
+        }
+    }
+
+    fn heal_etcd(&mut self, now: Time, member: Option<u32>) {
+        match member {
+            Some(member) => self.etcd.set_up(now, member, true),
+            None => self.etcd.set_islands(now, |_| 0),
+        }
+        self.look_after_etcd(now);
+    }
+}

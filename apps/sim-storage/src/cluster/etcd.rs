@@ -1,0 +1,319 @@
+//! Model of etcd's members: leadership and processing of requests.
+//!
+//! - A request goes from the member that received it to the leader (`peer_us` if that is another
+//!   member). The leader processes requests sequentially, `write_us` each. A request is complete
+//!   when it is on the disks of a majority: `sync_us` and twice `peer_us` later. Reads are
+//!   linearizable and take the same path, as do keep-alives of leases.
+//! - A leader without a majority completes nothing, and arriving requests are queued. After
+//!   `election_ms` up to twice that time it loses leadership, and a member of a connected majority
+//!   is elected, if there is one. Of the requests that arrived before the loss of the majority, the
+//!   first ones may still be completed and the others are lost, without a response: the outcome is
+//!   unknown. Requests without a leader are rejected.
+//! - A leader with 5000 queued requests rejects further ones, as etcd does when too many entries
+//!   are committed but not applied.
+//! - A new leader restarts the duration of all leases.
+//! - A failed member does not respond, and its clients notice immediately. A member that cannot
+//!   reach the leader continues without delivering changes.
+//!
+//! Parameters: `election_ms` is etcd's default (etcd.io, "Tuning"). The others reproduce the values
+//! of etcd.io under "Performance" for three members in one location: less than 1 ms per request
+//! under light load, and more than 30 000 requests per second.
+
+use std::collections::VecDeque;
+
+use serde::Deserialize;
+use suimon_quantity::Time;
+use suimon_sim_kernel::RandomStream;
+
+/// `maxGapBetweenApplyAndCommitIndex` of etcd.
+const BEHIND_MAX: usize = 5000;
+
+/// Parameters of the model of etcd.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EtcdSpec {
+    pub(crate) members: u32,
+    pub(crate) write_us: u64,
+    pub(crate) sync_us: u64,
+    pub(crate) peer_us: u64,
+    pub(crate) election_ms: u64,
+    /// Duration of the lease with which a node leads stores, in s.
+    pub(crate) session_s: u64,
+    /// Time limit of a node for a response, in ms.
+    pub(crate) patience_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct MemberState {
+    is_up: bool,
+    /// Number of the network partition. Members in the same one can communicate.
+    island: u32,
+}
+
+/// Request received by the leader.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub(crate) call: u64,
+    /// Member that received the request.
+    pub(crate) member: u32,
+    /// Time of completion, given a majority.
+    pub(crate) done: Time,
+    taken: Time,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Etcd {
+    spec: EtcdSpec,
+    members: Vec<MemberState>,
+    leader: Option<u32>,
+    log: VecDeque<Taken>,
+    busy: Time,
+    /// Time at which the leader lost its majority.
+    lost: Option<Time>,
+    /// Slowdown: end time, and duration of operations in percent.
+    slow: (Time, u64),
+    random: RandomStream,
+}
+
+impl Etcd {
+    pub(crate) fn new(spec: EtcdSpec, random: RandomStream) -> Self {
+        Self {
+            members: vec![MemberState { is_up: true, island: 0 }; spec.members as usize],
+            spec,
+            leader: Some(0),
+            log: VecDeque::new(),
+            busy: Time::ZERO,
+            lost: None,
+            slow: (Time::ZERO, 100),
+            random,
+        }
+    }
+
+    pub(crate) const fn leader(&self) -> Option<u32> {
+        self.leader
+    }
+
+    pub(crate) fn is_up(&self, member: u32) -> bool {
+        self.members[member as usize].is_up
+    }
+
+    /// Returns true if there is a leader with a majority.
+    pub(crate) fn works(&self) -> bool {
+        self.leader.is_some_and(|leader| self.is_majority(leader))
+    }
+
+    /// Returns true if a member delivers changes.
+    pub(crate) fn tells(&self, member: u32) -> bool {
+        self.works() && self.leader.is_some_and(|leader| self.reaches(leader, member))
+    }
+
+    fn reaches(&self, one: u32, other: u32) -> bool {
+        let (one, other) = (self.members[one as usize], self.members[other as usize]);
+        one.is_up && other.is_up && one.island == other.island
+    }
+
+    fn is_majority(&self, leader: u32) -> bool {
+        let heard = (0..self.spec.members).filter(|member| self.reaches(leader, *member)).count();
+        heard * 2 > self.members.len()
+    }
+
+    fn times(&self, now: Time, us: u64) -> u64 {
+        let percent = if now < self.slow.0 { self.slow.1 } else { 100 };
+        us * 10 * percent
+    }
+
+    /// Receives a request at a member. Returns the time at which it may be complete; `None` if it
+    /// is rejected.
+    pub(crate) fn take(&mut self, now: Time, member: u32, call: u64) -> Option<Time> {
+        let leader = self.leader.filter(|leader| self.reaches(*leader, member))?;
+        if self.log.len() >= BEHIND_MAX {
+            return None;
+        }
+        let hop = if leader == member { 0 } else { self.times(now, self.spec.peer_us) };
+        self.busy = self.busy.max(Time::from_ns(now.as_ns() + hop));
+        self.busy = Time::from_ns(self.busy.as_ns() + self.times(now, self.spec.write_us));
+        let after = self.times(now, self.spec.sync_us + 2 * self.spec.peer_us);
+        let last = self.log.back().map_or(Time::ZERO, |last| last.done);
+        let done = Time::from_ns(self.busy.as_ns() + after).max(last);
+        self.log.push_back(Taken { call, member, done, taken: now });
+        Some(done)
+    }
+
+    /// Removes the next request that is complete at `now`.
+    pub(crate) fn next_done(&mut self, now: Time) -> Option<Taken> {
+        if !self.works() {
+            return None;
+        }
+        self.log.front().filter(|first| first.done <= now)?;
+        self.log.pop_front()
+    }
+
+    /// Slows all operations to a percentage of their duration until a time.
+    pub(crate) fn slow_down(&mut self, until: Time, percent: u64) {
+        self.slow = (until, percent);
+    }
+
+    /// Ends a slowdown. Returns the new times of completion of queued requests.
+    pub(crate) fn speed_up(&mut self, now: Time) -> Vec<Time> {
+        if now < self.slow.0 {
+            return Vec::new();
+        }
+        self.busy = now;
+        let (write, after) = (self.spec.write_us, self.spec.sync_us + 2 * self.spec.peer_us);
+        for taken in &mut self.log {
+            self.busy = Time::from_ns(self.busy.as_ns() + write * 1000);
+            taken.done = taken.done.min(Time::from_ns(self.busy.as_ns() + after * 1000));
+        }
+        self.log.iter().map(|taken| taken.done).collect()
+    }
+
+    /// Fails or restores a member.
+    pub(crate) fn set_up(&mut self, now: Time, member: u32, is_up: bool) {
+        self.members[member as usize].is_up = is_up;
+        self.note(now);
+    }
+
+    /// Partitions the network between members into islands.
+    pub(crate) fn set_islands(&mut self, now: Time, islands: impl Fn(u32) -> u32) {
+        for (member, state) in (0..).zip(&mut self.members) {
+            state.island = islands(member);
+        }
+        self.note(now);
+    }
+
+    fn note(&mut self, now: Time) {
+        self.lost = if self.works() { None } else { self.lost.or(Some(now)) };
+    }
+
+    /// Returns the time in ns until members elect a new leader, if necessary.
+    pub(crate) fn election_ns(&mut self) -> u64 {
+        let ns = self.spec.election_ms * 1_000_000;
+        ns + self.random.below(ns + 1)
+    }
+
+    /// Holds an election. Returns true if there is a new leader, and the requests that receive no
+    /// response.
+    pub(crate) fn elect(&mut self, now: Time) -> (bool, Vec<u64>) {
+        if self.works() {
+            return (false, Vec::new());
+        }
+        let able = (0..self.spec.members).filter(|member| self.is_majority(*member));
+        let able: Vec<u32> = able.collect();
+        self.leader = None;
+        let lost = self.lost.unwrap_or(now);
+        let before = self.log.iter().take_while(|taken| taken.taken <= lost).count();
+        // Without a majority no leader is elected; the members that hold the log may be elected
+        // later.
+        if able.is_empty() {
+            return (false, Vec::new());
+        }
+        let kept = self.random.below(before as u64 + 1) as usize;
+        let gone = self.log.drain(kept..).map(|taken| taken.call).collect();
+        for taken in &mut self.log {
+            taken.done = now;
+        }
+        self.busy = now;
+        self.leader = Some(able[self.random.below(able.len() as u64) as usize]);
+        self.note(now);
+        (true, gone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn etcd(seed: u64) -> Etcd {
+        let spec = EtcdSpec {
+            members: 3,
+            write_us: 30,
+            sync_us: 300,
+            peer_us: 100,
+            election_ms: 1000,
+            session_s: 5,
+            patience_ms: 2000,
+        };
+        Etcd::new(spec, RandomStream::new(seed, "etcd"))
+    }
+
+    fn at(us: u64) -> Time {
+        Time::from_ns(us * 1000)
+    }
+
+    fn done(etcd: &mut Etcd, us: u64) -> Vec<u64> {
+        std::iter::from_fn(|| etcd.next_done(at(us))).map(|taken| taken.call).collect()
+    }
+
+    #[test]
+    fn one_request_takes_what_is_published_and_many_are_as_many_as_is_published() {
+        let mut etcd = etcd(1);
+        let alone = etcd.take(at(0), 1, 0).unwrap();
+        assert!(alone < at(1000), "less than a millisecond: {alone}");
+        let mut count = done(&mut etcd, 1000).len();
+        for call in 1..30_000 {
+            let us = 1000 + call * 33;
+            etcd.take(at(us), 0, call).unwrap();
+            count += done(&mut etcd, us).len();
+        }
+        count += done(&mut etcd, 1_001_000).len();
+        assert_eq!(count, 30_000, "a second");
+        // The queue is bounded.
+        let taken = (0..).take_while(|call| etcd.take(at(1_001_000), 0, *call).is_some()).count();
+        assert_eq!(taken, BEHIND_MAX);
+    }
+
+    #[test]
+    fn what_came_while_it_was_slow_is_done_soon_after() {
+        let mut etcd = etcd(1);
+        etcd.slow_down(at(1_000_000), 100_000);
+        let last = (0..100).map(|call| etcd.take(at(0), 0, call).unwrap()).max().unwrap();
+        assert!(last > at(3_000_000), "{last}");
+        assert_eq!(
+            done(&mut etcd, 1_000_000).len(),
+            16,
+            "30 ms each, and half a second until the first"
+        );
+        let last = etcd.speed_up(at(1_000_000)).into_iter().max().unwrap();
+        assert!(last < at(1_004_000), "{last}");
+    }
+
+    #[test]
+    fn a_leader_without_a_majority_does_nothing_and_what_it_had_is_done_by_the_next_or_never() {
+        let (mut kept, mut gone) = (0, 0);
+        for seed in 0..50 {
+            let mut etcd = etcd(seed);
+            for call in 0..4 {
+                etcd.take(at(0), 0, call).unwrap();
+            }
+            etcd.set_islands(at(10), |member| u32::from(member != 0));
+            // Neither the old leader nor the other members have noticed the partition yet.
+            assert!(etcd.take(at(20), 0, 9).is_some() && etcd.take(at(20), 1, 8).is_none());
+            assert_eq!(done(&mut etcd, 2_000_000), [0; 0]);
+            assert!(!etcd.tells(0) && !etcd.tells(1));
+            let (is_new, dropped) = etcd.elect(at(2_000_000));
+            assert!(is_new && etcd.leader() != Some(0) && dropped.contains(&9), "{dropped:?}");
+            assert!(etcd.tells(1) && !etcd.tells(0));
+            let after = done(&mut etcd, 2_000_000);
+            assert_eq!(after, (0..after.len() as u64).collect::<Vec<_>>(), "the first of them");
+            (kept, gone) = (kept + after.len(), gone + dropped.len());
+        }
+        assert!(kept > 50 && gone > 50, "{kept} and {gone}");
+    }
+
+    #[test]
+    fn without_a_majority_nobody_is_elected_until_there_is_one() {
+        let mut etcd = etcd(1);
+        etcd.set_up(at(0), 0, false);
+        etcd.set_up(at(0), 2, false);
+        assert!(!etcd.elect(at(1_500_000)).0 && etcd.take(at(1_500_000), 1, 1).is_none());
+        etcd.set_up(at(2_000_000), 2, true);
+        assert!(etcd.elect(at(3_000_000)).0 && etcd.take(at(3_000_000), 1, 1).is_some());
+        // A leader that regains its majority before an election continues with its log.
+        etcd.set_islands(at(4_000_000), |member| member);
+        etcd.take(at(4_000_000), etcd.leader().unwrap(), 2).unwrap();
+        assert_eq!(done(&mut etcd, 4_500_000), [1; 0]);
+        etcd.set_islands(at(4_500_000), |_| 0);
+        assert!(!etcd.elect(at(5_000_000)).0);
+        assert_eq!(done(&mut etcd, 5_000_000), [1, 2]);
+    }
+}

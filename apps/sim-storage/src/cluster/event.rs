@@ -1,0 +1,56 @@
+//! Planned events of a cluster, and the interface to the model of its disks.
+
+use suimon_cluster_qos::DiskLoad;
+use suimon_quantity::Time;
+use suimon_sim_kernel::SECOND;
+
+use crate::cluster::facts::HeldTo;
+use crate::cluster::keyspace::{Answer, Entry, Key};
+
+/// Interval at which nodes sample the loads of their disks, as in the data plane.
+pub(crate) const TICK_NS: u64 = SECOND / 2;
+
+/// Planned event in the cluster.
+#[derive(Clone, Debug)]
+pub(crate) enum ControlEvent {
+    /// A node's daemon starts.
+    Begin { node: u32, epoch: u32 },
+    /// A node performs its periodic work and samples its disks.
+    Tick { node: u32, epoch: u32 },
+    /// A deadline requested by a member or allocator has passed.
+    Due { node: u32, participant: u32, of: Machine, at: Time },
+    /// A request arrives at a member of etcd.
+    Arrive { member: u32, call: u64 },
+    /// Requests in etcd may be complete.
+    Done,
+    /// A response arrives at a node.
+    Answered { node: u32, epoch: u32, call: u64, answer: Answer },
+    /// A node receives a change of a watched key.
+    Changed { node: u32, stream: u32, key: Key, entry: Option<Entry> },
+    /// A lease in etcd may have expired.
+    LeaseEnds { lease: u32 },
+    /// Members of etcd may elect a leader.
+    EtcdElects,
+    /// A member of etcd is restored; with `None`, a partition of the members' network ends.
+    EtcdWell { member: Option<u32> },
+    /// The slowdown of etcd ends.
+    EtcdQuick,
+}
+
+/// State machine of a node for a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Machine {
+    Member,
+    Allocator,
+}
+
+/// Interface to the model of disks.
+pub(crate) trait DiskModel {
+    /// Appends the loads of all disks of a store on a node since the last call. Returns the store's
+    /// mean service time of a request.
+    fn loads(&mut self, now: Time, node: u32, store: u32, into: &mut Vec<DiskLoad>) -> u64;
+    /// Sets the limit of the store's disks on the node.
+    fn hold(&mut self, now: Time, node: u32, store: u32, to: HeldTo);
+    /// Pauses the node and its VMs until a time.
+    fn stop(&mut self, now: Time, node: u32, until: Time);
+}

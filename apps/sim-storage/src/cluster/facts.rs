@@ -1,0 +1,136 @@
+//! Facts about a cluster, for checkers and the trace.
+
+use suimon_sim_kernel::Note;
+
+/// Limit of a node. Times are those of the run; the model alone can convert them to the node's
+/// clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HeldTo {
+    /// Leased limit, valid until `leased_until_ns`.
+    pub(crate) leased_iops: u64,
+    pub(crate) leased_until_ns: u64,
+    /// Reservation, valid without expiry.
+    pub(crate) reserved_iops: u64,
+    /// Fallback limit from `late_from_ns` on; 0 for none.
+    pub(crate) late_iops: u64,
+    pub(crate) late_from_ns: u64,
+}
+
+impl HeldTo {
+    /// Returns the limit in normalised operations per second at a time.
+    pub(crate) fn iops_at(&self, ns: u64) -> u64 {
+        let leased = if ns < self.leased_until_ns { self.leased_iops } else { 0 };
+        let late = if ns >= self.late_from_ns { self.late_iops } else { 0 };
+        leased.max(late).max(self.reserved_iops)
+    }
+
+    /// Returns the next time at which the limit changes without a message.
+    pub(crate) fn changes_after(&self, ns: u64) -> Option<u64> {
+        let late = if self.late_iops > 0 { self.late_from_ns } else { 0 };
+        [self.leased_until_ns, late].into_iter().filter(|at| *at > ns).min()
+    }
+}
+
+/// Fact about a cluster. Nodes and stores have the numbers of the scenario.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ClusterFact {
+    /// The limit of a node on a store changed.
+    Held { node: u32, store: u32, to: HeldTo },
+    /// A node created a report.
+    Made { node: u32, store: u32, incarnation: u64, number: u64 },
+    /// A node received a grant that answers a report, with a lease until `until_ns`; 0 for none.
+    Took { node: u32, store: u32, incarnation: u64, number: u64, grant: (u64, u64), until_ns: u64 },
+    /// A node became leader of a store.
+    Leads { node: u32, store: u32, term: u64 },
+    /// A node ceased to lead a store.
+    Leaves { node: u32, store: u32, term: u64 },
+    /// Grants were written in a leader's term.
+    Written { store: u32, term: u64, grants: u32 },
+    /// A node's member emitted a notice.
+    ToldOfNode { node: u32, store: u32, what: MemberWord },
+    /// A notice about a store was emitted.
+    ToldOfStore { store: u32, what: StoreWord, node: u32, iops: u64 },
+    /// A member of etcd became leader; `None` if there is none.
+    EtcdLed { member: Option<u32> },
+    /// etcd, its network or leaders are impaired until this time.
+    Disturbed { until_ns: u64 },
+    /// A node and its VMs are paused until this time.
+    Still { node: u32, until_ns: u64 },
+}
+
+/// Kind of a notice about a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MemberWord {
+    Leased,
+    Lapsed,
+    ClockSlow,
+    OtherVersion,
+}
+
+/// Kind of a notice about a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreWord {
+    Refused,
+    MinimumUnmet,
+    MinimumMet,
+    ForeignLoad,
+    ForeignLoadGone,
+    NodeSilent,
+    Unaccounted,
+    Other,
+}
+
+/// Fact that may concern a cluster.
+pub(crate) trait OfCluster {
+    /// Returns the fact about a cluster, if it is one.
+    fn cluster(&self) -> Option<&ClusterFact>;
+}
+
+impl Note for ClusterFact {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Held { .. } => "held",
+            Self::Made { .. } => "made",
+            Self::Took { .. } => "took",
+            Self::Leads { .. } => "leads",
+            Self::Leaves { .. } => "leaves",
+            Self::Written { .. } => "written",
+            Self::ToldOfNode { .. } => "told-of-node",
+            Self::ToldOfStore { .. } => "told-of-store",
+            Self::EtcdLed { .. } => "etcd-led",
+            Self::Disturbed { .. } => "cluster-disturbed",
+            Self::Still { .. } => "still",
+        }
+    }
+
+    fn figures(&self) -> Vec<u64> {
+        match *self {
+            Self::Held { node, store, to } => vec![
+                node.into(),
+                store.into(),
+                to.leased_iops,
+                to.leased_until_ns,
+                to.reserved_iops,
+                to.late_iops,
+                to.late_from_ns,
+            ],
+            Self::Made { node, store, incarnation, number } => {
+                vec![node.into(), store.into(), incarnation, number]
+            }
+            Self::Took { node, store, incarnation, number, grant, until_ns } => {
+                vec![node.into(), store.into(), incarnation, number, grant.0, grant.1, until_ns]
+            }
+            Self::Leads { node, store, term } | Self::Leaves { node, store, term } => {
+                vec![node.into(), store.into(), term]
+            }
+            Self::Written { store, term, grants } => vec![store.into(), term, grants.into()],
+            Self::ToldOfNode { node, store, what } => vec![node.into(), store.into(), what as u64],
+            Self::ToldOfStore { store, what, node, iops } => {
+                vec![store.into(), what as u64, node.into(), iops]
+            }
+            Self::EtcdLed { member } => vec![member.map_or(u64::MAX, u64::from)],
+            Self::Disturbed { until_ns } => vec![until_ns],
+            Self::Still { node, until_ns } => vec![node.into(), until_ns],
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Faults of a cluster.
+
+use suimon_quantity::Time;
+use suimon_sim_kernel::{RandomStream, SECOND};
+
+use crate::cluster::control::Control;
+use crate::cluster::event::{ControlEvent, DiskModel};
+use crate::cluster::facts::{ClusterFact, HeldTo};
+use crate::cluster::network::{NetworkSpec, Way};
+
+/// Kind of a fault; its duration is drawn separately.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// Some members of etcd fail.
+    EtcdDown {
+        members: Vec<u32>,
+    },
+    /// A member of etcd is partitioned from the others.
+    EtcdAlone {
+        member: u32,
+    },
+    /// The leader of etcd fails; the first member if there is no leader.
+    EtcdLeaderDown,
+    EtcdSlow {
+        percent: u64,
+    },
+    /// Messages between these nodes and members are lost in one or both directions.
+    Cut {
+        nodes: Vec<u32>,
+        members: Vec<u32>,
+        ways: Vec<Way>,
+    },
+    BadNetwork(NetworkSpec),
+    /// A node and its VMs are paused.
+    Freeze {
+        node: u32,
+    },
+    /// A node's daemon ends and restarts.
+    Restart {
+        node: u32,
+    },
+    /// The leader of a store is paused; no effect without a leader.
+    FreezeLeader {
+        store: u32,
+    },
+    RestartLeader {
+        store: u32,
+    },
+}
+
+impl Control {
+    /// Starts a fault that lasts until a time.
+    pub(crate) fn disturb(
+        &mut self,
+        now: Time,
+        fault: &Fault,
+        until: Time,
+        model: &mut dyn DiskModel,
+    ) {
+        self.facts.push(ClusterFact::Disturbed { until_ns: until.as_ns() });
+        match fault {
+            Fault::EtcdDown { members } => {
+                for member in members {
+                    self.end_member(now, *member, until);
+                }
+            }
+            Fault::EtcdLeaderDown => {
+                self.end_member(now, self.etcd.leader().unwrap_or_default(), until);
+            }
+            Fault::EtcdAlone { member } => {
+                self.etcd.set_islands(now, |other| u32::from(other == *member));
+                self.plan(until, ControlEvent::EtcdWell { member: None });
+                self.look_after_etcd(now);
+            }
+            Fault::EtcdSlow { percent } => {
+                self.etcd.slow_down(until, *percent);
+                self.plan(until, ControlEvent::EtcdQuick);
+            }
+            Fault::Cut { nodes, members, ways } => {
+                for node in nodes {
+                    for member in members {
+                        for way in ways {
+                            self.network.cut(*node, *member, *way, until);
+                        }
+                    }
+                }
+            }
+            Fault::BadNetwork(spec) => self.network.worsen(until, *spec),
+            Fault::Freeze { node } => self.stop(now, *node, until, model),
+            Fault::Restart { node } => self.restart(now, *node, until, model),
+            Fault::FreezeLeader { store } => {
+                if let Some(node) = self.leader_of(*store) {
+                    self.stop(now, node, until, model);
+                }
+            }
+            Fault::RestartLeader { store } => {
+                if let Some(node) = self.leader_of(*store) {
+                    self.restart(now, node, until, model);
+                }
+            }
+        }
+    }
+
+    /// Returns a node that considers itself leader of a store.
+    fn leader_of(&self, store: u32) -> Option<u32> {
+        let leads = |node: &&u32| {
+            let host = &self.hosts[**node as usize];
+            host.participants
+                .iter()
+                .any(|participant| participant.store == store && participant.leads().is_some())
+        };
+        self.listeners[store as usize].iter().find(leads).copied()
+    }
+
+    fn end_member(&mut self, now: Time, member: u32, until: Time) {
+        self.etcd.set_up(now, member, false);
+        self.plan(until, ControlEvent::EtcdWell { member: Some(member) });
+        self.look_after_etcd(now);
+    }
+
+    fn stop(&mut self, now: Time, node: u32, until: Time, model: &mut dyn DiskModel) {
+        let host = self.host(node);
+        host.still_until = host.still_until.max(until);
+        let until = host.still_until;
+        model.stop(now, node, until);
+        self.facts.push(ClusterFact::Still { node, until_ns: until.as_ns() });
+    }
+
+    fn restart(&mut self, now: Time, node: u32, until: Time, model: &mut dyn DiskModel) {
+        self.lose_leaderships(now, node, model);
+        self.stop(now, node, until, model);
+        let host = self.host(node);
+        host.epoch += 1;
+        let (until, epoch) = (host.still_until, host.epoch);
+        // A node whose daemon ended has no limit.
+        for at in 0..self.host(node).participants.len() {
+            let store = self.host(node).participants[at].store;
+            let to = HeldTo::default();
+            model.hold(now, node, store, to);
+            self.facts.push(ClusterFact::Held { node, store, to });
+        }
+        self.plan(until, ControlEvent::Begin { node, epoch });
+    }
+}
+
+/// Draws a random fault and its duration.
+pub(crate) fn draw(
+    random: &mut RandomStream,
+    nodes: u32,
+    stores: u32,
+    members: u32,
+) -> (Fault, u64) {
+    let ns = random.within(SECOND / 10, 30 * SECOND);
+    let node = random.below(nodes.into()) as u32;
+    let store = random.below(stores.into()) as u32;
+    let member = random.below(members.into()) as u32;
+    let ways = match random.below(4) {
+        0 => vec![Way::ToEtcd],
+        1 => vec![Way::ToNode],
+        _ => vec![Way::ToEtcd, Way::ToNode],
+    };
+    let fault = match random.below(12) {
+        0 => Fault::EtcdDown { members: vec![member] },
+        // All members except one fail: etcd has no majority until one is restored.
+        1 => Fault::EtcdDown { members: (0..members).filter(|of| *of != member).collect() },
+        2 => Fault::EtcdAlone { member },
+        3 => Fault::EtcdLeaderDown,
+        4 => Fault::EtcdSlow { percent: random.within(200, 100_000) },
+        5 => Fault::Cut { nodes: vec![node], members: (0..members).collect(), ways },
+        6 => {
+            let some = random.within(1, nodes.into()) as u32;
+            Fault::Cut { nodes: (0..some).collect(), members: vec![member], ways }
+        }
+        7 => {
+            let lost_permille = random.within(10, 400);
+            let jitter_us = random.within(100, 500_000);
+            Fault::BadNetwork(NetworkSpec { delay_us: 200, jitter_us, lost_permille })
+        }
+        8 => Fault::Freeze { node },
+        9 => Fault::Restart { node },
+        10 => Fault::FreezeLeader { store },
+        _ => Fault::RestartLeader { store },
+    };
+    let is_restart = matches!(fault, Fault::Restart { .. } | Fault::RestartLeader { .. });
+    (fault, if is_restart { ns.min(5 * SECOND) } else { ns })
+}

@@ -1,0 +1,121 @@
+//! State of a node of the cluster: its connection to etcd, its lease, and its participants.
+
+use suimon_cluster_qos::{Kept, NodeId, Terms};
+use suimon_quantity::Time;
+
+use crate::cluster::clock::Clock;
+use crate::cluster::machines::Machines;
+use crate::cluster::participant::Participant;
+
+/// Purpose of a request to etcd.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    /// Write a report of the node about a store.
+    Report(u32),
+    /// Write grants of a term.
+    Write(u32, u64),
+    Campaign(u32),
+    /// Read the records that a new leader requires.
+    ReadRecords(u32, u64),
+    Leave(u32, u64),
+    Session,
+    KeepAlive,
+    /// Read the current values of all watched keys.
+    Sync,
+}
+
+/// Request to etcd without a response yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) call: u64,
+    pub(crate) purpose: Purpose,
+    pub(crate) at: Time,
+}
+
+/// Lease with which a node leads stores.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Session {
+    pub(crate) lease: Option<u32>,
+    /// Earliest expiry of the lease.
+    pub(crate) until: Time,
+    /// Time of the pending request for the lease.
+    pub(crate) asked: Option<Time>,
+}
+
+/// State of a node.
+pub(crate) struct Host {
+    pub(crate) node: u32,
+    pub(crate) clock: Clock,
+    pub(crate) participants: Vec<Participant>,
+    /// Number of the daemon's start.
+    pub(crate) epoch: u32,
+    pub(crate) still_until: Time,
+    /// Member of etcd in use.
+    pub(crate) member: u32,
+    /// Number of the connection to etcd.
+    pub(crate) stream: u32,
+    /// True if changes were lost on this connection.
+    pub(crate) has_missed: bool,
+    pub(crate) needs_sync: bool,
+    /// Time of the last message from etcd.
+    pub(crate) heard: Time,
+    pub(crate) session: Session,
+    pub(crate) asked: Vec<Asked>,
+}
+
+impl Host {
+    pub(crate) fn new(
+        machines: &dyn Machines,
+        terms: Terms,
+        node: u32,
+        clock: Clock,
+        stores: &[u32],
+        member: u32,
+    ) -> Self {
+        let local = clock.at(Time::ZERO);
+        let participant = |store: &u32| {
+            let member = machines.member(terms, local, NodeId(node), 1, Kept::default());
+            Participant::new(*store, member, machines.allocator(terms))
+        };
+        Self {
+            node,
+            clock,
+            participants: stores.iter().map(participant).collect(),
+            epoch: 0,
+            still_until: Time::ZERO,
+            member,
+            stream: 0,
+            has_missed: false,
+            needs_sync: true,
+            heard: Time::ZERO,
+            session: Session::default(),
+            asked: Vec::new(),
+        }
+    }
+
+    /// Resets the state that a restarted daemon does not keep.
+    pub(crate) fn forget(&mut self, machines: &dyn Machines, terms: Terms, now: Time) {
+        let (local, node) = (self.clock.at(now), NodeId(self.node));
+        let incarnation = u64::from(self.epoch) + 1;
+        for participant in &mut self.participants {
+            let kept = participant.kept.clone();
+            let member = machines.member(terms, local, node, incarnation, kept.clone());
+            *participant = Participant::new(participant.store, member, machines.allocator(terms));
+            participant.kept = kept;
+        }
+        self.asked.clear();
+        self.session = Session::default();
+        (self.needs_sync, self.has_missed) = (true, false);
+    }
+
+    pub(crate) fn has_session(&self, now: Time) -> bool {
+        self.session.lease.is_some() && now < self.session.until
+    }
+
+    pub(crate) fn participant_of(&self, store: u32) -> Option<u32> {
+        (0..)
+            .zip(&self.participants)
+            .find(|(_, participant)| participant.store == store)
+            .map(|(at, _)| at)
+    }
+}

@@ -1,0 +1,315 @@
+//! Leadership of a store: elections, and the leader's allocator.
+//!
+//! Every node with the store campaigns when there is no leader. The first to create a key bound to
+//! its lease is elected. After short terms all candidates wait before
+//! ([`Candidacy`](suimon_cluster_qos::Candidacy)). The leader receives all reports. Its
+//! transactions fail if the key is not the one of its election. A leader that is uncertain about
+//! the outcome of a write resigns and removes the key. A node never resumes an earlier term,
+//! including one from before a restart of its daemon.
+
+use std::rc::Rc;
+
+use suimon_cluster_qos::{
+    AllocatorAction, AllocatorEvent, Capability, Grant, NodeId, Notice, Term,
+};
+use suimon_quantity::Time;
+
+use crate::cluster::control::Control;
+use crate::cluster::event::{DiskModel, Machine};
+use crate::cluster::facts::{ClusterFact, StoreWord};
+use crate::cluster::host::Purpose;
+use crate::cluster::keyspace::{Change, Condition, Entry, Key, Keys, Request, Value};
+use crate::cluster::participant::{At, Leadership};
+
+/// etcd accepts 128 operations per transaction, conditions included.
+const CHANGES_MAX: usize = 127;
+
+impl Control {
+    /// Becomes leader if the node holds the key without leading, or gives the key up.
+    /// Otherwise no other node could lead while the lease is kept alive.
+    pub(crate) fn check_leadership(&mut self, now: Time, at: At, model: &mut dyn DiskModel) {
+        let host = &self.hosts[at.0 as usize];
+        let me = (at.0, u64::from(host.epoch) + 1);
+        let has_session = host.has_session(now);
+        let participant = self.participant(at);
+        let mine = participant.leader.filter(|(node, start, _)| (*node, *start) == me);
+        let is_idle = participant.leadership == Leadership::None
+            && participant.leaves.is_none()
+            && has_session;
+        if let Some((_, _, term)) = mine.filter(|_| is_idle) {
+            if term > participant.served {
+                self.note_leader(now, at, mine, model);
+            } else {
+                participant.leaves = Some((term, false));
+            }
+        }
+        self.pursue_leadership(now, at);
+    }
+
+    /// Campaigns for a store without a leader, and gives up keys of ended terms.
+    pub(crate) fn pursue_leadership(&mut self, now: Time, at: At) {
+        let node = at.0;
+        if let Some((term, false)) = self.participant(at).leaves {
+            let store = self.participant(at).store;
+            self.participant(at).leaves = Some((term, true));
+            let condition = Condition::Created(Key::Leader(store), term);
+            let request =
+                Request::Commit(Some(condition), vec![Change::Remove(Key::Leader(store))]);
+            self.ask_for(now, node, request, Purpose::Leave(at.1, term));
+        }
+        let host = &self.hosts[node as usize];
+        let (has_session, lease, epoch) = (host.has_session(now), host.session.lease, host.epoch);
+        let participant = self.participant(at);
+        if participant.leader.is_some()
+            || participant.candidacy.stands_at() > now
+            || participant.leadership != Leadership::None
+            || !has_session
+            || participant.leaves.is_some()
+        {
+            return;
+        }
+        participant.leadership = Leadership::Campaigns;
+        let key = Key::Leader(participant.store);
+        let put = Change::Put(key, Value::Node(node, u64::from(epoch) + 1), lease);
+        let request = Request::Commit(Some(Condition::Absent(key)), vec![put]);
+        self.ask_for(now, node, request, Purpose::Campaign(at.1));
+    }
+
+    pub(crate) fn not_elected(&mut self, at: At) {
+        let participant = self.participant(at);
+        if participant.leadership == Leadership::Campaigns {
+            participant.leadership = Leadership::None;
+        }
+        // Reads who was elected, which may be this node.
+        self.host(at.0).needs_sync = true;
+    }
+
+    pub(crate) fn leave_again(&mut self, at: At) {
+        if let Some((_, is_asked)) = &mut self.participant(at).leaves {
+            *is_asked = false;
+        }
+    }
+
+    pub(crate) fn left(&mut self, at: At, term: u64) {
+        let participant = self.participant(at);
+        participant.leaves = participant.leaves.filter(|(leaves, _)| *leaves != term);
+    }
+
+    /// Records the leader of a store: node, start of its daemon and revision; or none.
+    pub(crate) fn note_leader(
+        &mut self,
+        now: Time,
+        at: At,
+        leader: Option<(u32, u64, u64)>,
+        model: &mut dyn DiskModel,
+    ) {
+        let host = &self.hosts[at.0 as usize];
+        let me = (at.0, u64::from(host.epoch) + 1);
+        let has_session = host.has_session(now);
+        let participant = self.participant(at);
+        if leader.is_none() && participant.leader.is_some() {
+            participant.candidacy.handle_vacant(now);
+        }
+        participant.leader = leader;
+        let mine = leader.filter(|(node, start, _)| (*node, *start) == me).map(|of| of.2);
+        if let Leadership::Reads(term) | Leadership::Leads(term) = participant.leadership {
+            if mine != Some(term) {
+                self.lose_leadership(now, at, model);
+            }
+        } else if let Some(term) = mine {
+            if term > participant.served && has_session {
+                participant.served = term;
+                participant.leadership = Leadership::Reads(term);
+                let store = participant.store as usize;
+                self.listeners[store].push(at.0);
+                self.read_records(now, at, term);
+            }
+        } else if leader.is_none() {
+            self.pursue_leadership(now, at);
+        }
+    }
+
+    pub(crate) fn read_records(&mut self, now: Time, at: At, term: u64) {
+        let participant = self.participant(at);
+        if participant.leadership != Leadership::Reads(term)
+            && participant.leadership != Leadership::Leads(term)
+        {
+            return;
+        }
+        let request = Request::Read(Keys::Store(participant.store));
+        self.ask_for(now, at.0, request, Purpose::ReadRecords(at.1, term));
+    }
+
+    /// Reads all reports again if the node leads and may have missed some.
+    pub(crate) fn read_all_records(&mut self, now: Time, node: u32) {
+        for participant in 0..self.host(node).participants.len() as u32 {
+            if let Some(term) = self.participant((node, participant)).leads() {
+                self.read_records(now, (node, participant), term);
+            }
+        }
+    }
+
+    pub(crate) fn take_leadership(
+        &mut self,
+        now: Time,
+        at: At,
+        term: u64,
+        entries: Vec<(Key, Entry)>,
+        model: &mut dyn DiskModel,
+    ) {
+        let participant = self.participant(at);
+        let (store, is_new) =
+            (participant.store, participant.leadership == Leadership::Reads(term));
+        if !is_new && participant.leadership != Leadership::Leads(term) {
+            return;
+        }
+        let (mut records, mut reports) = (Vec::new(), Vec::new());
+        for (key, entry) in entries {
+            match entry.value {
+                Value::Grant(grant) => {
+                    let (Key::Grant(_, node) | Key::Report(_, node) | Key::Leader(node)) = key;
+                    records.push((NodeId(node), grant));
+                }
+                Value::Report(report) => reports.push(report),
+                Value::Node(..) => {}
+            }
+        }
+        if is_new {
+            participant.leadership = Leadership::Leads(term);
+            self.counts.terms += 1;
+            self.facts.push(ClusterFact::Leads { node: at.0, store, term });
+            let grants = records.into_iter().map(|(node, grant)| (node, (*grant).clone()));
+            let event = AllocatorEvent::Elected {
+                term: Term(term),
+                capability: Capability::Declared(self.capabilities[store as usize]),
+                records: grants.collect(),
+                policies: Vec::new(),
+            };
+            self.tell_allocator(now, at, &event, model);
+        }
+        for report in reports {
+            let event = AllocatorEvent::Reported { report: (*report).clone() };
+            self.tell_allocator(now, at, &event, model);
+        }
+    }
+
+    pub(crate) fn tell_allocator(
+        &mut self,
+        now: Time,
+        at: At,
+        event: &AllocatorEvent,
+        model: &mut dyn DiskModel,
+    ) {
+        let local = self.local(now, at);
+        let participant = self.participant(at);
+        // Reports that arrive before the records are read are ignored.
+        if !matches!(participant.leadership, Leadership::Leads(_))
+            && !matches!(event, AllocatorEvent::Deposed)
+        {
+            return;
+        }
+        participant.allocator.handle(local, event);
+        self.carry_out_allocator(now, at, model);
+    }
+
+    pub(crate) fn carry_out_allocator(&mut self, now: Time, at: At, model: &mut dyn DiskModel) {
+        let store = self.participant(at).store;
+        while let Some(action) = self.participant(at).allocator.poll_action() {
+            match action {
+                AllocatorAction::Write { term, grants, forgotten } => {
+                    let put = |(NodeId(node), grant): (NodeId, Grant)| {
+                        Change::Put(Key::Grant(store, node), Value::Grant(Rc::new(grant)), None)
+                    };
+                    let gone = |NodeId(node): NodeId| Change::Remove(Key::Grant(store, node));
+                    let mut changes: Vec<Change> = grants.into_iter().map(put).collect();
+                    changes.extend(forgotten.into_iter().map(gone));
+                    let participant = self.participant(at);
+                    while !changes.is_empty() {
+                        let rest = changes.split_off(changes.len().min(CHANGES_MAX));
+                        participant.writes.push_back(std::mem::replace(&mut changes, rest));
+                    }
+                    self.write_next(now, at, term.0);
+                }
+                AllocatorAction::Resign { term } => {
+                    self.counts.resigned += 1;
+                    self.participant(at).leaves = Some((term.0, false));
+                    self.lose_leadership(now, at, model);
+                    self.pursue_leadership(now, at);
+                }
+                AllocatorAction::Tell { notice } => self.tell_of_store(store, &notice),
+            }
+        }
+        self.arm(at, Machine::Allocator);
+    }
+
+    /// Sends the next transaction with grants. Returns true if there is one.
+    fn write_next(&mut self, now: Time, at: At, term: u64) -> bool {
+        let participant = self.participant(at);
+        let condition = Condition::Created(Key::Leader(participant.store), term);
+        let Some(changes) = participant.writes.pop_front() else { return false };
+        let request = Request::Commit(Some(condition), changes);
+        self.ask_for(now, at.0, request, Purpose::Write(at.1, term));
+        true
+    }
+
+    pub(crate) fn written(
+        &mut self,
+        now: Time,
+        at: At,
+        term: u64,
+        is_made: bool,
+        model: &mut dyn DiskModel,
+    ) {
+        if self.participant(at).leadership != Leadership::Leads(term) {
+            return;
+        }
+        if is_made && self.write_next(now, at, term) {
+            return;
+        }
+        self.participant(at).writes.clear();
+        let event = if is_made { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
+        self.tell_allocator(now, at, &event, model);
+    }
+
+    /// Ends the node's leadership of the store.
+    fn lose_leadership(&mut self, now: Time, at: At, model: &mut dyn DiskModel) {
+        let participant = self.participant(at);
+        let (store, leadership) =
+            (participant.store, std::mem::replace(&mut participant.leadership, Leadership::None));
+        participant.writes.clear();
+        self.listeners[store as usize].retain(|node| *node != at.0);
+        if let Leadership::Leads(term) = leadership {
+            self.facts.push(ClusterFact::Leaves { node: at.0, store, term });
+            self.tell_allocator(now, at, &AllocatorEvent::Deposed, model);
+        }
+    }
+
+    /// Ends the leadership of all stores of a node after its lease has expired.
+    pub(crate) fn lose_leaderships(&mut self, now: Time, node: u32, model: &mut dyn DiskModel) {
+        for participant in 0..self.host(node).participants.len() as u32 {
+            self.lose_leadership(now, (node, participant), model);
+        }
+    }
+
+    fn tell_of_store(&mut self, store: u32, notice: &Notice) {
+        let (what, node, iops) = match notice {
+            Notice::Refused { node, promises } => (StoreWord::Refused, node.0, promises.asked_iops),
+            Notice::MinimumUnmet(unmet) => {
+                (StoreWord::MinimumUnmet, unmet.node.0, unmet.delivered_iops)
+            }
+            Notice::MinimumMet { node, .. } => (StoreWord::MinimumMet, node.0, 0),
+            Notice::ForeignLoad { delivered_iops, .. } => {
+                (StoreWord::ForeignLoad, 0, *delivered_iops)
+            }
+            Notice::ForeignLoadGone => (StoreWord::ForeignLoadGone, 0, 0),
+            Notice::NodeSilent { node, reserved_iops } => {
+                (StoreWord::NodeSilent, node.0, *reserved_iops)
+            }
+            Notice::Unaccounted { node, reserved_iops, .. } => {
+                (StoreWord::Unaccounted, node.0, *reserved_iops)
+            }
+            _ => (StoreWord::Other, 0, 0),
+        };
+        self.facts.push(ClusterFact::ToldOfStore { store, what, node, iops });
+    }
+}

@@ -1,0 +1,393 @@
+//! Liveness properties of a cluster: guaranteed minimums are delivered, and spare capacity is used.
+//!
+//! These checkers are given limits, capacities, base reservations of nodes, and completed
+//! operations. They do not query the policy about admission: a minimum is owed if it and all
+//! earlier ones together do not exceed the reservable capacity.
+
+use std::collections::BTreeMap;
+
+use suimon_cluster_qos::{PROMISED_PERCENT_MAX, Terms};
+use suimon_quantity::Time;
+use suimon_sim_kernel::{Checker, Complaints, SECOND};
+
+use crate::cluster::facts::{ClusterFact, OfCluster};
+
+/// Evaluation window of a minimum in ns, and time after a change before it is evaluated.
+const JUDGED_NS: u64 = 5 * SECOND;
+/// Smallest part of a minimum that must be delivered, in percent.
+const MET_PERCENT: u128 = 98;
+/// Smallest part of the usable capacity that must be used, in percent.
+const USED_PERCENT: u64 = 95;
+/// Time in ns after a slowdown of a store until its whole capacity must be used again: the spare
+/// limit is lowered for 10 s and then rises by 1/32 of the capacity per second.
+const CLIMB_NS: u64 = 45 * SECOND;
+/// Divisor of the capacity below which a change of demand is insignificant: 1/50.
+const LITTLE: u64 = 50;
+/// Smallest part of a window in which a node must wait for the window to be evaluated, in percent.
+const WAITED_PERCENT: u64 = 95;
+
+/// Content of a fact about a disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OfDisk {
+    /// Minimum (0 for none) and maximum (`u64::MAX` for none).
+    Limits { disk: u32, min_iops: u64, max_iops: u64 },
+    /// Demand; `u64::MAX` for unlimited.
+    Wants { disk: u32, iops: u64 },
+    /// Number of operations completed for the disk.
+    Done { disk: u32, operations: u64 },
+    /// Start or end of waiting for a node's limit on a store.
+    Waits { node: u32, store: u32, is_so: bool },
+    /// Stores are impaired until this time.
+    StoresDisturbed { until_ns: u64 },
+}
+
+/// Fact that may concern a disk.
+pub(crate) trait OfDisks: OfCluster {
+    /// Returns the content about a disk, if any.
+    fn of_disk(&self) -> Option<OfDisk>;
+}
+
+/// Location of disks, and tolerances.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// Node and store of each disk.
+    pub(crate) disks: Vec<(u32, u32)>,
+    pub(crate) capabilities: Vec<u64>,
+    /// Number of nodes with disks in each store.
+    pub(crate) nodes: Vec<u64>,
+    /// Interval of reports about completed operations in ns; 1 if immediate.
+    pub(crate) told_every_ns: u64,
+    /// Largest number of operations that a request counts as, on each disk.
+    pub(crate) largest: u64,
+    /// Time in ns after a fault of the cluster in which changes made meanwhile may be late.
+    pub(crate) recovery_ns: u64,
+    /// Time in ns after a fault of a store or node in which minimums may be late.
+    pub(crate) store_recovery_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Owed {
+    min: u64,
+    wants: u64,
+    wants_since: u64,
+    /// Time from which the minimum is owed; `u64::MAX` if it exceeds the reservable capacity.
+    from: u64,
+    done: u64,
+}
+
+/// Checks that a disk with demand gets its minimum, from 5 s after it was set, independent of
+/// faults of etcd, the network, leaders and other nodes. Minimums set during a fault may be late.
+pub(crate) struct Minimums {
+    place: Place,
+    disks: Vec<Owed>,
+    /// Reservable capacity of each store without the nodes' base reservations, and the part in use.
+    room: Vec<(u64, u64)>,
+    /// Number of disks on each store with a minimum that exceeded the capacity.
+    refused: Vec<u32>,
+    /// End of the last pause by node.
+    still_until: BTreeMap<u32, u64>,
+    stores_until: u64,
+    disturbed_until: u64,
+    window: u64,
+}
+
+impl Minimums {
+    pub(crate) fn new(place: &Place, terms: &Terms) -> Self {
+        let room = |(capability, nodes): (&u64, &u64)| {
+            let promisable = capability * PROMISED_PERCENT_MAX / 100;
+            (promisable.saturating_sub(nodes * terms.floor_iops), 0)
+        };
+        Self {
+            disks: vec![Owed::default(); place.disks.len()],
+            refused: vec![0; place.capabilities.len()],
+            room: place.capabilities.iter().zip(&place.nodes).map(room).collect(),
+            still_until: BTreeMap::new(),
+            stores_until: 0,
+            // The cluster has to elect leaders first.
+            disturbed_until: place.recovery_ns,
+            window: 0,
+            place: place.clone(),
+        }
+    }
+
+    fn owed_from(&self, now: u64) -> u64 {
+        now.max(self.disturbed_until) + JUDGED_NS
+    }
+
+    fn limit(&mut self, now: u64, disk: u32, min: u64) {
+        let (node, store) = self.place.disks[disk as usize];
+        let from = self.owed_from(now);
+        let (most, promised) = self.room[store as usize];
+        let of = &mut self.disks[disk as usize];
+        let (before, was_owed) = (std::mem::replace(&mut of.min, min), of.from < u64::MAX);
+        let owed = if was_owed { before } else { 0 };
+        let then = promised - owed + min;
+        if min > owed && then > most {
+            of.from = u64::MAX;
+            self.refused[store as usize] += 1;
+            self.room[store as usize].1 -= owed;
+            // The minimums of a node are admitted together or not at all.
+            for (other, place) in self.disks.iter_mut().zip(&self.place.disks) {
+                if *place == (node, store) && other.from > now && other.from < u64::MAX {
+                    other.from = u64::MAX;
+                    self.room[store as usize].1 -= other.min;
+                }
+            }
+            return;
+        }
+        if min > owed {
+            of.from = from;
+        }
+        self.room[store as usize].1 = then;
+        self.reconsider(store, from);
+    }
+
+    /// Reconsiders minimums that exceeded the capacity.
+    fn reconsider(&mut self, store: u32, from: u64) {
+        if self.refused[store as usize] == 0 {
+            return;
+        }
+        let (most, promised) = self.room[store as usize];
+        let all = self.disks.iter_mut().zip(&self.place.disks);
+        let mut waiting: Vec<&mut Owed> = all
+            .filter(|(of, (_, on))| *on == store && of.from == u64::MAX)
+            .map(|(of, _)| of)
+            .collect();
+        let asked: u64 = waiting.iter().map(|of| of.min).sum();
+        if promised + asked <= most {
+            self.refused[store as usize] = 0;
+            waiting.iter_mut().for_each(|of| of.from = from);
+            self.room[store as usize].1 += asked;
+        }
+    }
+
+    fn judge(&mut self, now: u64, complaints: &mut Complaints) {
+        let (from, length) = (self.window, now - self.window);
+        self.window = now;
+        // Only complete reporting intervals in the window count.
+        let length = length / self.place.told_every_ns * self.place.told_every_ns;
+        let is_well = self.stores_until + self.place.store_recovery_ns <= from;
+        for (disk, of) in (0_u32..).zip(&mut self.disks) {
+            let done = std::mem::take(&mut of.done);
+            let (node, store) = self.place.disks[disk as usize];
+            let still = self.still_until.get(&node).copied().unwrap_or_default();
+            let still = if still > 0 { still + self.place.store_recovery_ns } else { 0 };
+            let is_quiet = still <= from && of.from <= from && of.wants_since <= from;
+            if !is_well || !is_quiet || of.min == 0 || of.wants == 0 {
+                continue;
+            }
+            complaints.judged += 1;
+            let rate = u128::from(of.min.min(of.wants));
+            let owed = rate * u128::from(length) / u128::from(SECOND);
+            let least = (owed * MET_PERCENT / 100) as u64;
+            if done + 2 * self.place.largest < least {
+                let what = format!(
+                    "disk {disk} of node {node} on store {store}: {done} operations delivered, \
+                     {owed} guaranteed"
+                );
+                complaints.add(Time::from_ns(now), "minimums", what);
+            }
+        }
+    }
+}
+
+impl<F: OfDisks> Checker<F> for Minimums {
+    fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
+        let now = now.as_ns();
+        if now >= self.window + JUDGED_NS {
+            self.judge(now, complaints);
+        }
+        match fact.of_disk() {
+            Some(OfDisk::Limits { disk, min_iops, .. }) => self.limit(now, disk, min_iops),
+            Some(OfDisk::Wants { disk, iops }) => {
+                let of = &mut self.disks[disk as usize];
+                (of.wants, of.wants_since) = (iops, now + SECOND);
+            }
+            Some(OfDisk::Done { disk, operations }) => {
+                self.disks[disk as usize].done += operations;
+            }
+            Some(OfDisk::StoresDisturbed { until_ns }) => {
+                self.stores_until = self.stores_until.max(until_ns);
+            }
+            Some(OfDisk::Waits { .. }) | None => {}
+        }
+        match fact.cluster() {
+            Some(ClusterFact::Disturbed { until_ns }) => {
+                self.disturbed_until = self.disturbed_until.max(until_ns + self.place.recovery_ns);
+                let from = self.disturbed_until + JUDGED_NS;
+                // Minimums set earlier remain owed.
+                for of in self.disks.iter_mut().filter(|of| of.from > now && of.from < u64::MAX) {
+                    of.from = from;
+                }
+            }
+            Some(ClusterFact::Still { node, until_ns }) => {
+                let until = self.still_until.entry(*node).or_default();
+                *until = (*until).max(*until_ns);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Usage {
+    /// Base reservation and completed operations by node.
+    nodes: BTreeMap<u32, (u64, u64)>,
+    /// Nodes with waiting disks, and since when each waits.
+    waiting: BTreeMap<u32, u64>,
+    since: u64,
+    waited: u64,
+    /// Time before which nothing is evaluated.
+    quiet_from: u64,
+}
+
+impl Usage {
+    fn disturb(&mut self, until: u64) {
+        self.quiet_from = self.quiet_from.max(until);
+    }
+}
+
+/// Checks that, while disks wait for their node's limit, 95 % of the capacity is used, or 95 % of
+/// what disks demand within their maximums if that is less. Excepted are idle reservations of other
+/// nodes, which cannot be lent, and one eighth above the rate of nodes that do not wait: they may
+/// keep it, because their current demand does not predict the next second.
+pub(crate) struct Spare {
+    place: Place,
+    floor: u64,
+    minimums: Vec<u64>,
+    maximums: Vec<u64>,
+    wants: Vec<u64>,
+    /// Usable capacity of each store at the start of the window.
+    usable: Vec<u64>,
+    stores: Vec<Usage>,
+    window: u64,
+}
+
+impl Spare {
+    pub(crate) fn new(place: &Place, terms: &Terms) -> Self {
+        let usage = Usage { quiet_from: place.recovery_ns, ..Usage::default() };
+        let mut stores = vec![usage; place.capabilities.len()];
+        for (node, store) in &place.disks {
+            stores[*store as usize].nodes.insert(*node, (terms.floor_iops, 0));
+        }
+        Self {
+            floor: terms.floor_iops,
+            minimums: vec![0; place.disks.len()],
+            maximums: vec![u64::MAX; place.disks.len()],
+            wants: vec![0; place.disks.len()],
+            usable: vec![0; place.capabilities.len()],
+            stores,
+            window: 0,
+            place: place.clone(),
+        }
+    }
+
+    fn judge(&mut self, now: u64, complaints: &mut Complaints) {
+        let (from, length) = (self.window, now - self.window);
+        self.window = now;
+        let usable = self.usable();
+        let before = std::mem::replace(&mut self.usable, usable.clone());
+        for (store, of) in (0_usize..).zip(&mut self.stores) {
+            if !of.waiting.is_empty() {
+                of.waited += now - of.since.max(from);
+            }
+            of.since = now;
+            let waited = std::mem::take(&mut of.waited);
+            let (mut used, mut idle) = (0, 0);
+            for (node, (reserved, done)) in &mut of.nodes {
+                let done = std::mem::take(done);
+                used += done;
+                if !of.waiting.contains_key(node) {
+                    idle += done / 8;
+                }
+                let reserved = (*reserved).max(self.floor) * (length / 1_000_000) / 1000;
+                idle += reserved.saturating_sub(done);
+            }
+            if of.quiet_from > from || waited * 100 < length * WAITED_PERCENT {
+                continue;
+            }
+            complaints.judged += 1;
+            let usable = usable[store].min(before[store]);
+            let can = self.place.capabilities[store].min(usable) * (length / 1_000_000) / 1000;
+            let least = can.saturating_sub(idle) * USED_PERCENT / 100;
+            if used < least {
+                let what = format!(
+                    "store {store}: {used} operations while requests were queued; {can} are \
+                     possible and {idle} may be unused"
+                );
+                complaints.add(Time::from_ns(now), "spare", what);
+            }
+        }
+    }
+
+    /// Returns the total demand within the maximums of all disks of each store.
+    fn usable(&self) -> Vec<u64> {
+        let mut usable = vec![0_u64; self.place.capabilities.len()];
+        for ((_, store), (wants, max)) in
+            self.place.disks.iter().zip(self.wants.iter().zip(&self.maximums))
+        {
+            let of = &mut usable[*store as usize];
+            *of = of.saturating_add(*wants.min(max));
+        }
+        usable
+    }
+
+    fn disturb(&mut self, until: u64) {
+        self.stores.iter_mut().for_each(|of| of.disturb(until));
+    }
+}
+
+impl<F: OfDisks> Checker<F> for Spare {
+    fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
+        let now = now.as_ns();
+        if now >= self.window + JUDGED_NS {
+            self.judge(now, complaints);
+        }
+        match fact.of_disk() {
+            Some(OfDisk::Limits { disk, min_iops, max_iops }) => {
+                self.maximums[disk as usize] = max_iops;
+                let (node, store) = self.place.disks[disk as usize];
+                let before = std::mem::replace(&mut self.minimums[disk as usize], min_iops);
+                let of = &mut self.stores[store as usize];
+                if let Some((reserved, _)) = of.nodes.get_mut(&node) {
+                    *reserved = *reserved + min_iops - before;
+                }
+                of.disturb(now + JUDGED_NS);
+            }
+            Some(OfDisk::Wants { disk, iops }) => {
+                let store = self.place.disks[disk as usize].1 as usize;
+                let before = std::mem::replace(&mut self.wants[disk as usize], iops);
+                if before.abs_diff(iops) > self.place.capabilities[store] / LITTLE {
+                    self.stores[store].disturb(now + JUDGED_NS);
+                }
+            }
+            Some(OfDisk::Done { disk, operations }) => {
+                let (node, store) = self.place.disks[disk as usize];
+                if let Some((_, done)) = self.stores[store as usize].nodes.get_mut(&node) {
+                    *done += operations;
+                }
+            }
+            Some(OfDisk::Waits { node, store, is_so }) => {
+                let of = &mut self.stores[store as usize];
+                if !of.waiting.is_empty() {
+                    of.waited += now - of.since.max(self.window);
+                }
+                of.since = now;
+                if is_so {
+                    of.waiting.insert(node, now);
+                } else {
+                    of.waiting.remove(&node);
+                }
+            }
+            Some(OfDisk::StoresDisturbed { until_ns }) => {
+                self.disturb(until_ns + CLIMB_NS);
+            }
+            None => {}
+        }
+        if let Some(ClusterFact::Disturbed { until_ns } | ClusterFact::Still { until_ns, .. }) =
+            fact.cluster()
+        {
+            self.disturb(until_ns + self.place.recovery_ns);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Participation of nodes in stores: inputs and actions of their members.
+
+use std::rc::Rc;
+
+use suimon_cluster_qos::{
+    AllocatorEvent, Grant, MemberAction, MemberEvent, MemberNotice, Report, ReportId,
+};
+use suimon_quantity::Time;
+
+use crate::cluster::control::Control;
+use crate::cluster::event::{ControlEvent, DiskModel, Machine};
+use crate::cluster::facts::{ClusterFact, HeldTo, MemberWord};
+use crate::cluster::host::Purpose;
+use crate::cluster::keyspace::{Change, Entry, Key, Request, Value};
+use crate::cluster::participant::{At, Participant};
+
+impl Control {
+    pub(crate) fn participant(&mut self, (node, participant): At) -> &mut Participant {
+        &mut self.hosts[node as usize].participants[participant as usize]
+    }
+
+    pub(crate) fn local(&self, now: Time, (node, _): At) -> Time {
+        self.hosts[node as usize].clock.at(now)
+    }
+
+    /// Processes a change of a watched key.
+    pub(crate) fn hear_of(
+        &mut self,
+        now: Time,
+        node: u32,
+        key: Key,
+        entry: Option<Entry>,
+        model: &mut dyn DiskModel,
+    ) {
+        let (Key::Leader(store) | Key::Report(store, _) | Key::Grant(store, _)) = key;
+        let Some(participant) = self.hosts[node as usize].participant_of(store) else { return };
+        let at = (node, participant);
+        match (key, entry.map(|entry| (entry.value, entry.created))) {
+            (Key::Leader(_), Some((Value::Node(who, incarnation), created))) => {
+                self.note_leader(now, at, Some((who, incarnation, created)), model);
+            }
+            (Key::Leader(_), None) => self.note_leader(now, at, None, model),
+            (_, Some((Value::Grant(grant), _))) => self.granted(now, at, &grant, model),
+            (_, Some((Value::Report(report), _))) => {
+                let event = AllocatorEvent::Reported { report: (*report).clone() };
+                self.tell_allocator(now, at, &event, model);
+            }
+            _ => {}
+        }
+    }
+
+    /// Processes a deadline requested by a state machine.
+    pub(crate) fn due(
+        &mut self,
+        now: Time,
+        at: At,
+        of: Machine,
+        due: Time,
+        model: &mut dyn DiskModel,
+    ) {
+        let local = self.local(now, at);
+        let participant = self.participant(at);
+        if participant.due[of as usize] != Some(due) {
+            return;
+        }
+        participant.due[of as usize] = None;
+        match of {
+            Machine::Member => {
+                participant.member.handle_deadline(local);
+                self.carry_out_member(now, at, None, model);
+            }
+            Machine::Allocator => {
+                participant.allocator.handle_deadline(local);
+                self.carry_out_allocator(now, at, model);
+            }
+        }
+    }
+
+    pub(crate) fn arm(&mut self, at: At, of: Machine) {
+        let clock = self.hosts[at.0 as usize].clock;
+        let participant = self.participant(at);
+        let due = match of {
+            Machine::Member => participant.member.next_deadline(),
+            Machine::Allocator => participant.allocator.next_deadline(),
+        };
+        if due == participant.due[of as usize] {
+            return;
+        }
+        participant.due[of as usize] = due;
+        if let Some(due) = due {
+            let event = ControlEvent::Due { node: at.0, participant: at.1, of, at: due };
+            self.plan(clock.when(due), event);
+        }
+    }
+
+    /// Samples a node's disks.
+    pub(crate) fn sample(&mut self, now: Time, at: At, model: &mut dyn DiskModel) {
+        let (local, store) = (self.local(now, at), self.participant(at).store);
+        let mut disks = std::mem::take(&mut self.loads);
+        disks.clear();
+        let latency_ns = model.loads(now, at.0, store, &mut disks);
+        let event = MemberEvent::Loads { disks, latency_ns };
+        self.participant(at).member.handle(local, &event);
+        if let MemberEvent::Loads { disks, .. } = event {
+            self.loads = disks;
+        }
+        self.carry_out_member(now, at, None, model);
+    }
+
+    fn granted(&mut self, now: Time, at: At, grant: &Grant, model: &mut dyn DiskModel) {
+        let local = self.local(now, at);
+        let event = MemberEvent::Granted { grant: grant.clone() };
+        self.participant(at).member.handle(local, &event);
+        let id = (grant.id.term.0, grant.id.number);
+        self.carry_out_member(now, at, Some((grant.answers, id)), model);
+    }
+
+    /// Carries out actions of a node's member. `by` is the report answered by the grant that caused
+    /// them.
+    pub(crate) fn carry_out_member(
+        &mut self,
+        now: Time,
+        at: At,
+        by: Option<(ReportId, (u64, u64))>,
+        model: &mut dyn DiskModel,
+    ) {
+        let (node, store) = (at.0, self.participant(at).store);
+        while let Some(action) = self.participant(at).member.poll_action() {
+            match action {
+                MemberAction::Apply { store: cap, .. } => {
+                    let clock = self.hosts[node as usize].clock;
+                    let when = |part: Option<(u64, Time)>| {
+                        part.map_or((0, 0), |(iops, time)| (iops, clock.when(time).as_ns()))
+                    };
+                    let (leased, late) = (when(cap.leased), when(cap.late));
+                    let to = HeldTo {
+                        leased_iops: leased.0,
+                        leased_until_ns: leased.1,
+                        reserved_iops: cap.reserved_iops,
+                        late_iops: late.0,
+                        late_from_ns: late.1,
+                    };
+                    model.hold(now, node, store, to);
+                    self.facts.push(ClusterFact::Held { node, store, to });
+                    if let Some((ReportId { incarnation, number }, grant)) = by {
+                        let until_ns = leased.1;
+                        self.facts.push(ClusterFact::Took {
+                            node,
+                            store,
+                            incarnation,
+                            number,
+                            grant,
+                            until_ns,
+                        });
+                    }
+                }
+                MemberAction::Keep { kept } => self.participant(at).kept = kept,
+                MemberAction::Send { report } => self.report(now, at, report),
+                MemberAction::Tell { notice } => {
+                    let what = match notice {
+                        MemberNotice::Leased => MemberWord::Leased,
+                        MemberNotice::Lapsed => MemberWord::Lapsed,
+                        MemberNotice::ClockSlow => MemberWord::ClockSlow,
+                        MemberNotice::OtherVersion(_) => MemberWord::OtherVersion,
+                    };
+                    self.facts.push(ClusterFact::ToldOfNode { node, store, what });
+                }
+            }
+        }
+        self.arm(at, Machine::Member);
+    }
+
+    /// Sends a report. One report is in flight at a time; of those queued behind it, the last one
+    /// is sent.
+    fn report(&mut self, now: Time, at: At, report: Report) {
+        self.counts.reports += 1;
+        let (node, store) = (at.0, self.participant(at).store);
+        let ReportId { incarnation, number } = report.id;
+        self.facts.push(ClusterFact::Made { node, store, incarnation, number });
+        let participant = self.participant(at);
+        participant.report = Some(Rc::new(report));
+        if !std::mem::replace(&mut participant.is_reporting, true) {
+            self.report_next(now, at);
+        }
+    }
+
+    pub(crate) fn report_next(&mut self, now: Time, at: At) {
+        let participant = self.participant(at);
+        let store = participant.store;
+        let Some(report) = participant.report.take() else {
+            participant.is_reporting = false;
+            return;
+        };
+        let put = Change::Put(Key::Report(store, at.0), Value::Report(report), None);
+        self.ask_for(now, at.0, Request::Commit(None, vec![put]), Purpose::Report(at.1));
+    }
+}

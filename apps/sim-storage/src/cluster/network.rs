@@ -1,0 +1,148 @@
+//! Model of the network between nodes and members of etcd.
+//!
+//! - A message takes `delay_us` plus a uniformly distributed time up to `jitter_us`. Each node has
+//!   one TCP connection at a time, to its current member; messages in one direction arrive in
+//!   order.
+//! - `lost_permille` of 1000 segments are lost. TCP retransmits them after 200 ms, then after twice
+//!   that time, and so on (RFC 6298; 200 ms is Linux's minimum), and delays all later messages.
+//! - A cut blocks one or both directions between some nodes and members. Messages sent meanwhile
+//!   arrive at its end, unless it lasts longer than 3 s: then the connection is closed, as by
+//!   `sys/etcd` after an unanswered keep-alive, and its messages are lost.
+//!
+//! Delays are assumed values for one room. No published data exists, and no published figure
+//! depends on them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use suimon_quantity::Time;
+use suimon_sim_kernel::{RandomStream, SECOND};
+
+/// Shortest retransmission timeout of TCP in ns.
+const RESENT_NS: u64 = SECOND / 5;
+/// Time without messages after which a connection is closed, in ns.
+pub(crate) const BROKEN_NS: u64 = 3 * SECOND;
+
+/// Delays and losses of the network.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NetworkSpec {
+    pub(crate) delay_us: u64,
+    pub(crate) jitter_us: u64,
+    #[serde(default)]
+    pub(crate) lost_permille: u64,
+}
+
+/// Direction of messages between a node and etcd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    ToEtcd,
+    ToNode,
+}
+
+/// End of a cut in each direction, indexed by [`Way`].
+type Cut = [Time; 2];
+
+#[derive(Clone, Debug)]
+pub(crate) struct Network {
+    usual: NetworkSpec,
+    bad: Option<(Time, NetworkSpec)>,
+    cuts: BTreeMap<(u32, u32), Cut>,
+    /// Arrival time of the last message by node and direction.
+    last: Vec<[Time; 2]>,
+    random: RandomStream,
+}
+
+impl Network {
+    pub(crate) fn new(usual: NetworkSpec, nodes: usize, random: RandomStream) -> Self {
+        let (cuts, last) = (BTreeMap::new(), vec![[Time::ZERO; 2]; nodes]);
+        Self { usual, bad: None, cuts, last, random }
+    }
+
+    /// Changes the quality of the network until a time.
+    pub(crate) fn worsen(&mut self, until: Time, spec: NetworkSpec) {
+        self.bad = Some((until, spec));
+    }
+
+    /// Cuts one direction between a node and a member until a time.
+    pub(crate) fn cut(&mut self, node: u32, member: u32, way: Way, until: Time) {
+        let cut = self.cuts.entry((node, member)).or_default();
+        cut[way as usize] = cut[way as usize].max(until);
+    }
+
+    /// Returns true if both directions are open.
+    pub(crate) fn is_open(&self, now: Time, node: u32, member: u32) -> bool {
+        self.cuts.get(&(node, member)).is_none_or(|cut| cut.iter().all(|until| *until <= now))
+    }
+
+    /// Opens a new connection of a node. Its messages are not delayed by those of the previous one.
+    pub(crate) fn connect(&mut self, node: u32) {
+        if let Some(last) = self.last.get_mut(node as usize) {
+            *last = [Time::ZERO; 2];
+        }
+    }
+
+    /// Returns the arrival time of a message sent now; `None` if it is lost.
+    pub(crate) fn send(&mut self, now: Time, node: u32, member: u32, way: Way) -> Option<Time> {
+        let spec = self.bad.filter(|(until, _)| now < *until).map_or(self.usual, |(_, spec)| spec);
+        let mut ns = spec.delay_us * 1000 + self.random.below(spec.jitter_us * 1000 + 1);
+        let mut pause = RESENT_NS;
+        while spec.lost_permille > 0 && self.random.below(1000) < spec.lost_permille.min(900) {
+            ns += pause;
+            pause *= 2;
+        }
+        let cut = self.cuts.get(&(node, member)).map(|cut| cut[way as usize]);
+        if let Some(until) = cut.filter(|until| *until > now) {
+            ns += until.as_ns() - now.as_ns();
+        }
+        if ns > BROKEN_NS {
+            return None;
+        }
+        let last = self.last.get_mut(node as usize)?;
+        let at = Time::from_ns(now.as_ns() + ns).max(last[way as usize]);
+        last[way as usize] = at;
+        Some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(lost_permille: u64) -> Network {
+        let spec = NetworkSpec { delay_us: 100, jitter_us: 50, lost_permille };
+        Network::new(spec, 2, RandomStream::new(1, "network"))
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::from_ns(ms * 1_000_000)
+    }
+
+    #[test]
+    fn what_is_sent_arrives_in_order_and_late_where_segments_are_lost() {
+        for lost in [0, 300] {
+            let mut network = network(lost);
+            let (mut last, mut most) = (Time::ZERO, 0);
+            for ms in 0..1000 {
+                let Some(arrives) = network.send(at(ms), 0, 0, Way::ToEtcd) else { continue };
+                assert!(arrives >= last && arrives > at(ms));
+                (last, most) = (arrives, most.max(arrives.as_ns() - at(ms).as_ns()));
+            }
+            assert_eq!(most > RESENT_NS, lost > 0, "{most}");
+        }
+    }
+
+    #[test]
+    fn a_cut_delays_what_it_does_not_outlast_and_in_its_direction_only() {
+        let mut network = network(0);
+        network.cut(0, 1, Way::ToNode, at(5000));
+        assert!(!network.is_open(at(1000), 0, 1) && network.is_open(at(5000), 0, 1));
+        assert!(network.is_open(at(1000), 0, 0) && network.is_open(at(1000), 1, 1));
+        assert_eq!(network.send(at(1000), 0, 1, Way::ToNode), None);
+        assert!(network.send(at(3000), 0, 1, Way::ToNode).unwrap() >= at(5000));
+        assert!(network.send(at(1000), 0, 1, Way::ToEtcd).unwrap() < at(1001));
+        // New connection to another member.
+        network.connect(0);
+        assert!(network.send(at(3001), 0, 0, Way::ToNode).unwrap() < at(3002));
+    }
+}

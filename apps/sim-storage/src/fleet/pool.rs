@@ -1,0 +1,199 @@
+//! Fluid model of the disks of a store on a node.
+//!
+//! - A disk has a demand w (0, a rate, or unlimited), a minimum m (0 for none), a maximum and a
+//!   weight g.
+//! - With the node's limit C, a disk first gets r = min(w, m, remaining limit). The rest after all
+//!   minimums is divided by weight among disks with further demand, so that r / g is equal for all
+//!   disks with r < w.
+//! - A store delivers the limits of all its nodes, since their sum does not exceed its capacity:
+//!   the model has no queues and no latency. Slow stores are therefore not modelled.
+//! - Rates change only when w, m or C changes, or when C expires. The completed operations are r ·
+//!   t.
+//!
+//! The only parameters are those drawn by the scenario. A minimum is in effect as soon as the
+//! node's reservation covers it and all other minimums.
+
+use suimon_cluster_qos::{Coverage, DiskKey, DiskLoad};
+use suimon_sim_kernel::SECOND;
+
+use crate::cluster::HeldTo;
+
+/// Disk of the fluid model.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FluidDisk {
+    pub(crate) wants: u64,
+    pub(crate) min: u64,
+    pub(crate) max: Option<u64>,
+    pub(crate) weight: u32,
+    /// Part of the minimum that is covered by the reservation.
+    kept: u64,
+    rate: u64,
+    /// Completed operations times 10⁹ since the last report.
+    done: u64,
+}
+
+impl FluidDisk {
+    pub(crate) const fn new(min: u64, max: Option<u64>) -> Self {
+        Self { wants: 0, min, max, weight: 100, kept: 0, rate: 0, done: 0 }
+    }
+
+    fn want(&self) -> u64 {
+        self.wants.min(self.max.unwrap_or(u64::MAX))
+    }
+
+    fn lacks(&self) -> bool {
+        self.rate + self.rate / 100 + 1 < self.want()
+    }
+}
+
+/// Disks of a store on a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    pub(crate) disks: Vec<FluidDisk>,
+    to: HeldTo,
+    at: u64,
+    still_until: u64,
+    told: u64,
+    /// True if the last reported state is that a disk waits.
+    pub(crate) waits: bool,
+}
+
+impl Pool {
+    pub(crate) fn new(disks: Vec<FluidDisk>) -> Self {
+        Self { disks, to: HeldTo::default(), at: 0, still_until: 0, told: 0, waits: false }
+    }
+
+    /// Advances the model to a time.
+    fn pass(&mut self, now: u64) {
+        while self.at < now {
+            let is_still = self.at < self.still_until;
+            let ends =
+                if is_still { Some(self.still_until) } else { self.to.changes_after(self.at) };
+            let until = ends.map_or(now, |at| at.min(now));
+            let ns = until - self.at;
+            for disk in &mut self.disks {
+                disk.done += disk.rate * ns;
+            }
+            self.at = until;
+            if ends == Some(until) {
+                self.divide();
+            }
+        }
+    }
+
+    /// Changes disks at a time.
+    pub(crate) fn change(&mut self, now: u64, change: impl FnOnce(&mut [FluidDisk])) {
+        self.pass(now);
+        change(&mut self.disks);
+        self.divide();
+    }
+
+    pub(crate) fn hold(&mut self, now: u64, to: HeldTo) {
+        self.pass(now);
+        self.to = to;
+        self.divide();
+    }
+
+    pub(crate) fn stop(&mut self, now: u64, until: u64) {
+        self.pass(now);
+        self.still_until = self.still_until.max(until);
+        self.divide();
+    }
+
+    /// Returns true if the node's limit keeps a disk below its demand.
+    pub(crate) fn is_short(&self) -> bool {
+        self.at >= self.still_until && self.disks.iter().any(FluidDisk::lacks)
+    }
+
+    fn divide(&mut self) {
+        let is_still = self.at < self.still_until;
+        let mut left = if is_still { 0 } else { self.to.iops_at(self.at) };
+        let minimums = self.disks.iter().map(|disk| disk.min);
+        let coverage = Coverage::new(self.to.reserved_iops, minimums);
+        for disk in &mut self.disks {
+            disk.kept = coverage.of(disk.min, disk.kept);
+            disk.rate = disk.want().min(disk.kept).min(left);
+            left -= disk.rate;
+        }
+        // Each round satisfies the demand of at least one disk, or ends the loop.
+        for _ in 0..self.disks.len() {
+            let hungry = |disk: &&mut FluidDisk| disk.rate < disk.want();
+            let weights: u64 =
+                self.disks.iter_mut().filter(hungry).map(|disk| u64::from(disk.weight)).sum();
+            if weights == 0 || left == 0 {
+                return;
+            }
+            let all = left;
+            for disk in self.disks.iter_mut().filter(hungry) {
+                let lacks = disk.want() - disk.rate;
+                let more = (all * u64::from(disk.weight) / weights).min(lacks);
+                disk.rate += more;
+                left -= more;
+            }
+        }
+    }
+
+    /// Appends the disks' loads since the last call for the cluster, and passes the completed
+    /// operations of each disk to `done`.
+    pub(crate) fn loads(
+        &mut self,
+        now: u64,
+        first: u32,
+        into: &mut Vec<DiskLoad>,
+        mut done: impl FnMut(u32, u64),
+    ) {
+        self.pass(now);
+        let ns = (now - self.told).max(1);
+        self.told = now;
+        for (disk, of) in (first..).zip(&mut self.disks) {
+            let operations = of.done / SECOND;
+            let delivered = of.done / ns;
+            of.done -= operations * SECOND;
+            done(disk, operations);
+            let lacks = of.lacks();
+            into.push(DiskLoad {
+                disk: DiskKey(u64::from(disk)),
+                policy: None,
+                min_iops: of.min,
+                max_iops: of.max,
+                fallback_iops: None,
+                weight: of.weight,
+                demanded_iops: if lacks { delivered } else { of.want() },
+                delivered_iops: delivered,
+                waits_for_grant: lacks,
+                waits_for_store: false,
+                is_busy: lacks,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(iops: u64, until: u64, reserved: u64) -> HeldTo {
+        let leased_until_ns = until * SECOND;
+        HeldTo { leased_iops: iops, leased_until_ns, reserved_iops: reserved, ..HeldTo::default() }
+    }
+
+    #[test]
+    fn minimums_come_first_and_the_rest_goes_by_weight_until_the_lease_ends() {
+        let disk = |min, wants, weight| FluidDisk { wants, weight, ..FluidDisk::new(min, None) };
+        let disks = vec![disk(300, u64::MAX, 100), disk(0, u64::MAX, 300), disk(0, 50, 100)];
+        let mut pool = Pool::new(disks);
+        pool.hold(0, held(850, 10, 364));
+        assert_eq!([0, 1, 2].map(|at| pool.disks[at].rate), [425, 375, 50]);
+        let mut loads = Vec::new();
+        let mut all = 0;
+        pool.loads(20 * SECOND, 7, &mut loads, |_, operations| all += operations);
+        // Ten seconds with the lease, ten without.
+        assert!((all as i64 - (850 + 364) * 10).abs() < 600, "{all}");
+        assert!(loads[0].waits_for_grant && loads[1].waits_for_grant && pool.is_short());
+        assert_eq!((loads[2].disk.0, pool.disks[0].rate), (9, 300 + 64 / 5));
+        pool.stop(20 * SECOND, 30 * SECOND);
+        let mut all = 0;
+        pool.loads(30 * SECOND, 7, &mut loads, |_, operations| all += operations);
+        assert!(all <= 3, "{all}");
+    }
+}

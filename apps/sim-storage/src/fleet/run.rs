@@ -1,0 +1,131 @@
+//! Execution and summary of a fleet scenario.
+
+use anyhow::Result;
+use suimon_cluster_qos::Terms;
+use suimon_quantity::Time;
+use suimon_sim_kernel::{
+    Checker, InvalidKeys, Observer, Options, Outcome, RandomStream, SECOND, Scenario, Trace,
+};
+
+use crate::cluster::{
+    Caps, Clock, Control, Leases, Machines, Minimums, Place, Production, Spare, TICK_NS, Topology,
+};
+use crate::fleet::facts::Fact;
+use crate::fleet::random_interventions::draw_all;
+use crate::fleet::spec::FleetScenario;
+use crate::fleet::world::World;
+
+impl Scenario for FleetScenario {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn has_swarm(&self) -> bool {
+        true
+    }
+
+    fn check(&self, invalid: &mut InvalidKeys) {
+        self.check_keys(invalid);
+    }
+
+    fn run(&self, options: Options) -> Result<Outcome> {
+        run(self, options)
+    }
+}
+
+/// Runs a scenario with the production policy.
+///
+/// # Errors
+/// None at present.
+pub(crate) fn run(scenario: &FleetScenario, options: Options) -> Result<Outcome> {
+    run_with(scenario, options, Box::new(Production))
+}
+
+/// Runs a scenario with the given policy.
+pub(crate) fn run_with(
+    scenario: &FleetScenario,
+    options: Options,
+    machines: Box<dyn Machines>,
+) -> Result<Outcome> {
+    let Options { seed, keeps_lines, .. } = options;
+    let places = scenario.places();
+    let (disks, interventions) = draw_all(scenario, &places, seed);
+    let capabilities = vec![scenario.declared(); scenario.stores as usize];
+    let mut random = RandomStream::new(seed, "clocks");
+    let ppm = u64::from(scenario.clock_ppm);
+    let clock = |_| Clock {
+        ahead_ns: random.below(1 << 50),
+        ppm: random.below(2 * ppm + 1) as i32 - ppm as i32,
+    };
+    let topology = Topology {
+        clocks: (0..scenario.nodes).map(clock).collect(),
+        stores: (0..scenario.nodes).map(|node| scenario.stores_of(node).collect()).collect(),
+        capabilities: capabilities.clone(),
+    };
+    let control = Control::new(&scenario.cluster, topology, seed, machines);
+    let checkers = checkers(scenario, places, &capabilities);
+    let observer = Observer::new(Trace::new(keeps_lines), checkers);
+    let mut world = World::new(scenario, seed, control, &disks, interventions, observer);
+    world.run(Time::from_ns(scenario.seconds * SECOND));
+    let counts = world.control.counts;
+    let per_second = |count: u64| format!("{:.1}", count as f64 / scenario.seconds as f64);
+    let row = |what: &str, count: u64| vec![what.to_owned(), count.to_string(), per_second(count)];
+    let head = ["", "IN ALL", "A SECOND"].map(str::to_owned).to_vec();
+    let FleetScenario { nodes, stores, .. } = scenario;
+    let mut outcome = Outcome {
+        events: world.happened(),
+        virtual_s: scenario.seconds,
+        about: vec![
+            format!("{nodes} nodes, {} disks, {stores} stores", disks.len()),
+            counts.to_string(),
+        ],
+        steps: serde_json::json!({
+            "reports": counts.reports,
+            "grants": counts.grants,
+            "etcd_requests": counts.requests,
+            "terms": counts.terms,
+            "resigned": counts.resigned,
+        }),
+        table: vec![
+            head,
+            row("reports", counts.reports),
+            row("grants", counts.grants),
+            row("requests to etcd", counts.requests),
+        ],
+        ..Outcome::default()
+    };
+    outcome.set_trace(&world.observer.trace);
+    outcome.add_complaints(world.observer.complaints);
+    Ok(outcome)
+}
+
+fn checkers(
+    scenario: &FleetScenario,
+    places: Vec<(u32, u32)>,
+    capabilities: &[u64],
+) -> Vec<Box<dyn Checker<Fact>>> {
+    let terms = Terms::default();
+    let mut nodes = vec![0; scenario.stores as usize];
+    for (_, store) in places.iter().step_by(scenario.disks_per_store as usize) {
+        nodes[*store as usize] += 1;
+    }
+    let place = Place {
+        disks: places,
+        capabilities: capabilities.to_vec(),
+        nodes,
+        told_every_ns: TICK_NS,
+        largest: 1,
+        recovery_ns: scenario.faults.recovery_s * SECOND,
+        store_recovery_ns: scenario.faults.node_recovery_s * SECOND,
+    };
+    vec![
+        Box::new(Caps::new(capabilities)),
+        Box::new(Leases::new(&terms)),
+        Box::new(Minimums::new(&place, &terms)),
+        Box::new(Spare::new(&place, &terms)),
+    ]
+}

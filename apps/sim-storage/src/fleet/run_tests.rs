@@ -1,0 +1,120 @@
+//! Runs of fleets, and detection of faulty policies by checkers.
+
+use suimon_cluster_qos::{Allocator, AllocatorAction, AllocatorEvent, Kept, Member, NodeId, Terms};
+use suimon_quantity::Time;
+use suimon_sim_kernel::Options;
+
+use crate::cluster::{AllocatorMachine, Machines, MemberMachine};
+use crate::fleet::run::{run, run_with};
+use crate::fleet::spec::FleetScenario;
+
+const FLEET: &str = include_str!("../../../sim/scenarios/cluster-10000.toml");
+
+/// Returns the scenario with fewer nodes, stores and seconds.
+fn read(nodes: u32, stores: u32, seconds: u64) -> FleetScenario {
+    let text = FLEET
+        .replace("nodes = 10000\n", &format!("nodes = {nodes}\n"))
+        .replace("stores = 1000\n", &format!("stores = {stores}\n"))
+        .replace("seconds = 600\n", &format!("seconds = {seconds}\n"));
+    suimon_sim_kernel::read(&text).unwrap()
+}
+
+fn once(seed: u64) -> Options {
+    Options { seed, is_swarm: false, keeps_lines: false }
+}
+
+#[test]
+fn a_hundred_nodes_keep_what_is_promised_whatever_fails() {
+    let scenario = read(100, 10, 120);
+    assert_eq!(scenario.places().len(), 1000);
+    for seed in 1..=3 {
+        let outcome = run(&scenario, once(seed)).unwrap();
+        assert_eq!(outcome.complaints, [], "seed {seed}");
+        assert!(outcome.judged > 1000, "{}", outcome.judged);
+        assert_eq!(outcome.trace, run(&scenario, once(seed)).unwrap().trace);
+    }
+}
+
+/// Verifies that the number of writes to etcd per node is independent of the number of nodes.
+#[test]
+fn a_node_costs_etcd_the_same_whatever_the_size() {
+    let per_node = |nodes, stores| {
+        let mut scenario = read(nodes, stores, 30);
+        (scenario.faults.count, scenario.disks.limit_changes) = (0, 0);
+        let outcome = run(&scenario, once(1)).unwrap();
+        let requests = outcome.steps["etcd_requests"].as_u64().unwrap();
+        requests as f64 / f64::from(nodes) / 30.0
+    };
+    let (few, many) = (per_node(100, 10), per_node(1000, 100));
+    assert!((few / many - 1.0).abs() < 0.1, "{few} and {many} a second and node");
+}
+
+/// Factory of a leader that grants 5 % more than the capacity.
+struct Generous;
+
+struct Given(Allocator);
+
+impl Machines for Generous {
+    fn member(
+        &self,
+        terms: Terms,
+        now: Time,
+        node: NodeId,
+        incarnation: u64,
+        kept: Kept,
+    ) -> Box<dyn MemberMachine> {
+        Box::new(Member::new(terms, now, node, incarnation, kept))
+    }
+
+    fn allocator(&self, terms: Terms) -> Box<dyn AllocatorMachine> {
+        Box::new(Given(Allocator::new(terms)))
+    }
+}
+
+impl AllocatorMachine for Given {
+    fn handle(&mut self, now: Time, event: &AllocatorEvent) {
+        self.0.handle(now, event);
+    }
+
+    fn handle_deadline(&mut self, now: Time) {
+        self.0.handle_deadline(now);
+    }
+
+    fn poll_action(&mut self) -> Option<AllocatorAction> {
+        let mut action = self.0.poll_action();
+        if let Some(AllocatorAction::Write { grants, .. }) = &mut action {
+            for (_, grant) in grants {
+                grant.store.leased_iops = grant.store.leased_iops * 105 / 100;
+            }
+        }
+        action
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.0.next_deadline()
+    }
+}
+
+#[test]
+fn a_leader_that_gives_too_much_is_found_out() {
+    let outcome = run_with(&read(40, 4, 30), once(1), Box::new(Generous)).unwrap();
+    assert!(outcome.complaints.iter().all(|of| of.checker == "caps"), "{:?}", outcome.complaints);
+    assert!(outcome.complaints_count > 10);
+}
+
+#[test]
+fn a_fleet_that_makes_no_sense_is_refused_with_the_key() {
+    let cases = [
+        ("nodes = 10000\n", "nodes = 0\n", "nodes: 0 is outside of 1 to 100000"),
+        ("stores_per_node = 2", "stores_per_node = 2000", "stores_per_node: 2000"),
+        ("greedy_percent = 3\n", "greedy_percent = 90\n", "disks.greedy_percent and disks"),
+        ("[faults]", "[faults]\nof = 1", "unknown field `of`"),
+    ];
+    for (from, to, told) in cases {
+        assert!(FLEET.contains(from), "{from}");
+        let error = suimon_sim_kernel::read::<FleetScenario>(&FLEET.replacen(from, to, 1))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(told), "{to}: {error}");
+    }
+}

@@ -1,0 +1,200 @@
+//! Run of a fleet: disks, nodes and the cluster, one event at a time.
+
+use suimon_cluster_qos::DiskLoad;
+use suimon_quantity::Time;
+use suimon_sim_kernel::{Agenda, Observer, RandomStream};
+
+use crate::cluster::{Control, ControlEvent, DiskModel, HeldTo, OfDisk};
+use crate::fleet::facts::Fact;
+use crate::fleet::pool::{FluidDisk, Pool};
+use crate::fleet::random_interventions::{Intervention, wants};
+use crate::fleet::spec::FleetScenario;
+
+#[derive(Clone, Debug)]
+enum Event {
+    Cluster(ControlEvent),
+    /// The demand of a disk changes.
+    Wants {
+        disk: u32,
+    },
+    Intervention {
+        number: u32,
+    },
+}
+
+/// Disks of all nodes, by node and store.
+struct Disks {
+    pools: Vec<Pool>,
+    stores: Vec<u32>,
+    per_node: usize,
+    per_pool: u32,
+    facts: Vec<OfDisk>,
+}
+
+impl Disks {
+    fn pool(&self, node: u32, store: u32) -> usize {
+        let first = node as usize * self.per_node;
+        let at = self.stores[first..first + self.per_node].iter().position(|of| *of == store);
+        first + at.unwrap_or_default()
+    }
+
+    /// Reports when disks of a pool start or stop waiting.
+    fn note(&mut self, at: usize) {
+        let (node, store) = ((at / self.per_node) as u32, self.stores[at]);
+        let pool = &mut self.pools[at];
+        let is_so = pool.is_short();
+        if std::mem::replace(&mut pool.waits, is_so) != is_so {
+            self.facts.push(OfDisk::Waits { node, store, is_so });
+        }
+    }
+
+    fn change(&mut self, now: Time, disk: u32, change: impl FnOnce(&mut FluidDisk)) {
+        let at = (disk / self.per_pool) as usize;
+        let of = (disk % self.per_pool) as usize;
+        self.pools[at].change(now.as_ns(), |disks| change(&mut disks[of]));
+        self.note(at);
+    }
+}
+
+impl DiskModel for Disks {
+    fn loads(&mut self, now: Time, node: u32, store: u32, into: &mut Vec<DiskLoad>) -> u64 {
+        let at = self.pool(node, store);
+        let facts = &mut self.facts;
+        let first = at as u32 * self.per_pool;
+        self.pools[at].loads(now.as_ns(), first, into, |disk, operations| {
+            facts.push(OfDisk::Done { disk, operations });
+        });
+        self.note(at);
+        0
+    }
+
+    fn hold(&mut self, now: Time, node: u32, store: u32, to: HeldTo) {
+        let at = self.pool(node, store);
+        self.pools[at].hold(now.as_ns(), to);
+        self.note(at);
+    }
+
+    fn stop(&mut self, now: Time, node: u32, until: Time) {
+        for at in 0..self.per_node {
+            let at = node as usize * self.per_node + at;
+            self.pools[at].stop(now.as_ns(), until.as_ns());
+            self.note(at);
+        }
+    }
+}
+
+/// Run of a fleet scenario in progress.
+pub(crate) struct World<'s> {
+    scenario: &'s FleetScenario,
+    agenda: Agenda<Event>,
+    pub(crate) observer: Observer<Fact>,
+    pub(crate) control: Control,
+    disks: Disks,
+    count: usize,
+    interventions: Vec<Intervention>,
+    random: RandomStream,
+}
+
+impl<'s> World<'s> {
+    /// Returns the initial state. `interventions` are events with their times.
+    pub(crate) fn new(
+        scenario: &'s FleetScenario,
+        seed: u64,
+        control: Control,
+        disks: &[FluidDisk],
+        interventions: Vec<(u64, Intervention)>,
+        mut observer: Observer<Fact>,
+    ) -> Self {
+        let mut agenda = Agenda::new(Time::ZERO);
+        for (number, (at_ns, _)) in (0..).zip(&interventions) {
+            agenda.plan(Time::from_ns(*at_ns), Event::Intervention { number });
+        }
+        for (disk, of) in (0..).zip(disks) {
+            agenda.plan(Time::ZERO, Event::Wants { disk });
+            let max_iops = of.max.unwrap_or(u64::MAX);
+            let fact = Fact::Disk(OfDisk::Limits { disk, min_iops: of.min, max_iops });
+            observer.record(Time::ZERO, &fact);
+        }
+        let per_pool = scenario.disks_per_store;
+        let pools = disks.chunks(per_pool as usize).map(|of| Pool::new(of.to_vec())).collect();
+        let disks_of = Disks {
+            pools,
+            stores: (0..scenario.nodes).flat_map(|node| scenario.stores_of(node)).collect(),
+            per_node: scenario.stores_per_node as usize,
+            per_pool,
+            facts: Vec::new(),
+        };
+        Self {
+            scenario,
+            agenda,
+            observer,
+            control,
+            disks: disks_of,
+            count: disks.len(),
+            interventions: interventions
+                .into_iter()
+                .map(|(_, intervention)| intervention)
+                .collect(),
+            random: RandomStream::new(seed, "wants"),
+        }
+    }
+
+    /// Returns the number of processed events.
+    pub(crate) fn happened(&self) -> u64 {
+        self.agenda.happened()
+    }
+
+    /// Advances the run to a time.
+    pub(crate) fn run(&mut self, until: Time) {
+        self.hear();
+        while let Some(event) = self.agenda.next(until) {
+            let now = self.agenda.now();
+            match event {
+                Event::Cluster(event) => self.control.handle(now, event, &mut self.disks),
+                Event::Wants { disk } => self.want(now, disk),
+                Event::Intervention { number } => self.carry_out(now, number),
+            }
+            self.hear();
+        }
+        self.observer.end(until);
+    }
+
+    fn want(&mut self, now: Time, disk: u32) {
+        let (iops, ns) = wants(self.scenario, self.count, &mut self.random);
+        self.disks.change(now, disk, |of| of.wants = iops);
+        self.observer.record(now, &Fact::Disk(OfDisk::Wants { disk, iops }));
+        self.agenda.plan_in(ns, Event::Wants { disk });
+    }
+
+    fn carry_out(&mut self, now: Time, number: u32) {
+        match self.interventions[number as usize].clone() {
+            Intervention::Limit { disk, min_iops } => {
+                let mut max_iops = u64::MAX;
+                self.disks.change(now, disk, |of| {
+                    of.min = min_iops;
+                    max_iops = of.max.unwrap_or(u64::MAX);
+                });
+                let fact = OfDisk::Limits { disk, min_iops, max_iops };
+                self.observer.record(now, &Fact::Disk(fact));
+            }
+            Intervention::Fault { fault, ns } => {
+                let until = Time::from_ns(now.as_ns() + ns);
+                self.control.disturb(now, &fault, until, &mut self.disks);
+            }
+        }
+    }
+
+    /// Passes new facts to checkers, and new events to the agenda.
+    fn hear(&mut self) {
+        let now = self.agenda.now();
+        for (at, event) in self.control.planned() {
+            self.agenda.plan(at, Event::Cluster(event));
+        }
+        for fact in self.control.facts.drain(..) {
+            self.observer.record(now, &Fact::Cluster(fact));
+        }
+        for fact in self.disks.facts.drain(..) {
+            self.observer.record(now, &Fact::Disk(fact));
+        }
+    }
+}

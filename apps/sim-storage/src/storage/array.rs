@@ -1,0 +1,264 @@
+//! Model of an array: striped mirrored pairs of drives, with a cache and a link.
+//!
+//! Path of a request
+//! - Link: bytes / link rate, sequentially; then the controller's time.
+//! - A write is acknowledged when the cache has room for it, in order of arrival, and written to
+//!   the drives later. Without a cache it is acknowledged when it is on both drives of each pair
+//!   that it touches.
+//! - A read hits the cache with a fixed probability and is then acknowledged immediately. Otherwise
+//!   it is read from the drive of each pair with the shorter queue.
+//! - A request is split at stripe boundaries; stripe i of the volume is on pair i mod pairs. The
+//!   disks of a volume are adjacent, starting at the outermost track.
+//!
+//! Saturation and latency are not parameters. They result from the utilisation of the drives, and
+//! from queueing at link, cache and drives.
+//!
+//! Noise: service times of drives vary by up to `noise_percent`, uniformly distributed. Faults: for
+//! some time no request completes, or all drives are slower by a factor.
+//!
+//! Parameters: the number of pairs and the size of disks are those of the published testbed; drives
+//! are those of a product manual ([`drive`](super::drive)). Stripe, cache, link and controller are
+//! unpublished and assumed in each scenario.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::Deserialize;
+use suimon_quantity::Time;
+use suimon_sim_kernel::RandomStream;
+
+use crate::storage::drive::{Drive, DriveSpec, Part};
+
+/// Parameters of an array of drives.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ArraySpec {
+    /// Number of mirrored pairs of drives.
+    pub(crate) pairs: u32,
+    pub(crate) stripe_kb: u32,
+    /// Size of the write cache; 0 for none.
+    pub(crate) write_cache_mb: u32,
+    /// Hit rate of reads in percent.
+    pub(crate) read_hit_percent: u32,
+    /// Rate of the link in 10⁶ bytes per second.
+    pub(crate) link_mb_s: u32,
+    /// Controller time of a request.
+    pub(crate) controller_us: u32,
+    pub(crate) noise_percent: u32,
+    pub(crate) drive: DriveSpec,
+}
+
+/// Request of a node or external client to the array.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Io {
+    /// Identifier chosen by the sender.
+    pub(crate) tag: u64,
+    /// Offset in the volume in bytes.
+    pub(crate) offset: u64,
+    pub(crate) bytes: u32,
+    pub(crate) is_write: bool,
+}
+
+/// Planned event in the array.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ArrayEvent {
+    /// A request has passed link and controller.
+    Arrived(Io),
+    /// A drive has completed its current part.
+    Served { drive: u32 },
+}
+
+/// Part of a request on its pair.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    /// Number of drives that have not completed it.
+    drives: u32,
+    bytes: u32,
+    /// Request to acknowledge when the part is complete; `None` if it is already acknowledged, and
+    /// its space in the cache becomes free.
+    of: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Array {
+    spec: ArraySpec,
+    drives: Vec<Drive>,
+    jobs: Vec<Job>,
+    free_jobs: Vec<u32>,
+    /// Number of incomplete parts of each request.
+    pieces: BTreeMap<u64, u32>,
+    /// Bytes in the cache that are not on drives yet.
+    dirty: u64,
+    /// Writes waiting for space in the cache.
+    waits: VecDeque<Io>,
+    link_free: Time,
+    stalled_until: Time,
+    slow: Option<(Time, u32)>,
+    random: RandomStream,
+    planned: Vec<(Time, ArrayEvent)>,
+    answered: Vec<u64>,
+}
+
+impl Array {
+    pub(crate) fn new(spec: ArraySpec, random: RandomStream) -> Self {
+        Self {
+            drives: vec![Drive::default(); spec.pairs as usize * 2],
+            spec,
+            jobs: Vec::new(),
+            free_jobs: Vec::new(),
+            pieces: BTreeMap::new(),
+            dirty: 0,
+            waits: VecDeque::new(),
+            link_free: Time::ZERO,
+            stalled_until: Time::ZERO,
+            slow: None,
+            random,
+            planned: Vec::new(),
+            answered: Vec::new(),
+        }
+    }
+
+    /// Accepts a request from a node.
+    pub(crate) fn send(&mut self, now: Time, io: Io) {
+        let on_link = u64::from(io.bytes) * 1000 / u64::from(self.spec.link_mb_s);
+        self.link_free = Time::from_ns(self.link_free.max(now).as_ns() + on_link);
+        let at = self.link_free.as_ns() + u64::from(self.spec.controller_us) * 1000;
+        self.planned.push((Time::from_ns(at), ArrayEvent::Arrived(io)));
+    }
+
+    /// Processes an event at its planned time.
+    pub(crate) fn handle(&mut self, now: Time, event: ArrayEvent) {
+        if now < self.stalled_until {
+            self.planned.push((self.stalled_until, event));
+            return;
+        }
+        match event {
+            ArrayEvent::Arrived(io) => self.arrive(now, io),
+            ArrayEvent::Served { drive } => self.served(now, drive),
+        }
+    }
+
+    /// Stops all processing until a time.
+    pub(crate) fn stall(&mut self, until: Time) {
+        self.stalled_until = self.stalled_until.max(until);
+    }
+
+    /// Slows the drives to a percentage of their duration until a time.
+    pub(crate) fn slow_down(&mut self, until: Time, percent: u32) {
+        self.slow = Some((until, percent));
+    }
+
+    /// Returns the planned events with their times, to be passed to [`Array::handle`].
+    pub(crate) fn take_planned(&mut self) -> Vec<(Time, ArrayEvent)> {
+        std::mem::take(&mut self.planned)
+    }
+
+    /// Returns the tags of completed requests.
+    pub(crate) fn take_answered(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.answered)
+    }
+
+    fn arrive(&mut self, now: Time, io: Io) {
+        if !io.is_write {
+            if self.random.percent(self.spec.read_hit_percent) {
+                return self.answered.push(io.tag);
+            }
+            return self.serve(now, io, Some(io.tag));
+        }
+        if self.spec.write_cache_mb == 0 {
+            return self.serve(now, io, Some(io.tag));
+        }
+        self.waits.push_back(io);
+        self.admit(now);
+    }
+
+    /// Moves waiting writes into the cache as far as space permits.
+    fn admit(&mut self, now: Time) {
+        let size = u64::from(self.spec.write_cache_mb) << 20;
+        while let Some(io) = self.waits.front().copied() {
+            // A write larger than the cache proceeds when the cache is empty.
+            if self.dirty > 0 && self.dirty + u64::from(io.bytes) > size {
+                return;
+            }
+            self.waits.pop_front();
+            self.dirty += u64::from(io.bytes);
+            self.answered.push(io.tag);
+            self.serve(now, io, None);
+        }
+    }
+
+    /// Splits a request into parts for the drives.
+    fn serve(&mut self, now: Time, io: Io, of: Option<u64>) {
+        let stripe = u64::from(self.spec.stripe_kb) << 10;
+        let pairs = u64::from(self.spec.pairs);
+        let (mut at, end) = (io.offset, io.offset + u64::from(io.bytes));
+        let mut pieces = 0;
+        while at < end {
+            let until = ((at / stripe + 1) * stripe).min(end);
+            let bytes = (until - at) as u32;
+            let pair = (at / stripe % pairs) as usize * 2;
+            let on_drive = at / stripe / pairs * stripe + at % stripe;
+            let job = self.add_job(Job { drives: 1 + u32::from(io.is_write), bytes, of });
+            let part = Part { job, at: on_drive, bytes };
+            let idler =
+                pair + usize::from(self.drives[pair].length() > self.drives[pair + 1].length());
+            let drives = if io.is_write { pair..pair + 2 } else { idler..idler + 1 };
+            for drive in drives {
+                self.drives[drive].add(part, io.is_write);
+                self.begin(now, drive);
+            }
+            pieces += 1;
+            at = until;
+        }
+        if let Some(tag) = of {
+            self.pieces.insert(tag, pieces);
+        }
+    }
+
+    fn add_job(&mut self, job: Job) -> u32 {
+        if let Some(free) = self.free_jobs.pop() {
+            self.jobs[free as usize] = job;
+            return free;
+        }
+        self.jobs.push(job);
+        self.jobs.len() as u32 - 1
+    }
+
+    fn begin(&mut self, now: Time, drive: usize) {
+        let Some(ns) = self.drives[drive].begin(&self.spec.drive, &mut self.random) else { return };
+        let spread = ns * u64::from(self.spec.noise_percent) / 100;
+        let mut ns = ns - spread + self.random.below(2 * spread + 1);
+        if let Some((_, percent)) = self.slow.filter(|(until, _)| now < *until) {
+            ns = ns * u64::from(percent) / 100;
+        }
+        let at = Time::from_ns(now.as_ns() + ns.max(1));
+        self.planned.push((at, ArrayEvent::Served { drive: drive as u32 }));
+    }
+
+    fn served(&mut self, now: Time, drive: u32) {
+        let served = self.drives[drive as usize].serves.take();
+        if let Some(part) = served {
+            let job = &mut self.jobs[part.job as usize];
+            job.drives -= 1;
+            if job.drives == 0 {
+                let Job { bytes, of, .. } = *job;
+                self.free_jobs.push(part.job);
+                self.done(now, bytes, of);
+            }
+        }
+        self.begin(now, drive as usize);
+    }
+
+    /// Completes a part of a request.
+    fn done(&mut self, now: Time, bytes: u32, of: Option<u64>) {
+        let Some(tag) = of else {
+            self.dirty -= u64::from(bytes);
+            return self.admit(now);
+        };
+        let Some(left) = self.pieces.get_mut(&tag) else { return };
+        *left -= 1;
+        if *left == 0 {
+            self.pieces.remove(&tag);
+            self.answered.push(tag);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Calibration of an unpublished parameter.
+
+use std::fmt;
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+use crate::storage::capacity::capability;
+use crate::storage::spec::StorageScenario;
+
+/// Result of the calibration of a parameter.
+#[derive(Clone, Debug, Serialize)]
+pub struct Calibrated {
+    pub(crate) parameter: String,
+    /// Value with the closest result.
+    pub(crate) value: u32,
+    /// Value of the parameter in the scenario.
+    pub(crate) is: u32,
+    /// Result with this value, and target, in normalised operations per second.
+    pub(crate) iops: u64,
+    pub(crate) target_iops: u64,
+    /// Results with the lowest and highest value permitted by the manual.
+    pub(crate) iops_low: u64,
+    pub(crate) iops_high: u64,
+}
+
+impl fmt::Display for Calibrated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { parameter, value, is, iops, target_iops, iops_low, iops_high } = self;
+        write!(
+            f,
+            "{parameter}: {value} (scenario: {is}): {iops} operations of 8 KB per second, target \
+             {target_iops}; {iops_low} to {iops_high} within the range of the manual"
+        )
+    }
+}
+
+/// Searches for the value with which the array reaches the target.
+///
+/// # Errors
+/// The scenario defines no calibration, or no value permitted by the manual reaches the target.
+pub fn calibrate(scenario: &StorageScenario, seed: u64) -> Result<Calibrated> {
+    let Some(spec) = &scenario.calibrate else {
+        bail!("the scenario selects no parameter for calibration; add a table `[calibrate]`")
+    };
+    let with = |value: u32| {
+        let mut scenario = scenario.clone();
+        scenario.array.drive.media_mb_s = value;
+        capability(&scenario, seed)
+    };
+    let (mut low, mut high) = (spec.low, spec.high);
+    let (iops_low, iops_high) = (with(low), with(high));
+    if spec.target_iops < iops_low || spec.target_iops > iops_high {
+        let (key, target) = (&spec.parameter, spec.target_iops);
+        bail!(
+            "{key}: from {low} to {high} the array delivers {iops_low} to {iops_high} IOPS, which \
+             excludes {target}"
+        );
+    }
+    // The rate of the array rises monotonically with that of the media.
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if with(middle) < spec.target_iops { low = middle } else { high = middle }
+    }
+    let miss = |value: u32| with(value).abs_diff(spec.target_iops);
+    let value = if miss(low) <= miss(high) { low } else { high };
+    Ok(Calibrated {
+        parameter: spec.parameter.clone(),
+        value,
+        is: scenario.array.drive.media_mb_s,
+        iops: with(value),
+        target_iops: spec.target_iops,
+        iops_low,
+        iops_high,
+    })
+}

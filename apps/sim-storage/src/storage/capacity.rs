@@ -1,0 +1,56 @@
+//! Measurement of an array's capacity, like `suimon store measure` of a real store.
+
+use suimon_quantity::Time;
+use suimon_sim_kernel::{Agenda, RandomStream, SECOND};
+
+use crate::storage::array::{Array, ArrayEvent, Io};
+use crate::storage::client::Client;
+use crate::storage::spec::{StorageScenario, cost};
+
+/// Returns the clients of all disks, whose disks are adjacent in the volume.
+pub(crate) fn clients(scenario: &StorageScenario, seed: u64) -> Vec<Client> {
+    let mut base = 0;
+    let mut clients = Vec::new();
+    for (number, of) in scenario.disks().iter().enumerate() {
+        let random = RandomStream::new(seed, &format!("client {number}"));
+        clients.push(Client::new(of.load.clone(), base, random));
+        base += u64::from(of.load.size_gb) << 30;
+    }
+    clients
+}
+
+/// Returns the rate of the array under unlimited demand of all clients without schedulers, in
+/// normalised operations per second.
+pub(crate) fn capability(scenario: &StorageScenario, seed: u64) -> u64 {
+    let spec = &scenario.capability;
+    let mut array = Array::new(scenario.array.clone(), RandomStream::new(seed, "measured array"));
+    let mut clients = clients(scenario, seed);
+    let mut agenda: Agenda<Option<ArrayEvent>> = Agenda::new(Time::ZERO);
+    let from = spec.settle_s * SECOND;
+    let until = from + spec.seconds * SECOND;
+    let send = |array: &mut Array, clients: &mut [Client], at: usize, now: Time| {
+        let (offset, is_write) = clients[at].draw();
+        array.send(now, Io { tag: at as u64, offset, bytes: clients[at].bytes(), is_write });
+    };
+    for at in 0..clients.len() {
+        (0..spec.depth).for_each(|_| send(&mut array, &mut clients, at, Time::ZERO));
+    }
+    agenda.plan(Time::ZERO, None);
+    let mut done = 0;
+    while let Some(event) = agenda.next(Time::from_ns(until)) {
+        let now = agenda.now();
+        if let Some(event) = event {
+            array.handle(now, event);
+        }
+        for tag in array.take_answered() {
+            if now.as_ns() >= from {
+                done += u64::from(cost(clients[tag as usize].bytes()));
+            }
+            send(&mut array, &mut clients, tag as usize, now);
+        }
+        for (at, event) in array.take_planned() {
+            agenda.plan(at, Some(event));
+        }
+    }
+    done / spec.seconds
+}

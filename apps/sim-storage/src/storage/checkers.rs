@@ -1,0 +1,317 @@
+//! Checkers of disks.
+//!
+//! These checkers are given limits, the array's capacity and the demands of disks. They use neither
+//! tags, budgets nor queue depths, and do not query schedulers.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use suimon_quantity::Time;
+use suimon_sim_kernel::{Checker, Complaints, SECOND};
+use suimon_storage_qos::Limits;
+
+use crate::cluster::{Clock, ClusterFact, HeldTo, Place};
+use crate::storage::facts::Fact;
+
+/// Tolerance of a maximum in time: over any window, a disk may exceed its maximum by the operations
+/// of 20 ms (80 ms with a minimum) and one request, as guaranteed by `policy/storage_qos`.
+const CATCH_UP_NS: i128 = 20_000_000;
+const CATCH_UP_WITH_MINIMUM_NS: i128 = 80_000_000;
+/// Evaluation window of a minimum in ns.
+const JUDGED_NS: u64 = 5 * SECOND;
+/// Time in ns after a change before a minimum is evaluated.
+const GRACE_NS: u64 = 2 * SECOND;
+/// Smallest part of a minimum that must be delivered, in percent, with one request of tolerance at
+/// each end.
+const MET_PERCENT: u64 = 98;
+/// Longest idle time of the array in ns while requests wait for it.
+const IDLE_NS: u64 = SECOND / 10;
+
+/// Checks that over any window no disk exceeds its maximum, measured by its node's clock.
+pub(crate) struct Maximum {
+    disks: BTreeMap<u32, Carried>,
+    /// Clock of each disk's node.
+    clocks: Vec<Clock>,
+}
+
+impl Maximum {
+    pub(crate) const fn new(clocks: Vec<Clock>) -> Self {
+        Self { disks: BTreeMap::new(), clocks }
+    }
+}
+
+#[derive(Default)]
+struct Carried {
+    /// Maximum per second; 0 for none.
+    max: i128,
+    catch_up_ns: i128,
+    /// Dispatched operations times 10⁹.
+    sum: i128,
+    /// Smallest earlier difference between dispatched operations and those permitted by the
+    /// maximum.
+    least: Option<i128>,
+    largest: i128,
+}
+
+impl Checker<Fact> for Maximum {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+        match *fact {
+            Fact::Limits { disk, limits } => {
+                let max = limits.max_iops.map_or(0, |max| i128::from(max.per_second()));
+                let catch_up_ns = limits.min_iops.map_or(CATCH_UP_NS, |_| CATCH_UP_WITH_MINIMUM_NS);
+                let of = self.disks.entry(disk).or_default();
+                if (of.max, of.catch_up_ns) != (max, catch_up_ns) {
+                    *of = Carried { max, catch_up_ns, ..Carried::default() };
+                }
+            }
+            Fact::LetGo { disk, cost, .. } => {
+                let Some(of) = self.disks.get_mut(&disk).filter(|of| of.max > 0) else { return };
+                let clock = self.clocks.get(disk as usize).copied().unwrap_or_default();
+                let carried = of.max * i128::from(clock.at(now).as_ns());
+                let before = of.sum - carried;
+                let least = of.least.unwrap_or(before).min(before);
+                let second = i128::from(SECOND);
+                of.sum += i128::from(cost) * second;
+                of.largest = of.largest.max(i128::from(cost) * second);
+                of.least = Some(least);
+                let above = of.sum - carried - least;
+                let allowed = of.max * of.catch_up_ns + of.largest + second;
+                if above > allowed {
+                    let excess = (above - allowed) / second;
+                    let what = format!("disk {disk}: {excess} operations above its {}", of.max);
+                    complaints.add(now, "maximum", what);
+                    of.least = None;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Tolerance of a node's limit in time: unused capacity of 20 ms may be used later.
+const KEPT_NS: i128 = 20_000_000;
+
+/// Checks that over any window a node does not exceed its limit, except for the tolerance and one
+/// request of each disk.
+pub(crate) struct Within {
+    disks: Vec<u32>,
+    /// Permitted excess.
+    allowed: i128,
+    nodes: BTreeMap<u32, HeldNode>,
+}
+
+#[derive(Default)]
+struct HeldNode {
+    to: HeldTo,
+    at: u64,
+    carried: i128,
+    sum: i128,
+    least: i128,
+}
+
+impl HeldNode {
+    /// Accumulates the permitted operations up to a time.
+    fn pass(&mut self, now: u64) {
+        while self.at < now {
+            let until = self.to.changes_after(self.at).map_or(now, |at| at.min(now));
+            self.carried += i128::from(self.to.iops_at(self.at)) * i128::from(until - self.at);
+            self.at = until;
+        }
+    }
+}
+
+impl Within {
+    pub(crate) fn new(place: &Place) -> Self {
+        let most = i128::from(place.capabilities.iter().copied().max().unwrap_or_default());
+        let requests = i128::from(place.largest) * place.disks.len() as i128 * i128::from(SECOND);
+        let disks = place.disks.iter().map(|(node, _)| *node).collect();
+        Self { disks, allowed: most * KEPT_NS + requests, nodes: BTreeMap::new() }
+    }
+}
+
+impl Checker<Fact> for Within {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+        match *fact {
+            Fact::Cluster(ClusterFact::Held { node, to, .. }) => {
+                let of = self.nodes.entry(node).or_default();
+                of.pass(now.as_ns());
+                of.to = to;
+            }
+            Fact::LetGo { disk, cost, .. } => {
+                let node = self.disks[disk as usize];
+                let of = self.nodes.entry(node).or_default();
+                of.pass(now.as_ns());
+                of.least = of.least.min(of.sum - of.carried);
+                of.sum += i128::from(cost) * i128::from(SECOND);
+                let above = of.sum - of.carried - of.least;
+                if above > self.allowed {
+                    let excess = (above - self.allowed) / i128::from(SECOND);
+                    let what = format!("node {node}: {excess} operations above its limit");
+                    complaints.add(now, "within", what);
+                    of.least = of.sum - of.carried;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Checks that requests of a disk are dispatched in order of submission, each once, and that each
+/// completion belongs to a dispatched request.
+#[derive(Default)]
+pub(crate) struct Order {
+    waiting: BTreeMap<u32, VecDeque<u32>>,
+    sent: BTreeSet<u32>,
+}
+
+impl Checker<Fact> for Order {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+        match *fact {
+            Fact::Asked { disk, tag, .. } => self.waiting.entry(disk).or_default().push_back(tag),
+            Fact::LetGo { disk, tag, .. } => {
+                let first = self.waiting.get_mut(&disk).and_then(VecDeque::pop_front);
+                if first != Some(tag) {
+                    let what =
+                        format!("disk {disk}: request {tag} was dispatched before {first:?}");
+                    complaints.add(now, "order", what);
+                }
+                self.sent.insert(tag);
+            }
+            Fact::Answered { disk, tag, .. } if !self.sent.remove(&tag) => {
+                let what = format!("disk {disk}: request {tag} was completed without submission");
+                complaints.add(now, "order", what);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Checks that no request waits while the array is idle, and that deadlines are in the future.
+#[derive(Default)]
+pub(crate) struct Idle {
+    /// Waiting requests of disks without a maximum.
+    waiting: BTreeMap<u32, (u64, bool)>,
+    in_array: u64,
+    since: Option<u64>,
+    disturbed_until: u64,
+}
+
+impl Checker<Fact> for Idle {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+        let now_ns = now.as_ns();
+        if let Some(since) = self.since.take() {
+            let since = since.max(self.disturbed_until);
+            if now_ns > since.saturating_add(IDLE_NS) {
+                let ms = (now_ns - since) / 1_000_000;
+                complaints.add(
+                    now,
+                    "idle",
+                    format!("requests were queued for {ms} ms while the array was idle"),
+                );
+            } else {
+                self.since = Some(since);
+            }
+        }
+        match *fact {
+            Fact::Limits { disk, limits } => {
+                self.waiting.entry(disk).or_default().1 = limits.max_iops.is_some();
+            }
+            Fact::Asked { disk, .. } => self.waiting.entry(disk).or_default().0 += 1,
+            Fact::LetGo { disk, .. } => {
+                let of = self.waiting.entry(disk).or_default();
+                of.0 = of.0.saturating_sub(1);
+                self.in_array += 1;
+            }
+            Fact::Answered { .. } => self.in_array = self.in_array.saturating_sub(1),
+            Fact::Disturbed { until_ns } => {
+                self.disturbed_until = self.disturbed_until.max(until_ns);
+            }
+            Fact::WokenInThePast { node, by_ns } => {
+                let what = format!("node {node} waits for a time that was {by_ns} ns ago");
+                complaints.add(now, "idle", what);
+            }
+            _ => {}
+        }
+        let is_idle = self.in_array == 0 && self.waiting.values().any(|(of, max)| *of > 0 && !max);
+        self.since = is_idle.then(|| self.since.unwrap_or(now_ns));
+    }
+}
+
+/// Checks that a disk with unlimited demand gets its minimum, if the sum of minimums is within the
+/// reservable capacity and there is no fault.
+pub(crate) struct Minimum {
+    /// Reservable capacity in normalised operations per second.
+    promisable: u64,
+    /// Time in ns after a fault in which minimums are not evaluated.
+    recovery_ns: u64,
+    disks: BTreeMap<u32, Owed>,
+    window: u64,
+    quiet_since: u64,
+}
+
+#[derive(Default)]
+struct Owed {
+    limits: Limits,
+    wants: bool,
+    delivered: u64,
+    largest: u64,
+}
+
+impl Minimum {
+    /// Returns a checker for an array with this capacity in normalised operations per second, of
+    /// which 90 % are reservable. Nothing is evaluated for `recovery_s` after a fault.
+    pub(crate) fn new(capability: u64, recovery_s: u64) -> Self {
+        let promisable = capability * 90 / 100;
+        let recovery_ns = recovery_s * SECOND;
+        Self { promisable, recovery_ns, disks: BTreeMap::new(), window: 0, quiet_since: 0 }
+    }
+
+    fn judge(&mut self, now: Time, complaints: &mut Complaints) {
+        let length = now.as_ns() - self.window;
+        let is_quiet = self.quiet_since + GRACE_NS <= self.window;
+        let min = |of: &Owed| of.limits.min_iops.map_or(0, |min| min.per_second());
+        let promised: u64 = self.disks.values().map(min).sum();
+        for (disk, of) in &mut self.disks {
+            let delivered = std::mem::take(&mut of.delivered);
+            if !is_quiet || promised > self.promisable || !of.wants {
+                continue;
+            }
+            let owed = u128::from(min(of)) * u128::from(length) / u128::from(SECOND);
+            complaints.judged += u64::from(owed > 0);
+            let least = (owed * u128::from(MET_PERCENT) / 100) as u64;
+            if delivered + 2 * of.largest < least {
+                let what =
+                    format!("disk {disk}: {delivered} operations delivered, {owed} guaranteed");
+                complaints.add(now, "minimum", what);
+            }
+        }
+        self.window = now.as_ns();
+    }
+}
+
+impl Checker<Fact> for Minimum {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+        if now.as_ns() >= self.window + JUDGED_NS {
+            self.judge(now, complaints);
+        }
+        match *fact {
+            Fact::Limits { disk, limits } => {
+                self.disks.entry(disk).or_default().limits = limits;
+                self.quiet_since = self.quiet_since.max(now.as_ns());
+            }
+            Fact::Wants { disk, all } => {
+                self.disks.entry(disk).or_default().wants = all;
+                self.quiet_since = self.quiet_since.max(now.as_ns());
+            }
+            Fact::Disturbed { until_ns } => {
+                let quiet = (until_ns + self.recovery_ns).saturating_sub(GRACE_NS);
+                self.quiet_since = self.quiet_since.max(quiet);
+            }
+            Fact::Answered { disk, cost, .. } => {
+                let of = self.disks.entry(disk).or_default();
+                of.delivered += u64::from(cost);
+                of.largest = of.largest.max(cost.into());
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Load of VMs on their disks.
+//!
+//! A client is a closed loop: it keeps `depth` requests outstanding and submits the next one
+//! `think_us` after a completion. Iometer, the load generator of the published experiments, does so
+//! with its outstanding I/Os per target.
+
+use serde::Deserialize;
+use suimon_sim_kernel::RandomStream;
+
+/// Access pattern of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Pattern {
+    /// Random multiples of the block size.
+    Random,
+    /// Consecutive blocks, starting again at the beginning after the end.
+    Sequential,
+}
+
+/// Load that a client generates.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LoadSpec {
+    pub(crate) block_kb: u32,
+    pub(crate) pattern: Pattern,
+    /// Percentage of requests that are writes.
+    pub(crate) write_percent: u32,
+    /// Number of outstanding requests.
+    pub(crate) depth: u32,
+    /// Time from a completion to the next request.
+    #[serde(default)]
+    pub(crate) think_us: u32,
+    /// Size of the disk in GiB.
+    pub(crate) size_gb: u32,
+}
+
+/// Client with its position in the disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    pub(crate) load: LoadSpec,
+    /// Offset of its disk in the volume.
+    base: u64,
+    next: u64,
+    random: RandomStream,
+}
+
+impl Client {
+    pub(crate) fn new(load: LoadSpec, base: u64, random: RandomStream) -> Self {
+        Self { load, base, next: 0, random }
+    }
+
+    /// Returns the size of a request in bytes.
+    pub(crate) fn bytes(&self) -> u32 {
+        self.load.block_kb << 10
+    }
+
+    /// Draws the offset in the volume of the next request, and whether it is a write.
+    pub(crate) fn draw(&mut self) -> (u64, bool) {
+        let block = u64::from(self.bytes());
+        let blocks = (u64::from(self.load.size_gb) << 30) / block;
+        let at = match self.load.pattern {
+            Pattern::Random => self.random.below(blocks),
+            Pattern::Sequential => self.next,
+        };
+        self.next = (at + 1) % blocks.max(1);
+        (self.base + at * block, self.random.percent(self.load.write_percent))
+    }
+}

@@ -1,0 +1,124 @@
+//! Execution of external events, and exchange between the nodes of a run and their cluster.
+
+use std::time::Duration;
+
+use suimon_quantity::{DiskId, Time};
+use suimon_storage_qos::{Assignment, Limits, Proposal, Refusal};
+
+use crate::cluster::ControlEvent;
+use crate::storage::array::Io;
+use crate::storage::disk_model::SharedStore;
+use crate::storage::facts::Fact;
+use crate::storage::intervention::Intervention;
+use crate::storage::world::{Event, FOREIGN, World};
+
+impl World {
+    pub(super) fn carry_out(&mut self, intervention: Intervention) {
+        let now = self.agenda.now();
+        let after = |ns: u64| now + Duration::from_nanos(ns);
+        let disturbed = match intervention {
+            Intervention::Limit { disks, limits, may_be_refused } => {
+                for disk in disks {
+                    let refused = self.limit(disk, limits);
+                    self.refused = self.refused.or(refused.filter(|_| !may_be_refused));
+                }
+                return;
+            }
+            Intervention::Want { disk, all } => {
+                self.disks[disk as usize].wants = all;
+                self.observer.record(now, &Fact::Wants { disk, all });
+                return self.ask(disk);
+            }
+            Intervention::Stall { ns } => {
+                self.array.stall(after(ns));
+                ns
+            }
+            Intervention::Slow { ns, percent } => {
+                self.array.slow_down(after(ns), percent);
+                ns
+            }
+            Intervention::LateTimers { ns, late_ns } => {
+                self.late = (after(ns), late_ns);
+                ns + late_ns
+            }
+            Intervention::Foreign { ns, depth } => {
+                self.foreign = (after(ns), depth);
+                (0..depth).for_each(|_| self.agenda.plan_in(0, Event::ForeignAsk));
+                ns
+            }
+            Intervention::Cluster { fault, ns } => {
+                if let Some(control) = &mut self.control {
+                    control.disturb(now, &fault, after(ns), &mut SharedStore(&mut self.nodes));
+                }
+                return;
+            }
+        };
+        let until_ns = now.as_ns() + disturbed;
+        self.observer.record(now, &Fact::Disturbed { until_ns });
+    }
+
+    /// Sets the limits of a disk like the control plane. Returns the reason for a rejection.
+    pub(super) fn limit(&mut self, disk: u32, limits: Limits) -> Option<Refusal> {
+        let now = self.agenda.now();
+        let node = &mut self.nodes[self.disks[disk as usize].node];
+        let proposal = Proposal::Disk(DiskId(disk), Assignment::Own(limits));
+        let changes = match node.store.propose(&[proposal], false) {
+            Ok(changes) => changes,
+            Err(refusal) => return Some(refusal),
+        };
+        for change in changes {
+            node.apply(now, change);
+        }
+        if let Some(shared) = &mut node.shared {
+            shared.limit(disk, limits);
+        }
+        self.observer.record(now, &Fact::Limits { disk, limits });
+        None
+    }
+
+    pub(super) fn ask_foreign(&mut self) {
+        let now = self.agenda.now();
+        if now >= self.foreign.0 {
+            return;
+        }
+        // Random offsets in the first GiB, as by a backup of another system.
+        let block = 256 << 10;
+        let offset = self.foreign_random.below((1 << 30) / block) * block;
+        self.foreign_asked += 1;
+        let tag = FOREIGN + self.foreign_asked;
+        let io = Io { tag, offset, bytes: block as u32, is_write: true };
+        self.array.send(now, io);
+    }
+
+    pub(super) fn handle_cluster(&mut self, event: ControlEvent) {
+        let now = self.agenda.now();
+        if let Some(control) = &mut self.control {
+            control.handle(now, event, &mut SharedStore(&mut self.nodes));
+        }
+    }
+
+    /// Passes new facts of the cluster to checkers, and its planned events to the agenda.
+    pub(super) fn hear_cluster(&mut self) {
+        let now = self.agenda.now();
+        let Some(control) = &mut self.control else { return };
+        for (at, event) in control.planned() {
+            self.agenda.plan(at, Event::Cluster(Box::new(event)));
+        }
+        for fact in control.facts.drain(..) {
+            self.ledger.observe(now.as_ns(), &fact);
+            self.observer.record(now, &Fact::Cluster(fact));
+        }
+        for (number, node) in (0..).zip(&mut self.nodes) {
+            let is_so = node.waits_for_cap();
+            if std::mem::replace(&mut node.withholds, is_so) != is_so {
+                self.observer.record(now, &Fact::Waits { node: number, is_so });
+            }
+        }
+    }
+
+    /// Returns the end of a pause of the disk's node.
+    pub(super) fn still(&self, disk: u32) -> Option<Time> {
+        let until = self.nodes[self.disks[disk as usize].node].still_until;
+        Some(until).filter(|until| *until > self.agenda.now())
+    }
+}

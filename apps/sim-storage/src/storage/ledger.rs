@@ -1,0 +1,86 @@
+//! Delivered operations of each disk over time.
+
+use suimon_sim_kernel::SECOND;
+use suimon_storage_qos::{Event, Holder};
+
+use crate::cluster::{ClusterFact, StoreWord};
+
+/// Resolution of the ledger in ns.
+pub(crate) const SLICE_NS: u64 = SECOND / 10;
+
+/// Completed operations of one disk.
+#[derive(Clone, Debug, Default)]
+struct Account {
+    /// Normalised operations by [`SLICE_NS`].
+    operations: Vec<u64>,
+    requests: Vec<u64>,
+    latency_ns: Vec<u64>,
+}
+
+/// Records for the report of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    disks: Vec<Account>,
+    /// Notices to the operator with their times and nodes.
+    pub(crate) told: Vec<(u64, u32, Event)>,
+    /// Times at which minimums of the cluster exceeded the reservable capacity, with the nodes.
+    pub(crate) refused: Vec<(u64, u32)>,
+}
+
+impl Ledger {
+    pub(crate) fn new(disks: usize) -> Self {
+        Self { disks: vec![Account::default(); disks], told: Vec::new(), refused: Vec::new() }
+    }
+
+    /// Records a completed request of a disk.
+    pub(crate) fn handle_answered(&mut self, at_ns: u64, disk: u32, cost: u32, latency_ns: u64) {
+        let Some(account) = self.disks.get_mut(disk as usize) else { return };
+        let slice = (at_ns / SLICE_NS) as usize;
+        for of in [&mut account.operations, &mut account.requests, &mut account.latency_ns] {
+            if of.len() <= slice {
+                of.resize(slice + 1, 0);
+            }
+        }
+        account.operations[slice] += u64::from(cost);
+        account.requests[slice] += 1;
+        account.latency_ns[slice] += latency_ns;
+    }
+
+    /// Records a fact of the cluster.
+    pub(crate) fn observe(&mut self, at_ns: u64, fact: &ClusterFact) {
+        if let ClusterFact::ToldOfStore { what: StoreWord::Refused, node, .. } = fact {
+            self.refused.push((at_ns, *node));
+        }
+    }
+
+    /// Returns the normalised operations per second in a window, whose ends are rounded to slices.
+    pub(crate) fn iops(&self, disk: u32, from_ns: u64, until_ns: u64) -> f64 {
+        let Some(account) = self.disks.get(disk as usize) else { return 0.0 };
+        let seconds = (until_ns - from_ns) as f64 / SECOND as f64;
+        sum(&account.operations, from_ns, until_ns) as f64 / seconds
+    }
+
+    /// Returns the mean latency of the array in a window, in ms.
+    pub(crate) fn latency_ms(&self, disk: u32, from_ns: u64, until_ns: u64) -> f64 {
+        let Some(account) = self.disks.get(disk as usize) else { return 0.0 };
+        let requests = sum(&account.requests, from_ns, until_ns).max(1);
+        sum(&account.latency_ns, from_ns, until_ns) as f64 / requests as f64 / 1e6
+    }
+
+    /// Returns the time of the first notice about an unmet minimum of a disk, at or after
+    /// `from_ns`.
+    pub(crate) fn unmet_told(&self, disk: u32, from_ns: u64) -> Option<u64> {
+        let is_it = |event: &Event| {
+            matches!(event, Event::MinimumUnmet(unmet)
+                if matches!(unmet.holder, Holder::Disk(of) if of.0 == disk))
+        };
+        let told = self.told.iter().find(|(at, _, event)| *at >= from_ns && is_it(event));
+        told.map(|(at, _, _)| *at)
+    }
+}
+
+fn sum(slices: &[u64], from_ns: u64, until_ns: u64) -> u64 {
+    let (from, until) = ((from_ns / SLICE_NS) as usize, (until_ns / SLICE_NS) as usize);
+    let until = until.min(slices.len());
+    slices.get(from.min(until)..until).unwrap_or_default().iter().sum()
+}

@@ -1,0 +1,176 @@
+//! Node of a store: processing of requests like `plane/storage`, in virtual time.
+//!
+//! The calls and their order are those of a store with one worker (`plane/storage/src/store.rs`,
+//! `StoreRole::Sole`, and `gate.rs`): each request is submitted; after each event, requests are
+//! dispatched until none is eligible; the only deadline is that of the scheduler while requests
+//! wait; completions are reported with their latency at the device; and delivered rates are
+//! observed every [`SAMPLE`] while the store is in use.
+
+use std::time::Duration;
+
+use suimon_quantity::Time;
+use suimon_storage_qos::{
+    Change, DiskFlow, DiskSlot, Event, Next, Operation, SAMPLE, Store, StoreScheduler, SubmitError,
+    Submitted,
+};
+
+use crate::cluster::Clock;
+use crate::storage::shared::Shared;
+
+/// Scheduler of a store, as used by `plane/storage`. Production uses [`StoreScheduler`]; tests also
+/// use incorrect ones that violate guarantees.
+pub(crate) trait Scheduler {
+    /// Returns the contained production scheduler.
+    fn own(&self) -> &StoreScheduler;
+    /// Returns the contained production scheduler for modification.
+    fn own_mut(&mut self) -> &mut StoreScheduler;
+
+    /// Equivalent of [`StoreScheduler::apply`].
+    fn apply(&mut self, now: Time, change: Change) {
+        self.own_mut().apply(now, change);
+    }
+
+    /// Equivalent of [`StoreScheduler::poll`].
+    fn poll(&mut self, now: Time) -> Next {
+        self.own_mut().poll(now)
+    }
+}
+
+impl Scheduler for StoreScheduler {
+    fn own(&self) -> &StoreScheduler {
+        self
+    }
+
+    fn own_mut(&mut self) -> &mut StoreScheduler {
+        self
+    }
+}
+
+/// Store on a node with its scheduler.
+pub(crate) struct Node {
+    /// Disks, policies and reservations of the store.
+    pub(crate) store: Store,
+    pub(crate) scheduler: Box<dyn Scheduler>,
+    /// Number of requests queued in the scheduler.
+    pub(crate) waiting: u32,
+    /// Number of requests in flight at the array.
+    pub(crate) under_way: u32,
+    is_used: bool,
+    clock_of: Clock,
+    /// Time of the armed deadline, and a number that distinguishes it from earlier ones.
+    pub(crate) armed: Option<(Time, u64)>,
+    pub(crate) wakes: u64,
+    /// State for a store shared with other nodes.
+    pub(crate) shared: Option<Shared>,
+    /// True if the last reported state is that requests wait for the node's limit.
+    pub(crate) withholds: bool,
+    /// End of a pause of the node.
+    pub(crate) still_until: Time,
+}
+
+impl Node {
+    /// Returns a node with this clock.
+    pub(crate) fn new(store: Store, scheduler: Box<dyn Scheduler>, clock: Clock) -> Self {
+        Self {
+            store,
+            scheduler,
+            waiting: 0,
+            under_way: 0,
+            is_used: false,
+            clock_of: clock,
+            armed: None,
+            wakes: 0,
+            shared: None,
+            withholds: false,
+            still_until: Time::ZERO,
+        }
+    }
+
+    /// Returns the time of the node's clock.
+    pub(crate) fn clock(&self, now: Time) -> Time {
+        self.clock_of.at(now)
+    }
+
+    /// Applies a step of a change.
+    pub(crate) fn apply(&mut self, now: Time, change: Change) {
+        let clock = self.clock(now);
+        let changes = match &mut self.shared {
+            Some(shared) => shared.covered(change),
+            None => vec![change],
+        };
+        for change in changes {
+            self.scheduler.apply(clock, change);
+        }
+    }
+
+    /// Submits a disk's request. Returns true if it may be dispatched immediately.
+    pub(crate) fn submit(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        bytes: u32,
+        tag: u32,
+    ) -> Result<Submitted, SubmitError> {
+        self.is_used = true;
+        let clock = self.clock(now);
+        let submitted = self.scheduler.own_mut().submit(clock, slot, bytes, tag)?;
+        match submitted {
+            Submitted::Dispatch => self.under_way += 1,
+            Submitted::Waits => self.waiting += 1,
+        }
+        Ok(submitted)
+    }
+
+    /// Returns the tag of the next request to dispatch.
+    pub(crate) fn let_go(&mut self, now: Time) -> Option<u32> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let clock = self.clock(now);
+        let Next::Dispatch { tag, .. } = self.scheduler.poll(clock) else { return None };
+        self.waiting -= 1;
+        self.under_way += 1;
+        Some(tag)
+    }
+
+    /// Returns the rates of a disk.
+    pub(crate) fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
+        self.scheduler.own().view(self.clock(now), slot)
+    }
+
+    /// Returns true if requests wait for the node's limit.
+    pub(crate) fn waits_for_cap(&self) -> bool {
+        self.shared.is_some() && self.waiting > 0 && self.scheduler.own().waits_for_cap()
+    }
+
+    pub(crate) fn handle_answered(
+        &mut self,
+        now: Time,
+        slot: DiskSlot,
+        request: (Operation, u32),
+        latency: Duration,
+    ) {
+        self.under_way -= 1;
+        let clock = self.clock(now);
+        self.scheduler.own_mut().handle_complete(clock, slot, request, latency);
+    }
+
+    /// Returns the next time at which a request may be dispatched without an arrival or completion.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        let deadline = self.scheduler.own().next_deadline().filter(|_| self.waiting > 0);
+        Some(self.clock_of.when(deadline?).max(self.still_until))
+    }
+
+    /// Observes delivered rates. Must be called every [`SAMPLE`].
+    pub(crate) fn observe(&mut self, now: Time) -> Vec<Event> {
+        if !self.is_used && self.under_way == 0 && self.waiting == 0 {
+            return Vec::new();
+        }
+        self.is_used = false;
+        let clock = self.clock(now);
+        self.scheduler.own_mut().observe(clock)
+    }
+}
+
+/// Interval of calls of [`Node::observe`] in ns.
+pub(crate) const OBSERVE_NS: u64 = SAMPLE.as_nanos() as u64;

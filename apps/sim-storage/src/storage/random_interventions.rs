@@ -1,0 +1,95 @@
+//! Events of swarm runs: changes of limits, VMs that start and stop, and faults.
+
+use suimon_cluster_qos::{PROMISED_PERCENT_MAX, Terms};
+use suimon_quantity::Iops;
+use suimon_sim_kernel::{RandomStream, SECOND};
+use suimon_storage_qos::{Limits, Weight};
+
+use crate::cluster::draw;
+use crate::storage::intervention::Intervention;
+use crate::storage::spec::{StorageScenario, SwarmSpec};
+
+/// Draws the events of the run with this seed, with their times.
+///
+/// In a cluster, whose store has the given capacity, the requested minimums never exceed the
+/// reservable capacity: the set of rejected minimums would depend on the order of reports, which
+/// checkers cannot determine.
+pub(crate) fn draw_all(
+    scenario: &StorageScenario,
+    spec: &SwarmSpec,
+    seed: u64,
+    can: u64,
+) -> Vec<(u64, Intervention)> {
+    let mut random = RandomStream::new(seed, "swarm");
+    let disks = scenario.disks().len() as u64;
+    let end = spec.seconds * SECOND;
+    let mut interventions = Vec::new();
+    for _ in 0..random.below(spec.changes + 1) {
+        let at = random.below(end);
+        interventions.push((at, change(&mut random, disks, spec)));
+    }
+    for _ in 0..random.below(spec.faults + 1) {
+        let at = random.below(end);
+        interventions.push((at, fault(&mut random)));
+    }
+    for _ in 0..random.below(spec.cluster_faults + 1) {
+        let at = random.below(end);
+        let nodes = scenario.node.len() as u32;
+        let members = scenario.cluster.as_ref().map_or(1, |cluster| cluster.etcd.members);
+        let (fault, ns) = draw(&mut random, nodes, 1, members);
+        interventions.push((at, Intervention::Cluster { fault, ns }));
+    }
+    // Sorted, so that rejections do not depend on the order of drawing.
+    interventions.sort_by_key(|(at, _)| *at);
+    if let Some(cluster) = &scenario.cluster {
+        let promisable = can * cluster.declared_percent / 100 * PROMISED_PERCENT_MAX / 100;
+        let floors = Terms::default().floor_iops * scenario.node.len() as u64;
+        fit(&mut interventions, disks as usize, promisable.saturating_sub(floors));
+    }
+    interventions
+}
+
+/// Removes minimums that, with the earlier ones, exceed the reservable capacity.
+fn fit(interventions: &mut Vec<(u64, Intervention)>, disks: usize, most: u64) {
+    let mut minimums = vec![0; disks];
+    interventions.retain(|(_, intervention)| {
+        let Intervention::Limit { disks, limits, .. } = intervention else { return true };
+        let mut then = minimums.clone();
+        let min = limits.min_iops.map_or(0, |min| min.per_second());
+        disks.iter().for_each(|disk| then[*disk as usize] = min);
+        let fits = then.iter().sum::<u64>() <= most;
+        if fits {
+            minimums = then;
+        }
+        fits
+    });
+}
+
+fn change(random: &mut RandomStream, disks: u64, spec: &SwarmSpec) -> Intervention {
+    let disk = random.below(disks) as u32;
+    if random.percent(25) {
+        return Intervention::Want { disk, all: random.percent(50) };
+    }
+    let more = random.below(disks - u64::from(disk)) as u32;
+    let min = if random.percent(50) { 0 } else { random.within(1, spec.min_iops.max(1)) };
+    let max = match random.below(4) {
+        0 | 1 => 0,
+        // Maximums close to the minimum leave the least margin to compensate for slow requests.
+        2 => min + random.within(0, min / 10),
+        _ => min + random.within(100, 3 * spec.min_iops),
+    };
+    let weight = Weight::new(random.within(1, 1000) as u16).unwrap_or_default();
+    let limits =
+        Limits { min_iops: Iops::new(min), max_iops: Iops::new(max), weight, ..Limits::default() };
+    Intervention::Limit { disks: (disk..=disk + more).collect(), limits, may_be_refused: true }
+}
+
+fn fault(random: &mut RandomStream) -> Intervention {
+    let ns = random.within(SECOND / 100, 10 * SECOND);
+    match random.below(4) {
+        0 => Intervention::Stall { ns: ns / 4 },
+        1 => Intervention::Slow { ns, percent: random.within(110, 800) as u32 },
+        2 => Intervention::LateTimers { ns, late_ns: random.within(100_000, SECOND / 2) },
+        _ => Intervention::Foreign { ns, depth: random.within(1, 16) as u32 },
+    }
+}

@@ -1,0 +1,415 @@
+//! Execution and summary of a storage scenario.
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+use suimon_cluster_qos::Terms;
+use suimon_quantity::{Cap, Time};
+use suimon_sim_kernel::{
+    Checker, Figure, InvalidKeys, Observer, Options, Outcome, SECOND, Scenario, Trace,
+};
+use suimon_storage_qos::{
+    Capability, Change, Event, Holder, Store, StoreScheduler, StoreSpec, Unmet,
+};
+
+use crate::cluster::{
+    Caps, ClusterSpec, Control, Leases, Machines, Minimums, Place, Production, Spare, Topology,
+};
+use crate::storage::capacity::capability;
+use crate::storage::checkers::{Idle, Maximum, Minimum, Order, Within};
+use crate::storage::facts::Fact;
+use crate::storage::intervention::Intervention;
+use crate::storage::ledger::{Ledger, SLICE_NS};
+use crate::storage::node::{Node, Scheduler};
+use crate::storage::random_interventions;
+use crate::storage::shared::Shared;
+use crate::storage::spec::{Expect, NodeSpec, StorageScenario, cost};
+use crate::storage::world::World;
+
+/// Report about a step of the scenario.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct StepReport {
+    pub(crate) name: String,
+    pub(crate) disks: Vec<DiskReport>,
+}
+
+/// Result of a disk in a step, without the settling time.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct DiskReport {
+    pub(crate) disk: String,
+    /// Rate in normalised operations per second.
+    pub(crate) iops: f64,
+    /// Throughput as in the published experiments: 8 KB per operation.
+    pub(crate) mb_s: f64,
+    /// Latency of the array in ms, without queueing in the node.
+    pub(crate) latency_ms: f64,
+}
+
+impl Scenario for StorageScenario {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn has_swarm(&self) -> bool {
+        self.swarm.is_some()
+    }
+
+    fn check(&self, invalid: &mut InvalidKeys) {
+        self.check_keys(invalid);
+    }
+
+    fn run(&self, options: Options) -> Result<Outcome> {
+        run(self, options)
+    }
+}
+
+/// Runs a scenario with the production scheduler.
+///
+/// # Errors
+/// The store rejects a limit of the scenario.
+pub(crate) fn run(scenario: &StorageScenario, options: Options) -> Result<Outcome> {
+    let makers = Makers {
+        scheduler: &|spec| Box::new(StoreScheduler::new(spec)),
+        machines: &|| Box::new(Production),
+    };
+    run_with(scenario, options, &makers)
+}
+
+/// Factories of schedulers and state machines. Tests use incorrect ones that violate guarantees.
+pub(crate) struct Makers<'m> {
+    pub(crate) scheduler: &'m dyn Fn(StoreSpec) -> Box<dyn Scheduler>,
+    pub(crate) machines: &'m dyn Fn() -> Box<dyn Machines>,
+}
+
+/// Runs a scenario with the given factories.
+pub(crate) fn run_with(
+    scenario: &StorageScenario,
+    options: Options,
+    makers: &Makers<'_>,
+) -> Result<Outcome> {
+    let Options { seed, is_swarm, keeps_lines } = options;
+    let can = capability(scenario, seed);
+    let (interventions, seconds) = match &scenario.swarm {
+        Some(spec) if is_swarm => {
+            (random_interventions::draw_all(scenario, spec, seed, can), spec.seconds)
+        }
+        None if is_swarm => {
+            bail!("the scenario has no table `[swarm]`; add one, or run it without random changes")
+        }
+        _ => (steps(scenario), scenario.step.iter().map(|step| step.seconds).sum()),
+    };
+    let nodes = nodes(scenario, can, makers.scheduler);
+    let checkers = checkers(scenario, can);
+    let control = scenario.cluster.as_ref().map(|spec| {
+        let topology = Topology {
+            clocks: scenario.node.iter().map(NodeSpec::clock).collect(),
+            stores: vec![vec![0]; nodes.len()],
+            capabilities: vec![declared(spec, can)],
+        };
+        Control::new(spec, topology, seed, (makers.machines)())
+    });
+    let observer = Observer::new(Trace::new(keeps_lines), checkers);
+    let mut world = World::new(scenario, seed, nodes, control, interventions, observer);
+    world.run(Time::from_ns(seconds * SECOND));
+    if let Some(refusal) = &world.refused {
+        bail!("step: limits were rejected: {refusal}");
+    }
+    let is_told = !is_swarm;
+    let sum = Sum { scenario, ledger: &world.ledger, can };
+    let mut about =
+        vec![format!("the measured capacity of the array is {can} operations of 8 KB per second")];
+    about.extend(world.control.as_ref().map(|control| control.counts.to_string()));
+    let mut outcome = Outcome {
+        events: world.happened(),
+        virtual_s: seconds,
+        about,
+        steps: if is_told { serde_json::to_value(sum.steps())? } else { serde_json::Value::Null },
+        table: if is_told { sum.table() } else { Vec::new() },
+        figures: if is_told { sum.figures() } else { Vec::new() },
+        told: sum.told(),
+        ..Outcome::default()
+    };
+    outcome.set_trace(&world.observer.trace);
+    outcome.add_complaints(world.observer.complaints);
+    Ok(outcome)
+}
+
+/// Returns the declared capacity for all nodes together.
+fn declared(cluster: &ClusterSpec, can: u64) -> u64 {
+    can * cluster.declared_percent / 100
+}
+
+fn nodes(
+    scenario: &StorageScenario,
+    can: u64,
+    make: &dyn Fn(StoreSpec) -> Box<dyn Scheduler>,
+) -> Vec<Node> {
+    let of = |node: &NodeSpec| {
+        let mut store = Store::default();
+        let mut scheduler = make(StoreSpec::default());
+        let clock = node.clock();
+        let change: Change = store.set_capability(Capability::Measured(can));
+        scheduler.apply(clock.at(Time::ZERO), change);
+        let mut node = Node::new(store, scheduler, clock);
+        if scenario.cluster.is_some() {
+            // Without a grant the node may not dispatch requests.
+            node.shared = Some(Shared::default());
+            node.apply(Time::ZERO, Change::Cap(Some(Cap::default())));
+        }
+        node
+    };
+    scenario.node.iter().map(of).collect()
+}
+
+fn checkers(scenario: &StorageScenario, can: u64) -> Vec<Box<dyn Checker<Fact>>> {
+    let clocks = scenario.disks().iter().map(|disk| scenario.node[disk.node].clock()).collect();
+    let mut checkers: Vec<Box<dyn Checker<Fact>>> =
+        vec![Box::new(Maximum::new(clocks)), Box::new(Order::default())];
+    let swarm = scenario.swarm.as_ref();
+    let recovery_s = swarm.map_or(0, |swarm| swarm.recovery_s);
+    if let Some(cluster) = &scenario.cluster {
+        let terms = Terms::default();
+        let declared = declared(cluster, can);
+        let disks: Vec<(u32, u32)> =
+            scenario.disks().iter().map(|disk| (disk.node as u32, 0)).collect();
+        let largest = scenario.disks().iter().map(|disk| disk.load.block_kb << 10).max();
+        let place = Place {
+            disks,
+            capabilities: vec![declared],
+            nodes: vec![scenario.node.len() as u64],
+            told_every_ns: 1,
+            largest: u64::from(cost(largest.unwrap_or_default())),
+            recovery_ns: swarm.map_or(0, |swarm| swarm.cluster_recovery_s) * SECOND,
+            store_recovery_ns: recovery_s * SECOND,
+        };
+        checkers.push(Box::new(Caps::new(&[declared])));
+        checkers.push(Box::new(Leases::new(&terms)));
+        checkers.push(Box::new(Within::new(&place)));
+        checkers.push(Box::new(Minimums::new(&place, &terms)));
+        checkers.push(Box::new(Spare::new(&place, &terms)));
+    } else if scenario.node.len() == 1 {
+        // Independent nodes cannot guarantee a minimum.
+        checkers.push(Box::new(Minimum::new(can, recovery_s)));
+        checkers.push(Box::new(Idle::default()));
+    }
+    checkers
+}
+
+fn steps(scenario: &StorageScenario) -> Vec<(u64, Intervention)> {
+    let (mut at, mut interventions) = (0, Vec::new());
+    for step in &scenario.step {
+        for set in &step.set {
+            let (disks, limits) = (scenario.named(&set.disks), set.limits());
+            interventions.push((at, Intervention::Limit { disks, limits, may_be_refused: false }));
+        }
+        at += step.seconds * SECOND;
+    }
+    interventions
+}
+
+/// Run of steps to be summarised.
+struct Sum<'s> {
+    scenario: &'s StorageScenario,
+    ledger: &'s Ledger,
+    /// Capacity of the array in normalised operations per second.
+    can: u64,
+}
+
+/// Converts a rate as the published experiments do: 8 KB per operation.
+fn mb_s(iops: f64) -> f64 {
+    iops * 8.0 / 1000.0
+}
+
+impl Sum<'_> {
+    /// Returns start and end of a step.
+    fn bounds(&self, step: usize) -> (u64, u64) {
+        let seconds = |until: usize| self.scenario.step[..until].iter().map(|of| of.seconds).sum();
+        let (from, until): (u64, u64) = (seconds(step), seconds(step + 1));
+        (from * SECOND, until * SECOND)
+    }
+
+    /// Returns the rate of a disk in a step.
+    fn mean(&self, step: usize, disk: u32) -> f64 {
+        let (from, until) = self.bounds(step);
+        self.ledger.iops(disk, from + self.scenario.settle_s * SECOND, until)
+    }
+
+    fn steps(&self) -> Vec<StepReport> {
+        let names = self.scenario.disks();
+        let of = |step: usize| {
+            let (from, until) = self.bounds(step);
+            let from = from + self.scenario.settle_s * SECOND;
+            let disks = (0..names.len() as u32).map(|disk| {
+                let iops = self.mean(step, disk);
+                let latency_ms = self.ledger.latency_ms(disk, from, until);
+                let name = names[disk as usize].name.to_owned();
+                DiskReport { disk: name, iops, mb_s: mb_s(iops), latency_ms }
+            });
+            StepReport { name: self.scenario.step[step].name.clone(), disks: disks.collect() }
+        };
+        (0..self.scenario.step.len()).map(of).collect()
+    }
+
+    /// Returns a table with one row per step and one column per disk, in MB/s.
+    fn table(&self) -> Vec<Vec<String>> {
+        let mut rows = vec![vec!["MB/s".to_owned()]];
+        rows[0].extend(self.scenario.disks().iter().map(|disk| disk.name.to_owned()));
+        rows[0].push("sum".to_owned());
+        for step in self.steps() {
+            let mut row = vec![step.name];
+            row.extend(step.disks.iter().map(|disk| format!("{:.1}", disk.mb_s)));
+            row.push(format!("{:.1}", step.disks.iter().map(|disk| disk.mb_s).sum::<f64>()));
+            rows.push(row);
+        }
+        rows
+    }
+
+    fn told(&self) -> Vec<String> {
+        let told = self.ledger.told.iter().map(|(at, node, event)| {
+            let name = &self.scenario.node[*node as usize].name;
+            format!("{:.1} s, {name}: {}", *at as f64 / SECOND as f64, self.words(event))
+        });
+        told.collect()
+    }
+
+    fn words(&self, event: &Event) -> String {
+        let of = |holder: &Holder| match holder {
+            Holder::Disk(disk) => self.scenario.disks()[disk.0 as usize].name.to_owned(),
+            Holder::Policy(policy) => format!("policy {}", policy.0),
+        };
+        match event {
+            Event::MinimumUnmet(Unmet {
+                holder,
+                entitled_iops,
+                delivered_iops,
+                shortfall,
+                lasting,
+                ..
+            }) => {
+                let seconds = lasting.as_secs();
+                let holder = of(holder);
+                format!(
+                    "{holder} gets {delivered_iops} of {entitled_iops} guaranteed IOPS for \
+                     {seconds} s: {shortfall:?}"
+                )
+            }
+            Event::MinimumMet { holder, .. } => format!("{} gets its minimum again", of(holder)),
+            Event::CapabilityLow(low) => format!(
+                "the store delivers {} IOPS and needs {}",
+                low.estimate_iops, low.needed_iops
+            ),
+            Event::CapabilityEnough { .. } => "the store delivers enough again".to_owned(),
+        }
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        for (number, step) in self.scenario.step.iter().enumerate() {
+            for of in &step.figure {
+                let disks = self.scenario.named(&of.disks);
+                let (ours, agrees) = self.hold(number, &disks, &of.expect);
+                figures.push(Figure {
+                    step: step.name.clone(),
+                    of: of.disks.clone(),
+                    published: of.published.clone(),
+                    ours,
+                    agrees,
+                    used: of.used,
+                });
+            }
+        }
+        figures
+    }
+
+    /// Returns the result in words, and whether it meets the expectation.
+    fn hold(&self, step: usize, disks: &[u32], expect: &Expect) -> (String, bool) {
+        let means: Vec<f64> = disks.iter().map(|disk| self.mean(step, *disk)).collect();
+        let (least, most) = (fold(&means, f64::min), fold(&means, f64::max));
+        let each = format!("{:.1} to {:.1} MB/s each", mb_s(least), mb_s(most));
+        let other = |name: &str| {
+            let of = self.scenario.step.iter().position(|step| step.name == name);
+            of.unwrap_or_default()
+        };
+        let against = |name: &str| -> Vec<f64> {
+            disks.iter().map(|disk| self.mean(other(name), *disk)).collect()
+        };
+        match expect {
+            Expect::Each { iops, within_percent } => {
+                let (iops, within) = (*iops as f64, *within_percent as f64 / 100.0);
+                let agrees = means.iter().all(|mean| (mean / iops - 1.0).abs() <= within);
+                (each, agrees)
+            }
+            Expect::EachBelow { iops } => (each, most < *iops as f64),
+            Expect::SumBelow { iops } => {
+                let sum: f64 = means.iter().sum();
+                (format!("{:.1} MB/s in total", mb_s(sum)), sum < *iops as f64)
+            }
+            Expect::Equal { within_percent } => {
+                (each, most - least <= most * *within_percent as f64 / 100.0)
+            }
+            Expect::Above { step } => {
+                let agrees = means.iter().zip(&against(step)).all(|(mean, other)| mean > other);
+                (each, agrees)
+            }
+            Expect::Below { step } => {
+                let agrees = means.iter().zip(&against(step)).all(|(mean, other)| mean < other);
+                (each, agrees)
+            }
+            Expect::ReachedWithin { iops, seconds } => self.reached(step, disks, *iops, *seconds),
+            Expect::Used { percent } => {
+                let sum: f64 = means.iter().sum();
+                let used = sum * 100.0 / self.can as f64;
+                (format!("{used:.1} % of the capacity of the array"), used >= *percent as f64)
+            }
+            Expect::Refused { within_s } => {
+                let (from, until) = self.bounds(step);
+                let told = self.ledger.refused.iter().map(|(at, _)| *at);
+                let first = told.filter(|at| (from..until).contains(at)).min();
+                let Some(first) = first else { return ("not rejected".to_owned(), false) };
+                let after = first - from;
+                (
+                    format!("rejected after {:.1} s", after as f64 / SECOND as f64),
+                    after <= within_s * SECOND,
+                )
+            }
+            Expect::ToldAfter { step, seconds, within_s } => {
+                let (from, _) = self.bounds(other(step));
+                let told = disks.iter().filter_map(|disk| self.ledger.unmet_told(*disk, from));
+                let Some(first) = told.min() else { return ("never".to_owned(), false) };
+                let after = (first - from) as f64 / SECOND as f64;
+                let agrees = (after - *seconds as f64).abs() <= *within_s as f64;
+                (format!("after {after:.1} s"), agrees)
+            }
+        }
+    }
+
+    /// Returns the time until all disks had the rate in each later window of 2 s.
+    fn reached(&self, step: usize, disks: &[u32], iops: u64, seconds: u64) -> (String, bool) {
+        const WINDOW_NS: u64 = 2 * SECOND;
+        let (from, until) = self.bounds(step);
+        let has = |at: u64| {
+            let rate = |disk: &u32| self.ledger.iops(*disk, at, at + WINDOW_NS);
+            disks.iter().all(|disk| rate(disk) >= iops as f64 * 0.95)
+        };
+        let mut first = until - WINDOW_NS;
+        while first >= from && has(first) {
+            first -= SLICE_NS;
+            if first < from || first < SLICE_NS {
+                break;
+            }
+        }
+        let after = (first + SLICE_NS).saturating_sub(from);
+        let ours = match has(until - WINDOW_NS) {
+            true => format!("from {:.1} s on", after as f64 / SECOND as f64),
+            false => "never".to_owned(),
+        };
+        (ours, has(until - WINDOW_NS) && after <= seconds * SECOND)
+    }
+}
+
+fn fold(of: &[f64], with: fn(f64, f64) -> f64) -> f64 {
+    of.iter().copied().reduce(with).unwrap_or_default()
+}

@@ -1,0 +1,305 @@
+//! Run of a storage scenario: clients, nodes and the array, one event at a time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use suimon_quantity::{DiskId, Time};
+use suimon_sim_kernel::{Agenda, Observer, RandomStream};
+use suimon_storage_qos::{Limits, Operation, Refusal, Submitted};
+
+use crate::cluster::{Control, ControlEvent};
+use crate::storage::array::{Array, ArrayEvent, Io};
+use crate::storage::capacity::clients;
+use crate::storage::client::Client;
+use crate::storage::facts::Fact;
+use crate::storage::intervention::Intervention;
+use crate::storage::ledger::Ledger;
+use crate::storage::node::{Node, OBSERVE_NS};
+use crate::storage::spec::{StorageScenario, cost};
+
+/// Time in ns from a completion to the VM's next request, without think time.
+const TURN_NS: u64 = 2000;
+/// First tag of requests of external clients.
+pub(super) const FOREIGN: u64 = 1 << 32;
+
+/// Planned event of a run.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    Array(ArrayEvent),
+    Ask {
+        disk: u32,
+    },
+    /// A completion reaches a node after its pause.
+    Answered {
+        tag: u32,
+    },
+    Cluster(Box<ControlEvent>),
+    Wake {
+        node: usize,
+        number: u64,
+    },
+    Observe,
+    Intervention {
+        number: usize,
+    },
+    ForeignAsk,
+}
+
+/// Request that a client has submitted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    disk: u32,
+    offset: u64,
+    is_write: bool,
+    sent: Time,
+}
+
+pub(super) struct Disk {
+    pub(super) node: usize,
+    client: Client,
+    pub(super) wants: bool,
+    outstanding: u32,
+}
+
+/// Run of a storage scenario in progress.
+pub(crate) struct World {
+    pub(super) agenda: Agenda<Event>,
+    pub(crate) observer: Observer<Fact>,
+    pub(crate) ledger: Ledger,
+    pub(super) array: Array,
+    pub(super) nodes: Vec<Node>,
+    pub(crate) control: Option<Control>,
+    pub(super) disks: Vec<Disk>,
+    pub(super) requests: BTreeMap<u32, Request>,
+    pub(super) next_tag: u32,
+    pub(super) interventions: Vec<Intervention>,
+    pub(super) late: (Time, u64),
+    pub(super) late_usual_ns: u64,
+    pub(super) foreign: (Time, u32),
+    pub(super) timers: RandomStream,
+    pub(super) foreign_random: RandomStream,
+    pub(super) foreign_asked: u64,
+    /// Reason for which the store rejected a step.
+    pub(crate) refused: Option<Refusal>,
+}
+
+impl World {
+    /// Returns the initial state. `interventions` are events with their times.
+    pub(crate) fn new(
+        scenario: &StorageScenario,
+        seed: u64,
+        nodes: Vec<Node>,
+        control: Option<Control>,
+        interventions: Vec<(u64, Intervention)>,
+        observer: Observer<Fact>,
+    ) -> Self {
+        let mut agenda = Agenda::new(Time::ZERO);
+        let places = scenario.disks();
+        let disks: Vec<Disk> = clients(scenario, seed)
+            .into_iter()
+            .zip(places)
+            .map(|(client, of)| Disk { node: of.node, client, wants: true, outstanding: 0 })
+            .collect();
+        agenda.plan(Time::ZERO, Event::Observe);
+        for (number, (at_ns, _)) in interventions.iter().enumerate() {
+            agenda.plan(Time::from_ns(*at_ns), Event::Intervention { number });
+        }
+        for disk in 0..disks.len() as u32 {
+            agenda.plan(Time::ZERO, Event::Ask { disk });
+        }
+        let mut world = Self {
+            agenda,
+            observer,
+            ledger: Ledger::new(disks.len()),
+            array: Array::new(scenario.array.clone(), RandomStream::new(seed, "array")),
+            nodes,
+            control,
+            disks,
+            requests: BTreeMap::new(),
+            next_tag: 0,
+            interventions: interventions
+                .into_iter()
+                .map(|(_, intervention)| intervention)
+                .collect(),
+            late: (Time::ZERO, 0),
+            late_usual_ns: scenario.timer_late_us * 1000,
+            foreign: (Time::ZERO, 0),
+            timers: RandomStream::new(seed, "timers"),
+            foreign_random: RandomStream::new(seed, "foreign"),
+            foreign_asked: 0,
+            refused: None,
+        };
+        for disk in 0..world.disks.len() as u32 {
+            world.limit(disk, Limits::default());
+            world.observer.record(Time::ZERO, &Fact::Wants { disk, all: true });
+        }
+        world
+    }
+
+    /// Returns the number of processed events.
+    pub(crate) fn happened(&self) -> u64 {
+        self.agenda.happened()
+    }
+
+    /// Advances the run to a time.
+    pub(crate) fn run(&mut self, until: Time) {
+        while let Some(event) = self.agenda.next(until) {
+            match event {
+                Event::Array(event) => {
+                    let now = self.agenda.now();
+                    self.array.handle(now, event);
+                }
+                Event::Ask { disk } => self.ask(disk),
+                Event::Answered { tag } => self.handle_answered(tag),
+                Event::Cluster(event) => self.handle_cluster(*event),
+                Event::Wake { node, number } => self.wake(node, number),
+                Event::Observe => self.observe(),
+                Event::Intervention { number } => {
+                    self.carry_out(self.interventions[number].clone());
+                }
+                Event::ForeignAsk => self.ask_foreign(),
+            }
+            self.hear_array();
+            self.let_go();
+            self.hear_cluster();
+        }
+        self.observer.end(until);
+    }
+
+    /// Processes completions of the array, and passes its planned events to the agenda.
+    fn hear_array(&mut self) {
+        for tag in self.array.take_answered() {
+            match u32::try_from(tag) {
+                Ok(tag) => self.handle_answered(tag),
+                Err(_) => self.agenda.plan_in(TURN_NS, Event::ForeignAsk),
+            }
+        }
+        for (at, event) in self.array.take_planned() {
+            self.agenda.plan(at, Event::Array(event));
+        }
+    }
+
+    fn handle_answered(&mut self, tag: u32) {
+        let now = self.agenda.now();
+        let Some(Request { disk, sent, is_write, .. }) = self.requests.get(&tag).copied() else {
+            return;
+        };
+        if let Some(until) = self.still(disk) {
+            return self.agenda.plan(until, Event::Answered { tag });
+        }
+        self.requests.remove(&tag);
+        let of = &mut self.disks[disk as usize];
+        let (bytes, latency) = (of.client.bytes(), now.since(sent));
+        of.outstanding -= 1;
+        let think_ns = u64::from(of.client.load.think_us) * 1000;
+        self.agenda.plan_in(think_ns + TURN_NS, Event::Ask { disk });
+        let node = &mut self.nodes[of.node];
+        if let Some(slot) = node.store.slot(DiskId(disk)) {
+            let operation = if is_write { Operation::Write } else { Operation::Read };
+            node.handle_answered(now, slot, (operation, bytes), latency);
+        }
+        let (cost, latency_ns) = (cost(bytes), latency.as_nanos() as u64);
+        self.ledger.handle_answered(now.as_ns(), disk, cost, latency_ns);
+        self.observer.record(now, &Fact::Answered { disk, tag, cost, latency_ns });
+    }
+
+    pub(super) fn ask(&mut self, disk: u32) {
+        let now = self.agenda.now();
+        if let Some(until) = self.still(disk) {
+            return self.agenda.plan(until, Event::Ask { disk });
+        }
+        let of = &mut self.disks[disk as usize];
+        while of.wants && of.outstanding < of.client.load.depth {
+            of.outstanding += 1;
+            self.next_tag += 1;
+            let (tag, bytes) = (self.next_tag, of.client.bytes());
+            let (offset, is_write) = of.client.draw();
+            self.requests.insert(tag, Request { disk, offset, is_write, sent: now });
+            let fact = Fact::Asked { disk, tag, cost: cost(bytes) };
+            self.observer.record(now, &fact);
+            let node = &mut self.nodes[of.node];
+            let slot = node.store.slot(DiskId(disk));
+            let submitted = slot.map(|slot| node.submit(now, slot, bytes, tag));
+            if let Some(Ok(Submitted::Dispatch)) = submitted {
+                send(&mut self.requests, &mut self.array, &mut self.observer, now, tag, bytes);
+            }
+        }
+    }
+
+    /// Dispatches eligible requests and arms each node's deadline.
+    fn let_go(&mut self) {
+        let now = self.agenda.now();
+        for number in 0..self.nodes.len() {
+            if self.nodes[number].still_until > now {
+                self.arm(number);
+                continue;
+            }
+            while let Some(tag) = self.nodes[number].let_go(now) {
+                let disk = self.requests.get(&tag).map_or(0, |request| request.disk);
+                let bytes = self.disks[disk as usize].client.bytes();
+                send(&mut self.requests, &mut self.array, &mut self.observer, now, tag, bytes);
+            }
+            self.arm(number);
+        }
+        for (at, event) in self.array.take_planned() {
+            self.agenda.plan(at, Event::Array(event));
+        }
+    }
+
+    fn arm(&mut self, number: usize) {
+        let now = self.agenda.now();
+        let node = &mut self.nodes[number];
+        let Some(mut deadline) = node.next_deadline() else {
+            node.armed = None;
+            return;
+        };
+        if node.armed.is_some_and(|(at, _)| at == deadline) {
+            return;
+        }
+        if deadline <= now {
+            let by_ns = now.as_ns() - deadline.as_ns();
+            self.observer.record(now, &Fact::WokenInThePast { node: number as u32, by_ns });
+            // A real worker would poll again immediately and never sleep.
+            deadline = now + Duration::from_micros(1);
+        }
+        let late_ns = if now < self.late.0 { self.late.1 } else { self.late_usual_ns };
+        let at = deadline + Duration::from_nanos(self.timers.below(late_ns + 1));
+        node.wakes += 1;
+        node.armed = Some((deadline, node.wakes));
+        self.agenda.plan(at, Event::Wake { node: number, number: node.wakes });
+    }
+
+    fn wake(&mut self, node: usize, number: u64) {
+        let node = &mut self.nodes[node];
+        if node.armed.is_some_and(|(_, armed)| armed == number) {
+            node.armed = None;
+        }
+    }
+
+    fn observe(&mut self) {
+        let now = self.agenda.now();
+        for (number, node) in (0..).zip(&mut self.nodes).filter(|(_, of)| of.still_until <= now) {
+            for event in node.observe(now) {
+                self.ledger.told.push((now.as_ns(), number, event.clone()));
+                self.observer.record(now, &Fact::Told { node: number, event });
+            }
+        }
+        self.agenda.plan_in(OBSERVE_NS, Event::Observe);
+    }
+}
+
+/// Sends a request to the array.
+fn send(
+    requests: &mut BTreeMap<u32, Request>,
+    array: &mut Array,
+    observer: &mut Observer<Fact>,
+    now: Time,
+    tag: u32,
+    bytes: u32,
+) {
+    let Some(request) = requests.get_mut(&tag) else { return };
+    request.sent = now;
+    let Request { disk, offset, is_write, .. } = *request;
+    observer.record(now, &Fact::LetGo { disk, tag, cost: cost(bytes) });
+    array.send(now, Io { tag: tag.into(), offset, bytes, is_write });
+}

@@ -1,0 +1,48 @@
+//! Report of a failed run.
+
+use std::path::Path;
+
+use suimon_sim_kernel::Outcome;
+
+/// Commit from which the program was built.
+pub(crate) const COMMIT: &str = env!("SUIMON_COMMIT");
+
+/// Returns the report of a failed run: failed checks, seed, commit, and the command that reproduces
+/// it.
+pub(crate) fn failure(path: &Path, seed: u64, is_swarm: bool, outcome: &Outcome) -> String {
+    let mut text = String::new();
+    for complaint in &outcome.complaints {
+        let seconds = complaint.at_ns as f64 / 1e9;
+        text.push_str(&format!("{}: at {seconds:.3} s: {}\n", complaint.checker, complaint.what));
+    }
+    let more = outcome.complaints_count - outcome.complaints.len() as u64;
+    if more > 0 {
+        text.push_str(&format!("and {more} more\n"));
+    }
+    let swarm = if is_swarm { " --swarm" } else { "" };
+    text.push_str(&format!(
+        "seed {seed}, commit {COMMIT}; repeat with: sim run {} --seed {seed}{swarm}\n",
+        path.display()
+    ));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_sim_kernel::Complaint;
+
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_checker_and_the_command_that_repeats_the_run() {
+        let complaint =
+            Complaint { at_ns: 2_500_000_000, checker: "maximum", what: "x".to_owned() };
+        let outcome =
+            Outcome { complaints: vec![complaint], complaints_count: 3, ..Outcome::default() };
+        let text = failure(Path::new("qos-host.toml"), 1, false, &outcome);
+        assert!(text.starts_with("maximum: at 2.500 s: x\nand 2 more\nseed 1, commit "), "{text}");
+        assert!(text.ends_with("; repeat with: sim run qos-host.toml --seed 1\n"), "{text}");
+        let text = failure(Path::new("qos-host.toml"), 7, true, &outcome);
+        assert!(text.ends_with(" --seed 7 --swarm\n"), "{text}");
+    }
+}

@@ -1,0 +1,16 @@
+//! Names of recorded objects.
+
+use suimon_recording::Names;
+
+/// Adds names. Numbers are never reused, so earlier names remain valid.
+pub(crate) fn learn(names: &mut Names, more: Names) {
+    names.disks.extend(more.disks);
+    names.ports.extend(more.ports);
+    names.stores.extend(more.stores);
+}
+
+/// Returns the name of the store with this stream number.
+pub(crate) fn store_name(names: &Names, number: &str) -> String {
+    let name = number.parse().ok().and_then(|number: u32| names.stores.get(&number));
+    name.cloned().unwrap_or_else(|| number.to_owned())
+}

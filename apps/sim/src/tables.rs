@@ -1,0 +1,48 @@
+//! Command `sim tables`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use suimon_sim_kernel::Options;
+use suimon_sim_storage::calibrate;
+
+use crate::output::print;
+use crate::scenario::AnyScenario;
+
+/// Arguments of `tables`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TablesFlags {
+    /// Scenario files (TOML).
+    #[arg(required = true)]
+    scenarios: Vec<PathBuf>,
+}
+
+impl TablesFlags {
+    pub(crate) fn run(self) -> Result<bool> {
+        let mut all_held = true;
+        for path in &self.scenarios {
+            let any = AnyScenario::open(path)?;
+            // Fleet scenarios have no published figures.
+            if matches!(any, AnyScenario::Fleet(_)) {
+                continue;
+            }
+            let scenario = any.model();
+            let seed = scenario.seed();
+            let options = Options { seed, is_swarm: false, keeps_lines: false };
+            let outcome = scenario.run(options)?;
+            let agree = outcome.figures.iter().filter(|figure| figure.agrees).count();
+            let (name, all) = (scenario.name(), outcome.figures.len());
+            let table = outcome.markdown();
+            print(&format!("### `{name}`, seed {seed}: {agree} of {all} agree\n\n{table}\n"))?;
+            match &any {
+                AnyScenario::Storage(of) if of.has_calibration() => {
+                    print(&format!("{}.\n\n", calibrate(of, seed)?))?;
+                }
+                _ => {}
+            }
+            all_held &= outcome.complaints_count == 0;
+        }
+        Ok(all_held)
+    }
+}
