@@ -15,6 +15,9 @@ use crate::bitmap;
 /// writes in flight and by the current request are kept in addition.
 const BYTES_MAX: u64 = 4 << 20;
 const BITMAPS_MIN: u64 = 8;
+/// Maximum number of bitmaps that one insertion examines for eviction. While more bitmaps than that are
+/// in use, the cache exceeds its size by one bitmap per insertion.
+const EXAMINED_MAX: usize = 32;
 
 /// Sector bitmap of one block.
 #[derive(Debug, Default)]
@@ -51,11 +54,21 @@ pub(crate) struct BitmapCache {
     /// Bitmap reads in flight by file offset: block number and number of requests.
     asked: BTreeMap<u64, (u32, u32)>,
     bitmap_bytes: u64,
+    /// Number of bitmaps that insertions have examined for eviction.
+    #[cfg(test)]
+    examined: usize,
 }
 
 impl BitmapCache {
     pub(crate) fn new(bitmap_bytes: u64) -> Self {
-        Self { maps: BTreeMap::new(), order: VecDeque::new(), asked: BTreeMap::new(), bitmap_bytes }
+        Self {
+            maps: BTreeMap::new(),
+            order: VecDeque::new(),
+            asked: BTreeMap::new(),
+            bitmap_bytes,
+            #[cfg(test)]
+            examined: 0,
+        }
     }
 
     /// Returns the maximum number of cached bitmaps.
@@ -119,9 +132,13 @@ impl BitmapCache {
 
     fn evict(&mut self, wanted: &core::ops::RangeInclusive<u32>) {
         let asked = &self.asked;
-        for _ in 0..self.order.len() {
+        for _ in 0..self.order.len().min(EXAMINED_MAX) {
             if self.order.len() <= self.capacity() {
                 break;
+            }
+            #[cfg(test)]
+            {
+                self.examined += 1;
             }
             let Some(block) = self.order.pop_front() else { break };
             let stays = |map: &SectorMap| {
@@ -172,5 +189,28 @@ mod tests {
             cache.insert_read(block, &[0; 4], block..=block);
         }
         assert!((0..30).all(|block| cache.map(block).is_none()));
+    }
+
+    #[test]
+    fn an_insertion_into_a_full_cache_examines_few_bitmaps() {
+        const INSERTED: usize = 200;
+        let mut cache = BitmapCache::new(512);
+        let capacity = cache.capacity() as u32;
+        for block in 0..capacity {
+            cache.insert_read(block, &[0; 4], block..=block);
+            cache.map_mut(block).unwrap().is_dirty = true;
+        }
+        for block in capacity..capacity + INSERTED as u32 {
+            cache.insert_read(block, &[0; 4], block..=block);
+        }
+        assert_eq!(cache.examined, INSERTED * EXAMINED_MAX, "of {capacity} bitmaps in use");
+        assert_eq!(cache.maps.len(), cache.capacity() + INSERTED);
+        for block in 0..capacity {
+            cache.map_mut(block).unwrap().is_dirty = false;
+        }
+        for block in 0..INSERTED as u32 {
+            cache.insert_read(2 * capacity + block, &[0; 4], 0..=0);
+        }
+        assert_eq!(cache.maps.len(), cache.capacity());
     }
 }

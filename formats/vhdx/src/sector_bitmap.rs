@@ -14,13 +14,16 @@ use crate::log::Page;
 const PAGES_MAX: usize = 2048;
 /// Maximum number of pages that one request may need, so that they fit into the cache.
 pub(crate) const PAGES_PER_QUESTION_MAX: u64 = PAGES_MAX as u64 / 2;
+/// Maximum number of pages that one insertion examines for eviction. While more pages than that are in
+/// use, the cache exceeds its size by one page per insertion.
+const EXAMINED_MAX: usize = 32;
 /// Pages per sector bitmap block.
 const CHUNK_PAGES: u64 = 256;
 
 #[derive(Debug)]
 struct Cached {
     bits: Box<[u8; PAGE_LEN]>,
-    /// Number of the request that last used the page.
+    /// Key of the page in the order of use.
     used: u64,
 }
 
@@ -28,6 +31,10 @@ struct Cached {
 #[derive(Debug, Default)]
 pub(crate) struct SectorBitmaps {
     pages: BTreeMap<u64, Cached>,
+    /// Cached pages in the order of their last use.
+    order: BTreeMap<u64, u64>,
+    /// Key of the next use.
+    next_use: u64,
     /// Pages that changed since they were last part of a commit.
     pub dirty: BTreeSet<u64>,
     /// Pages that are part of the commit in progress.
@@ -38,7 +45,9 @@ pub(crate) struct SectorBitmaps {
     held: BTreeMap<u64, u32>,
     /// Requested pages by their file offset.
     wanted: BTreeMap<u64, u64>,
-    questions: u64,
+    /// Number of pages that insertions have examined for eviction.
+    #[cfg(test)]
+    examined: usize,
 }
 
 impl SectorBitmaps {
@@ -56,10 +65,8 @@ impl SectorBitmaps {
         geometry: &Geometry,
         bat: &Bat,
     ) -> Option<ByteRange> {
-        self.questions += 1;
         for page in Self::pages_of(range, geometry) {
-            if let Some(cached) = self.pages.get_mut(&page) {
-                cached.used = self.questions;
+            if self.use_again(page) {
                 continue;
             }
             let chunk = page / CHUNK_PAGES;
@@ -95,15 +102,43 @@ impl SectorBitmaps {
         Ok(())
     }
 
+    /// Makes a page the last one in the order of use. Returns false if it is not cached.
+    fn use_again(&mut self, page: u64) -> bool {
+        let Some(cached) = self.pages.get_mut(&page) else { return false };
+        self.order.remove(&cached.used);
+        cached.used = self.next_use;
+        self.order.insert(self.next_use, page);
+        self.next_use += 1;
+        true
+    }
+
     fn insert(&mut self, page: u64, bits: Box<[u8; PAGE_LEN]>, geometry: &Geometry) {
-        if self.pages.len() >= PAGES_MAX {
-            let oldest = self.pages.iter().filter(|(page, _)| !self.is_needed(**page, geometry));
-            let oldest = oldest.min_by_key(|(_, cached)| cached.used).map(|(page, _)| *page);
-            if let Some(oldest) = oldest {
+        self.evict(geometry);
+        self.pages.insert(page, Cached { bits, used: self.next_use });
+        self.order.insert(self.next_use, page);
+        self.next_use += 1;
+    }
+
+    /// Makes room for a page. Pages in use become the last ones in the order, so that the next
+    /// insertions do not examine them again.
+    fn evict(&mut self, geometry: &Geometry) {
+        for _ in 0..EXAMINED_MAX {
+            if self.pages.len() < PAGES_MAX {
+                return;
+            }
+            #[cfg(test)]
+            {
+                self.examined += 1;
+            }
+            let Some((_, oldest)) = self.order.first_key_value() else { return };
+            let oldest = *oldest;
+            if self.is_needed(oldest, geometry) {
+                self.use_again(oldest);
+            } else {
+                self.order.pop_first();
                 self.pages.remove(&oldest);
             }
         }
-        self.pages.insert(page, Cached { bits, used: self.questions });
     }
 
     /// Returns true if a page differs from the file or is about to change.

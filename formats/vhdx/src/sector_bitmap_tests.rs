@@ -69,6 +69,43 @@ fn pages_are_bounded_and_those_that_are_needed_stay() {
     assert!(load(&mut bitmaps, 2, 8, &geometry, &bat));
 }
 
+/// Insertions into a full cache examine few pages, also while a quarter of the pages is in use.
+#[test]
+fn an_insertion_into_a_full_cache_examines_few_pages() {
+    const INSERTED: usize = 2 * PAGES_MAX;
+    let geometry = geometry();
+    let bat = bat(&geometry);
+    let mut bitmaps = SectorBitmaps::default();
+    for page in 0..PAGES_MAX as u64 {
+        load(&mut bitmaps, page, 0, &geometry, &bat);
+        if page % 4 == 0 {
+            bitmaps.set(at(page), true, &geometry);
+        }
+    }
+    assert_eq!(bitmaps.examined, 0);
+    for page in PAGES_MAX as u64..PAGES {
+        load(&mut bitmaps, page, 0, &geometry, &bat);
+    }
+    let examined = bitmaps.examined;
+    assert!(examined <= 2 * INSERTED, "{examined} pages for {INSERTED} insertions");
+    assert!((0..PAGES_MAX as u64).step_by(4).all(|page| bitmaps.is_loaded(at(page), &geometry)));
+    // With all pages in use, the cache grows, and shrinks again.
+    let all: Vec<u64> = bitmaps.pages.keys().copied().collect();
+    bitmaps.dirty.extend(all);
+    let mut loaded = 0;
+    for page in (0..PAGES).filter(|page| page % 4 != 0).take(40) {
+        loaded += usize::from(load(&mut bitmaps, page, 0, &geometry, &bat));
+    }
+    assert_eq!(bitmaps.examined - examined, loaded * EXAMINED_MAX);
+    assert_eq!(bitmaps.pages.len(), PAGES_MAX + loaded);
+    bitmaps.dirty.clear();
+    for page in (0..PAGES).filter(|page| page % 4 != 0).skip(40).take(100) {
+        load(&mut bitmaps, page, 0, &geometry, &bat);
+    }
+    assert_eq!(bitmaps.pages.len(), PAGES_MAX);
+    assert_eq!(bitmaps.order.len(), PAGES_MAX);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -7,7 +7,7 @@ use suimon_quantity::Time;
 
 use crate::phase::Phases;
 use crate::records::{Fifo, Records, Units};
-use crate::worker_time::{LocalRequests, REPORT_EVERY};
+use crate::worker_time::{ALL_EVERY, LocalRequests, REPORT_EVERY};
 use crate::{
     Completion, DISKS_MAX, DiskSlot, Grant, Lent, Next, Normalization, Phase, Report, Return,
     SubmitError, Submitted, Unscheduled, Want,
@@ -42,11 +42,12 @@ struct Queue {
 }
 
 impl Queue {
-    /// Accounts for request time up to `now`. `timed` is the list of disks with unreported time.
+    /// Accounts for request time up to `now`. `changed` is the list of disks that changed since the
+    /// previous report.
     #[inline]
-    fn account(&mut self, now: Time, disk: DiskSlot, timed: &mut Vec<u32>) {
+    fn account(&mut self, now: Time, disk: DiskSlot, changed: &mut Vec<u32>) {
         if self.local.account(now, self.waiting) {
-            timed.push(disk.0);
+            changed.push(disk.0);
         }
     }
 }
@@ -66,9 +67,13 @@ pub struct Borrower {
     ready: VecDeque<u32>,
     /// Disks that have or need loans.
     watched: Vec<u32>,
-    /// Disks with requests or with unreported time.
-    timed: Vec<u32>,
-    /// Time of the last report of request time.
+    /// Disks whose requests changed since the previous report. Each report contains their times.
+    changed: Vec<u32>,
+    /// Disks that had requests at the last report that contained them. Reports at most every
+    /// [`ALL_EVERY`] contain their times, so that the cost of other reports does not depend on their
+    /// number.
+    busy: Vec<u32>,
+    /// Time of the last report with the times of all disks.
     times_reported: Time,
     report: Report,
     /// True if no more requests are borrowed ahead.
@@ -84,7 +89,8 @@ impl Borrower {
             records: Records::new(waiting_max),
             ready: VecDeque::new(),
             watched: Vec::new(),
-            timed: Vec::new(),
+            changed: Vec::new(),
+            busy: Vec::new(),
             times_reported: Time::ZERO,
             report: Report::default(),
             is_settling: false,
@@ -134,7 +140,7 @@ impl Borrower {
     pub(crate) fn take_over(&mut self, now: Time, disk: DiskSlot, in_flight: u32, phases: Phases) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
         queue.local.take_over(now, in_flight, phases);
-        queue.account(now, disk, &mut self.timed);
+        queue.account(now, disk, &mut self.changed);
     }
 
     /// Returns the phases of a disk's requests in flight.
@@ -145,7 +151,7 @@ impl Borrower {
     /// Takes the request times that are not reported yet, when the worker becomes the only user of the
     /// store.
     pub fn take_times(&mut self, now: Time) -> Report {
-        self.report_times(now);
+        self.report_times(now, true);
         Report { times: core::mem::take(&mut self.report.times), ..Report::default() }
     }
 
@@ -164,7 +170,8 @@ impl Borrower {
             self.queues.resize_with(index + 1, Queue::default);
             self.ready.reserve(index + 1);
             self.watched.reserve(index + 1);
-            self.timed.reserve(index + 1);
+            self.changed.reserve(index + 1);
+            self.busy.reserve(index + 1);
         }
     }
 
@@ -181,7 +188,7 @@ impl Borrower {
     ) -> Result<Submitted, SubmitError> {
         let queue = self.queues.get_mut(disk.0 as usize).ok_or(SubmitError::NoDisk(disk))?;
         let units = Units { cost: self.normalization.cost(bytes), bytes };
-        queue.account(now, disk, &mut self.timed);
+        queue.account(now, disk, &mut self.changed);
         queue.last_bytes = bytes;
         if queue.waiting == 0 && queue.ahead > 0 && bytes <= queue.ahead_bytes {
             queue.ahead -= 1;
@@ -217,7 +224,7 @@ impl Borrower {
             let queue = self.queues.get_mut(slot as usize).filter(|queue| queue.granted > 0);
             let next = queue.and_then(|queue| {
                 let record = self.records.pop(&mut queue.fifo)?;
-                queue.account(now, DiskSlot(slot), &mut self.timed);
+                queue.account(now, DiskSlot(slot), &mut self.changed);
                 queue.granted -= 1;
                 queue.waiting -= 1;
                 queue.local.in_flight += 1;
@@ -234,7 +241,7 @@ impl Borrower {
     /// Accounts for the completion of a dispatched request.
     pub fn handle_completion(&mut self, now: Time, of: Completion) {
         if let Some(queue) = self.queues.get_mut(of.disk.0 as usize) {
-            queue.account(now, of.disk, &mut self.timed);
+            queue.account(now, of.disk, &mut self.changed);
             queue.local.complete();
         }
         self.report.completions.push(of);
@@ -244,7 +251,7 @@ impl Borrower {
     /// [`crate::StoreScheduler::handle_undone`] does.
     pub fn handle_undone(&mut self, now: Time, disk: DiskSlot, bytes: u32) {
         if let Some(queue) = self.queues.get_mut(disk.0 as usize) {
-            queue.account(now, disk, &mut self.timed);
+            queue.account(now, disk, &mut self.changed);
             queue.local.complete();
         }
         let cost = self.normalization.cost(bytes);
@@ -255,14 +262,14 @@ impl Borrower {
     /// does.
     pub fn handle_phase(&mut self, now: Time, disk: DiskSlot, from: Phase, to: Phase) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
-        queue.account(now, disk, &mut self.timed);
+        queue.account(now, disk, &mut self.changed);
         queue.local.change_phase(from, to);
     }
 
     /// Adds time in which the disk's worker was runnable and not running.
     pub fn handle_unscheduled(&mut self, now: Time, of: Unscheduled) {
         let Some(queue) = self.queues.get_mut(of.disk.0 as usize) else { return };
-        queue.account(now, of.disk, &mut self.timed);
+        queue.account(now, of.disk, &mut self.changed);
         queue.local.add_unscheduled(of);
     }
 
@@ -317,7 +324,8 @@ impl Borrower {
 
     /// Returns the time of the next report that is due without another event.
     pub fn next_deadline(&self) -> Option<Time> {
-        let times = (!self.timed.is_empty()).then(|| self.times_reported + REPORT_EVERY);
+        let has_times = !self.changed.is_empty() || !self.busy.is_empty();
+        let times = has_times.then(|| self.times_reported + REPORT_EVERY);
         let queues = self.watched.iter().filter_map(|slot| self.queues.get(*slot as usize));
         let held = queues.filter(|queue| queue.ahead > 0);
         held.map(|queue| queue.ahead_since + HELD_MAX).chain(times).min()
@@ -349,8 +357,9 @@ impl Borrower {
             queue.is_listed = queue.waiting > 0 || queue.ahead > 0 || queue.asked > 0;
             queue.is_listed
         });
-        if !self.report.is_empty() || now >= self.times_reported + REPORT_EVERY {
-            self.report_times(now);
+        let is_due = now >= self.times_reported + REPORT_EVERY;
+        if is_due || !self.report.is_empty() {
+            self.report_times(now, now >= self.times_reported + ALL_EVERY);
         }
         if self.report.is_empty() {
             return Err(spent);
@@ -359,14 +368,25 @@ impl Borrower {
         Ok(core::mem::replace(&mut self.report, spent))
     }
 
-    /// Adds the unreported request times to the report.
-    fn report_times(&mut self, now: Time) {
-        self.times_reported = now;
+    /// Adds request times to the report: of the disks that changed, or of all disks with requests.
+    fn report_times(&mut self, now: Time, is_of_all: bool) {
         let (queues, times) = (&mut self.queues, &mut self.report.times);
-        self.timed.retain(|slot| {
+        for slot in self.changed.drain(..) {
+            let Some(queue) = queues.get_mut(slot as usize) else { continue };
+            times.extend(queue.local.report(now, DiskSlot(slot), queue.waiting));
+            if queue.local.becomes_busy(queue.waiting) {
+                self.busy.push(slot);
+            }
+        }
+        if !is_of_all {
+            return;
+        }
+        self.times_reported = now;
+        self.busy.retain(|slot| {
             let Some(queue) = queues.get_mut(*slot as usize) else { return false };
+            // Nothing is unreported of the disks above.
             times.extend(queue.local.report(now, DiskSlot(*slot), queue.waiting));
-            queue.local.is_listed()
+            queue.local.stays_busy(queue.waiting)
         });
     }
 }

@@ -15,6 +15,10 @@ use crate::{DiskSlot, Phase, RequestTime, Unscheduled};
 /// flight.
 pub(crate) const REPORT_EVERY: Duration = Duration::from_millis(100);
 
+/// Shortest interval between reports with the times of all disks. Half of the busy time that the
+/// budget carries over between the disks of a policy.
+pub(crate) const ALL_EVERY: Duration = Duration::from_millis(5);
+
 /// Request time of one disk at a worker since the worker's previous report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerTime {
@@ -35,16 +39,24 @@ pub(crate) struct LocalRequests {
     accounted: Time,
     time: RequestTime,
     reported_in_flight: u32,
-    /// True if the borrower's list of disks with unreported time contains the disk.
-    is_listed: bool,
+    /// True if the borrower's list of changed disks contains the disk.
+    has_changed: bool,
+    /// True if the borrower's list of busy disks contains the disk.
+    is_busy: bool,
 }
 
 impl LocalRequests {
     /// Accounts for the time up to `now`; called before a request changes its state. `waiting` is
     /// the number of queued requests. Returns true if the caller must add the disk to the list of
-    /// disks with unreported time.
+    /// disks that changed since the previous report.
     #[inline]
     pub(crate) fn account(&mut self, now: Time, waiting: u32) -> bool {
+        self.add_time(now, waiting);
+        !core::mem::replace(&mut self.has_changed, true)
+    }
+
+    #[inline]
+    fn add_time(&mut self, now: Time, waiting: u32) {
         let ns = now.ns_since(core::mem::replace(&mut self.accounted, now));
         if self.in_flight | waiting > 0 {
             self.time.add(ns, self.in_flight);
@@ -52,7 +64,6 @@ impl LocalRequests {
                 self.time.add_phases(ns, &self.phases);
             }
         }
-        !core::mem::replace(&mut self.is_listed, true)
     }
 
     /// Removes a completed request.
@@ -87,8 +98,8 @@ impl LocalRequests {
     /// Takes the disk's unreported time up to `now`; `waiting` is the number of queued requests.
     /// Returns `None` if nothing changed since the previous report.
     pub(crate) fn report(&mut self, now: Time, disk: DiskSlot, waiting: u32) -> Option<WorkerTime> {
-        self.account(now, waiting);
-        self.is_listed = self.in_flight | waiting > 0;
+        self.add_time(now, waiting);
+        self.has_changed = false;
         let time = core::mem::take(&mut self.time);
         let before = core::mem::replace(&mut self.reported_in_flight, self.in_flight);
         let change = i64::from(self.in_flight) - i64::from(before);
@@ -99,8 +110,16 @@ impl LocalRequests {
         Some(WorkerTime { disk, time, in_flight_change })
     }
 
-    /// Returns true if the disk has requests or unreported time.
-    pub(crate) const fn is_listed(&self) -> bool {
-        self.is_listed
+    /// Returns true if the caller must add the disk to the list of disks with requests: it has some and
+    /// is not in the list. `waiting` is the number of queued requests.
+    pub(crate) fn becomes_busy(&mut self, waiting: u32) -> bool {
+        let has_requests = self.in_flight | waiting > 0;
+        has_requests && !core::mem::replace(&mut self.is_busy, true)
+    }
+
+    /// Returns true if the disk, which is in the list of disks with requests, stays there.
+    pub(crate) fn stays_busy(&mut self, waiting: u32) -> bool {
+        self.is_busy = self.in_flight | waiting > 0;
+        self.is_busy
     }
 }

@@ -24,9 +24,19 @@ impl AlignedBytes {
         Self { pages: vec![Page::ZEROS; len.div_ceil(PAGE)], len }
     }
 
+    /// Returns the number of bytes of the memory.
+    pub(crate) fn capacity(&self) -> usize {
+        self.pages.len() * PAGE
+    }
+
+    /// Sets the length, at most the capacity. Bytes of the memory keep their contents.
+    pub(crate) fn set_len(&mut self, len: usize) {
+        self.len = len.min(self.capacity());
+    }
+
     pub(crate) fn as_slice(&self) -> &[u8] {
         // SAFETY: the pages contain at least `len` contiguous bytes, and `u8` has no alignment or
-        // validity requirements. `len` is set once.
+        // validity requirements. `set_len` keeps `len` within the pages.
         unsafe { core::slice::from_raw_parts(self.pages.as_ptr().cast(), self.len) }
     }
 
@@ -46,6 +56,8 @@ mod tests {
             let mut bytes = AlignedBytes::zeroed(len);
             assert_eq!(bytes.as_slice().as_ptr() as usize % PAGE, 0);
             assert_eq!(bytes.as_mut_slice().len(), len);
+            bytes.set_len(usize::MAX);
+            assert_eq!(bytes.as_slice().len(), len.next_multiple_of(PAGE));
         }
     }
 }

@@ -12,6 +12,7 @@ use suimon_ports::{DiskFile, FileDone, FileIo, FileOp, FileSlot, FlushFailure, W
 
 use crate::aligned::AlignedBytes;
 use crate::at_once;
+use crate::buffers::Buffers;
 use crate::entry::entry;
 use crate::host_file::HostFile;
 use crate::operation::{Kind, Operation, ZEROS_BYTES};
@@ -41,6 +42,7 @@ pub struct UringFileIo {
     ended: Vec<FileDone>,
     /// Unused lists of pieces, kept to avoid allocations.
     spare_pieces: Vec<Vec<libc::iovec>>,
+    pub(crate) buffers: Buffers,
     zeros: AlignedBytes,
 }
 
@@ -70,7 +72,8 @@ impl UringFileIo {
             free: (0..capacity).rev().collect(),
             waiting: VecDeque::with_capacity(capacity as usize),
             ended: Vec::new(),
-            spare_pieces: Vec::with_capacity(capacity as usize),
+            spare_pieces: Vec::with_capacity(2 * capacity as usize),
+            buffers: Buffers::default(),
             zeros: AlignedBytes::zeroed(ZEROS_BYTES as usize),
         })
     }
@@ -86,7 +89,8 @@ impl UringFileIo {
         token: u64,
     ) -> io::Result<Operation> {
         let pieces = self.spare_pieces.pop().unwrap_or_default();
-        let file = self.host_file(slot).ok_or(io::ErrorKind::NotFound)?;
+        let (buffers, lists) = (&mut self.buffers, &mut self.spare_pieces);
+        let file = host_file(&self.files, slot).ok_or(io::ErrorKind::NotFound)?;
         let (unit, memory_unit) = (file.facts().alignment, file.memory_alignment());
         let new = |kind, offset, len| Operation {
             file: slot,
@@ -103,18 +107,18 @@ impl UringFileIo {
         };
         Ok(match op {
             FileOp::Read { offset, to } => {
-                new(Kind::Read, offset, to.len).on_payload(&to, memory_unit)?
+                new(Kind::Read, offset, to.len).on_payload(&to, memory_unit, buffers, lists)?
             }
             FileOp::Write { offset, from, is_durable } => {
                 let kind = Kind::Write { is_durable };
-                new(kind, offset, from.len).on_payload(&from, memory_unit)?
+                new(kind, offset, from.len).on_payload(&from, memory_unit, buffers, lists)?
             }
             FileOp::ReadBytes(range) => {
-                let own = own_bytes(range.len())?;
+                let own = own_bytes(range.len(), buffers)?;
                 new(Kind::Read, range.offset(), range.len()).on_own(own)
             }
             FileOp::WriteBytes { offset, bytes } => {
-                let mut own = own_bytes(bytes.len() as u64)?;
+                let mut own = own_bytes(bytes.len() as u64, buffers)?;
                 own.as_mut_slice().copy_from_slice(&bytes);
                 new(Kind::Write { is_durable: false }, offset, bytes.len() as u64).on_own(own)
             }
@@ -227,8 +231,15 @@ impl UringFileIo {
             failure.inspect(|failure| failure.note(error));
         }
         let outcome = outcome.map(|()| operation.take_bytes());
-        operation.pieces.clear();
-        self.spare_pieces.push(operation.pieces);
+        for mut list in [operation.pieces, operation.stand_in] {
+            list.clear();
+            if list.capacity() > 0 && self.spare_pieces.len() < self.spare_pieces.capacity() {
+                self.spare_pieces.push(list);
+            }
+        }
+        if let Some(own) = operation.own {
+            self.buffers.give_back(own);
+        }
         FileDone { token: operation.token, outcome }
     }
 
@@ -326,12 +337,12 @@ const fn is_due(unsent: usize, sent: usize) -> bool {
     unsent * SENT_PER_UNSENT >= sent
 }
 
-fn own_bytes(len: u64) -> io::Result<AlignedBytes> {
+fn own_bytes(len: u64, buffers: &mut Buffers) -> io::Result<AlignedBytes> {
     if len > OWN_BYTES_MAX {
         let why = format!("a request of {len} bytes exceeds the limit of {OWN_BYTES_MAX}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
-    Ok(AlignedBytes::zeroed(usize::try_from(len).unwrap_or(0)))
+    Ok(buffers.take(usize::try_from(len).unwrap_or(0)))
 }
 
 /// Returns the current length of a file in bytes, or the length of a block device when it was

@@ -153,6 +153,38 @@ fn payloads_go_to_the_file_and_back_however_they_lie_in_memory() {
     }
 }
 
+/// Requests with misaligned payloads use the same few buffers again. A read that ends beyond the end of
+/// the file returns none of a buffer's former bytes.
+#[test]
+fn misaligned_payloads_share_buffers() {
+    const LEN: u64 = 256 << 10;
+    for mut bench in [Bench::new(8, 4096), Bench::in_memory(8, 4096)] {
+        if bench.file.memory_alignment() == 1 {
+            // Nothing is misaligned through the page cache, except lists that are too long.
+            continue;
+        }
+        let bytes = sample(LEN as usize);
+        bench.memory.fill(1, &bytes);
+        for _ in 0..20 {
+            bench.payload(0, PayloadUse::Source, &[(1, LEN as usize)]);
+            let written = bench.run(|table| FileOp::Write {
+                offset: 0,
+                from: part(table, 0, 0, LEN),
+                is_durable: false,
+            });
+            written.outcome.unwrap();
+            bench.payload(1, PayloadUse::Destination, &[(600_001, LEN as usize)]);
+            let offset = LEN / 2;
+            bench.run(|table| FileOp::Read { offset, to: part(table, 1, 0, LEN) }).outcome.unwrap();
+            let found = bench.memory.bytes(600_001, LEN as usize);
+            let (read, behind) = found.split_at(LEN as usize / 2);
+            assert!(read == &bytes[LEN as usize / 2..] && behind.iter().all(|byte| *byte == 0));
+            bench.memory.fill(600_001, &[9; LEN as usize]);
+        }
+        assert_eq!(bench.io.buffers.allocated_bytes, LEN as usize);
+    }
+}
+
 #[test]
 fn a_device_begins_before_the_batch_is_whole() {
     let mut bench = Bench::new(8, 4096);

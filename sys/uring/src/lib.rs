@@ -34,13 +34,15 @@
 //! - A ring performs I/O on registered files and no other operation of io_uring, whatever is
 //!   written into its memory.
 //! - No name leads out of a store, and only regular files are opened in one.
-//! - In steady state no operation allocates memory, unless a payload's memory is not aligned or the
-//!   engine transfers bytes of its own.
+//! - In steady state no operation of up to 1 MiB allocates memory, except that bytes that the engine
+//!   reads are returned in memory of their own. A worker keeps at most 8 MiB of unused buffers for
+//!   payloads whose memory is not aligned.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod aligned;
 mod at_once;
+mod buffers;
 mod copy;
 mod entry;
 mod facts;

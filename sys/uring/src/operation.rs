@@ -8,6 +8,7 @@ use std::sync::Arc;
 use suimon_ports::{FileSlot, PayloadPart};
 
 use crate::aligned::AlignedBytes;
+use crate::buffers::Buffers;
 use crate::payload::{PayloadTable, PayloadUse};
 
 /// Maximum number of zeros that one step writes.
@@ -71,7 +72,8 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Uses part of a payload. Unaligned memory is replaced by a bounce buffer.
+    /// Uses part of a payload. Unaligned memory is replaced by a bounce buffer of `buffers`; `lists` are
+    /// unused lists of pieces.
     ///
     /// # Errors
     /// The payload does not exist.
@@ -79,6 +81,8 @@ impl Operation {
         mut self,
         part: &PayloadPart<'_>,
         memory_alignment: u32,
+        buffers: &mut Buffers,
+        lists: &mut Vec<Vec<libc::iovec>>,
     ) -> io::Result<Self> {
         let usage =
             if self.kind == Kind::Read { PayloadUse::Destination } else { PayloadUse::Source };
@@ -94,8 +98,10 @@ impl Operation {
         let is_aligned =
             self.pieces.iter().all(|of| of.iov_base as usize % unit == 0 && of.iov_len % unit == 0);
         if !is_aligned || self.pieces.len() > libc::UIO_MAXIOV as usize {
-            self.stand_in = std::mem::take(&mut self.pieces);
-            let mut own = AlignedBytes::zeroed(usize::try_from(part.len).unwrap_or(0));
+            let empty = lists.pop().unwrap_or_default();
+            self.stand_in = std::mem::replace(&mut self.pieces, empty);
+            // The payload has `part.len` bytes, so that none of the buffer's former bytes remain.
+            let mut own = buffers.take(usize::try_from(part.len).unwrap_or(0));
             if usage == PayloadUse::Source {
                 crate::copy::gather(&self.stand_in, own.as_mut_slice());
             }
@@ -207,7 +213,7 @@ impl Operation {
     /// Returns the bytes read, if they belong to the completion. The contents of a bounce buffer
     /// are copied to the payload.
     pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
-        let Some(own) = self.own.take().filter(|_| self.kind == Kind::Read) else {
+        let Some(own) = self.own.as_ref().filter(|_| self.kind == Kind::Read) else {
             return Vec::new();
         };
         if self.memory.is_none() {

@@ -8,8 +8,8 @@ use crate::array::{Dice, Log, SECOND, limits};
 use proptest::prelude::*;
 use suimon_quantity::{DiskId, ProcessorId, Time};
 use suimon_storage_qos::{
-    Assignment, Borrower, CATCH_UP, Capability, Completion, DiskSlot, Grant, HELD_MAX, Limits,
-    Next, Normalization, Operation, Proposal, Report, RequestTime, Store, StoreBudget, StoreSpec,
+    Assignment, Borrower, CATCH_UP, Capability, Completion, DiskSlot, Grant, HELD_MAX, Lent,
+    Limits, Next, Normalization, Operation, Proposal, Report, RequestTime, Store, StoreBudget, StoreSpec,
     Submitted, WorkerTime,
 };
 
@@ -242,6 +242,45 @@ fn nothing_is_lost_where_one_processor_has_most() {
         }
         assert!(host.store.effective(DiskId(0)).is_some());
     }
+}
+
+/// The cost of a report depends on the disks whose requests changed, not on the disks that have
+/// requests in flight.
+#[test]
+fn a_report_lists_only_disks_with_changed_requests() {
+    const BUSY: u32 = 200;
+    const REPORTS: u64 = 400;
+    let start = Time::from_ns(SECOND);
+    let at = |number: u64| start + Duration::from_micros(10 * number);
+    let mut borrower = Borrower::new(Normalization::default(), 4096);
+    (0..BUSY).for_each(|disk| borrower.add(DiskSlot(disk)));
+    let grant = |disk| Grant { processor: ProcessorId(0), disk, of: Lent::Waiting(1) };
+    for disk in (0..BUSY).map(DiskSlot) {
+        borrower.submit(start, disk, 4096, disk.0).unwrap();
+        borrower.handle_grant(start, grant(disk));
+    }
+    while let Next::Dispatch { .. } = borrower.poll(start) {}
+    let first = borrower.poll_report(start, Report::default()).unwrap();
+    assert_eq!(first.times.len(), BUSY as usize);
+    let (mut in_flight_ns, mut listed) = (0, 0);
+    // One disk completes a request and submits the next one before each report.
+    for number in 1..=REPORTS {
+        let now = at(number);
+        let (disk, operation, latency) = (DiskSlot(7), Operation::Read, None);
+        borrower.handle_completion(now, Completion { disk, operation, bytes: 4096, latency });
+        borrower.submit(now, disk, 4096, 7).unwrap();
+        borrower.handle_grant(now, grant(disk));
+        assert!(matches!(borrower.poll(now), Next::Dispatch { .. }));
+        let report = borrower.poll_report(now, Report::default()).unwrap();
+        listed += report.times.len() as u64;
+        in_flight_ns += report.times.iter().map(|of| of.time.in_flight_ns).sum::<u64>();
+    }
+    assert_eq!(listed, REPORTS, "one disk changes between two reports");
+    let last = borrower.next_deadline().unwrap();
+    let all = borrower.poll_report(last, Report::default()).unwrap();
+    assert_eq!(all.times.len(), BUSY as usize);
+    in_flight_ns += all.times.iter().map(|of| of.time.in_flight_ns).sum::<u64>();
+    assert_eq!(in_flight_ns, u64::from(BUSY) * last.ns_since(start), "no time is lost");
 }
 
 /// While a budget moves, a worker's later report may arrive before an earlier one, which was sent
