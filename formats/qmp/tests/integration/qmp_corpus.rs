@@ -12,6 +12,7 @@ fn seeds_lead_where_they_should() {
         (&include_bytes!("../../../../fuzz/corpus/qmp/seed-nonsense")[..], (1, 1, 0, 1, true)),
         (&include_bytes!("../../../../fuzz/corpus/qmp/seed-events")[..], (0, 0, 0, 5, false)),
         (&include_bytes!("../../../../fuzz/corpus/qmp/seed-agent")[..], (0, 3, 1, 0, false)),
+        (&include_bytes!("../../../../fuzz/corpus/qmp/seed-limits")[..], (1, 3, 1, 2, false)),
     ];
     for (input, (greetings, returns, errors, events, was_cut)) in seeds {
         assert_eq!(check(input), Outcome { greetings, returns, errors, events, was_cut });
