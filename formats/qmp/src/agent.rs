@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::lines::{Lines, TooLong};
+use crate::lines::{Lines, TooLong, has_few_values};
 use crate::text::displayable;
 
 /// Maximum length of a line in bytes. A guest with a hundred interfaces needs a tenth of it.
@@ -143,6 +143,9 @@ impl AgentReader {
             let Some((_, line)) = line else { return Ok(None) };
             // Sync responses to an earlier client may leave a sentinel between lines.
             let line = line.strip_prefix(&[SENTINEL]).unwrap_or(line);
+            if !has_few_values(line) {
+                return Err(nonsense("a line with too many values"));
+            }
             if !line.is_empty() {
                 let value = serde_json::from_slice(line).map_err(|_| nonsense("not JSON"))?;
                 return answer(command, value).map(Some);
