@@ -5,10 +5,10 @@
 
 use serde_json::Value;
 use suimon_qmp::{
-    AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, LINE_BYTES_MAX, Message, ReadError,
-    ReadErrorKind, Reader, agent_count, agent_host_name, agent_interfaces, agent_is_frozen,
-    agent_system, agent_version, base_memory, chardevs, cpu_count, cpu_slots, is_kvm_enabled,
-    qom_properties, run_state,
+    AGENT_TEXT_CHARS_MAX, AgentCommand, AgentReader, Event, LINE_BYTES_MAX, Message, ReadError,
+    ReadErrorKind, Reader, TEXT_CHARS_MAX, agent_count, agent_host_name, agent_interfaces,
+    agent_is_frozen, agent_system, agent_version, base_memory, chardevs, cpu_count, cpu_slots,
+    has_standby, is_kvm_enabled, machine_name, migration, qom_properties, run_state,
 };
 
 /// What an input came to, so that seeds can be known to lead somewhere.
@@ -38,13 +38,22 @@ pub fn check(input: &[u8]) -> Outcome {
     let mut outcome = Outcome { was_cut: error.is_some(), ..Outcome::default() };
     for message in &messages {
         match message {
-            Message::Greeting(_) => outcome.greetings += 1,
+            Message::Greeting(greeting) => {
+                outcome.greetings += 1;
+                check_text(&greeting.package);
+            }
             Message::Return { value, .. } => {
                 outcome.returns += 1;
                 read_answers(value);
             }
-            Message::Error { .. } => outcome.errors += 1,
-            Message::Event(_) => outcome.events += 1,
+            Message::Error { text, .. } => {
+                outcome.errors += 1;
+                check_text(text);
+            }
+            Message::Event(event) => {
+                outcome.events += 1;
+                check_event(event);
+            }
         }
     }
     outcome
@@ -116,7 +125,37 @@ fn judge(input: &[u8], messages: &[Message], error: Option<&ReadError>) {
     assert!(expected.next().is_none(), "a message that nobody sent");
 }
 
+/// Checks a text that becomes part of an error or event.
+fn check_text(text: &str) {
+    assert!(text.chars().count() <= TEXT_CHARS_MAX, "a text of {} bytes", text.len());
+    assert!(!text.chars().any(char::is_control), "{text:?} has control characters");
+}
+
+fn check_event(event: &Event) {
+    match event {
+        Event::Reset(trigger) | Event::Shutdown(trigger) => check_text(&trigger.reason),
+        Event::DeviceDeleted { device, path } => {
+            check_text(device.as_deref().unwrap_or_default());
+            check_text(path);
+        }
+        Event::DeviceUnplugRefused { device } => check_text(device.as_deref().unwrap_or_default()),
+        Event::BlockIoError { node: text, .. }
+        | Event::GuestPanicked { action: text }
+        | Event::PortChanged { id: text, .. }
+        | Event::Other { name: text } => check_text(text),
+        Event::Stop | Event::Resume | Event::Powerdown => {}
+    }
+}
+
 fn read_answers(value: &Value) {
+    if let Ok(slots) = cpu_slots(value) {
+        // A sum of all slots does not overflow.
+        assert!(slots.iter().all(|slot| slot.cpus <= u64::from(u16::MAX)));
+    }
+    if let Ok(read) = migration(value) {
+        assert!(read.bytes_sent <= 1 << 56 && read.bytes_left <= 1 << 56);
+    }
+    let _ = (machine_name(value), has_standby(value));
     let _ = (run_state(value), is_kvm_enabled(value), cpu_count(value), cpu_slots(value));
     let _ = base_memory(value);
     let _ = (chardevs(value), qom_properties(value));

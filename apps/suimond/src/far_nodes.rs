@@ -26,6 +26,13 @@ const HOST_TIME: Duration = Duration::from_secs(4);
 const ANSWER_TIME: Duration = Duration::from_secs(15);
 /// Time for which a node is requested to wait for the end of an operation.
 const OPERATION_TIME: Duration = Duration::from_secs(5);
+/// Maximum size of a node's response in bytes.
+const ANSWER_BYTES_MAX: usize = 8 << 20;
+/// Maximum length of a node's text in characters; longer ones are truncated. They become parts of
+/// events and operations, which are stored.
+const TEXT_CHARS_MAX: usize = 1000;
+/// Maximum number of errors, and of lines of a report, of a node.
+const TEXTS_MAX: usize = 1000;
 /// Socket buffer size of a line in bytes. The kernel may limit it to less.
 const SOCKET_BYTES: usize = 1 << 20;
 
@@ -89,7 +96,7 @@ impl FarNodes for HostFarNodes {
             let text = format!("cannot start a thread for the connection: {error}");
             refused(ErrorCode::HostError, "address", text)
         })?;
-        let client = client.with_answer_time(ANSWER_TIME);
+        let client = client.with_answer_time(ANSWER_TIME).with_answer_bytes_max(ANSWER_BYTES_MAX);
         Ok(Arc::new(HostFarNode { config: config.clone(), client, runtime }))
     }
 }
@@ -119,8 +126,14 @@ impl HostFarNode {
                 let about = format!("node/{}", self.config.name);
                 FarError::Refused(vec![error.about(about).field("token_file")])
             }
-            ClientError::Refused { errors, .. } => FarError::Refused(errors),
-            error => FarError::Unreachable(error.to_string()),
+            ClientError::Refused { errors, .. } => {
+                FarError::Refused(errors.into_iter().take(TEXTS_MAX).map(limited_error).collect())
+            }
+            error => {
+                let mut text = error.to_string();
+                limit(&mut text);
+                FarError::Unreachable(text)
+            }
         }
     }
 }
@@ -145,15 +158,15 @@ impl FarNode for HostFarNode {
     }
 
     fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, FarError> {
-        self.ask(self.client.prepare_arrival(request))
+        self.ask(self.client.prepare_arrival(request)).map(limited_operation)
     }
 
     fn operation(&self, id: u64) -> Result<Operation, FarError> {
-        self.ask(self.client.wait_operation(id, OPERATION_TIME))
+        self.ask(self.client.wait_operation(id, OPERATION_TIME)).map(limited_operation)
     }
 
     fn cancel_operation(&self, id: u64) -> Result<Operation, FarError> {
-        self.ask(self.client.cancel_operation(id))
+        self.ask(self.client.cancel_operation(id)).map(limited_operation)
     }
 
     fn arrival(&self, id: &str) -> Result<Arrival, FarError> {
@@ -201,11 +214,32 @@ impl FarNode for HostFarNode {
 
     fn drain(&self, request: &DrainRequest) -> Result<Operation, FarError> {
         let own = self.host()?.name;
-        self.ask(self.client.drain_node(&own, request))
+        self.ask(self.client.drain_node(&own, request)).map(limited_operation)
     }
 
     fn undrain(&self) -> Result<(), FarError> {
         let own = self.host()?.name;
         self.ask(self.client.undrain_node(&own))
     }
+}
+
+/// Truncates a text of a node to [`TEXT_CHARS_MAX`] and replaces terminal control characters.
+fn limit(text: &mut String) {
+    let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    *text = text.chars().take(TEXT_CHARS_MAX).map(clean).collect();
+}
+
+fn limited_error(mut error: ApiError) -> ApiError {
+    limit(&mut error.message);
+    let names = [&mut error.resource, &mut error.field, &mut error.file];
+    names.into_iter().flatten().for_each(limit);
+    error
+}
+
+fn limited_operation(mut operation: Operation) -> Operation {
+    operation.report.truncate(TEXTS_MAX);
+    [&mut operation.kind, &mut operation.subject].into_iter().for_each(limit);
+    operation.step.iter_mut().chain(&mut operation.report).for_each(limit);
+    operation.error = operation.error.map(limited_error);
+    operation
 }

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use suimon_unix_socket::refuse_descriptors;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 
@@ -20,6 +21,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// # Errors
 /// The descriptor is not a Unix socket, or no descriptor is left.
 pub(crate) fn local(end: OwnedFd) -> io::Result<UnixStream> {
+    // The thread that reads would close descriptors, which may block.
+    refuse_descriptors(&end);
     let end = std::os::unix::net::UnixStream::from(end);
     end.set_nonblocking(true)?;
     UnixStream::from_std(end)

@@ -19,12 +19,15 @@ use crate::{Capture, ClientError, Follow, TlsError, TlsReach};
 /// Default time limit for the head of a response, in addition to the time that the request asks the
 /// daemon to wait.
 const ANSWER_TIME_DEFAULT: Duration = Duration::from_secs(60);
+/// Default maximum size in bytes of a response that is not streamed.
+const ANSWER_BYTES_MAX_DEFAULT: usize = 64 << 20;
 
 /// Client of one daemon. Holds no connection.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) way: Way,
     pub(crate) answer_time: Duration,
+    pub(crate) answer_bytes_max: usize,
 }
 
 /// Selection of events from the log.
@@ -59,7 +62,7 @@ pub struct CaptureOptions {
 impl Client {
     /// Creates a client of the daemon that listens on this Unix socket. Does not connect.
     pub fn unix(socket: impl Into<PathBuf>) -> Self {
-        Self { way: Way::Unix(socket.into()), answer_time: ANSWER_TIME_DEFAULT }
+        Self::over(Way::Unix(socket.into()))
     }
 
     /// Creates a client of a daemon that is reached over TCP with TLS. Reads the files but does not
@@ -69,7 +72,11 @@ impl Client {
     /// A file cannot be used, or the server name is invalid.
     pub fn tls(reach: &TlsReach) -> Result<Self, TlsError> {
         let way = Way::Tls(Arc::new(TlsWay::new(reach)?));
-        Ok(Self { way, answer_time: ANSWER_TIME_DEFAULT })
+        Ok(Self::over(way))
+    }
+
+    const fn over(way: Way) -> Self {
+        Self { way, answer_time: ANSWER_TIME_DEFAULT, answer_bytes_max: ANSWER_BYTES_MAX_DEFAULT }
     }
 
     /// Sets the time limit for responses, in addition to the time that a request asks the daemon to
@@ -77,6 +84,13 @@ impl Client {
     #[must_use]
     pub fn with_answer_time(mut self, answer_time: Duration) -> Self {
         self.answer_time = answer_time;
+        self
+    }
+
+    /// Sets the maximum size in bytes of a response that is not streamed. The default is 64 MiB.
+    #[must_use]
+    pub fn with_answer_bytes_max(mut self, answer_bytes_max: usize) -> Self {
+        self.answer_bytes_max = answer_bytes_max;
         self
     }
 

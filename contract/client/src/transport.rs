@@ -14,9 +14,6 @@ use suimon_contract::{ApiError, ErrorBody, ErrorCode};
 
 use crate::{Client, ClientError};
 
-/// Maximum size in bytes of a response that is not streamed.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
-
 /// Request with its method, path and body.
 pub(crate) struct Call {
     pub(crate) method: Method,
@@ -58,16 +55,16 @@ pub(crate) async fn send(client: &Client, call: Call) -> Result<Response<Incomin
     if answer.status().is_success() {
         return Ok(answer);
     }
-    match tokio::time::timeout(client.answer_time, refusal(answer)).await {
+    match tokio::time::timeout(client.answer_time, refusal(client, answer)).await {
         Ok(error) => Err(error),
         Err(_) => Err(timed_out()),
     }
 }
 
 /// Converts an unsuccessful response to an error.
-async fn refusal(answer: Response<Incoming>) -> ClientError {
+async fn refusal(client: &Client, answer: Response<Incoming>) -> ClientError {
     let status = answer.status().as_u16();
-    match whole(answer).await {
+    match whole(client, answer).await {
         Ok(body) => refused(status, &body),
         Err(error) => error,
     }
@@ -78,7 +75,7 @@ pub(crate) async fn text(client: &Client, call: Call) -> Result<String, ClientEr
     let path = call.path.clone();
     let answer = send(client, call).await?;
     let timeout = client.answer_time;
-    let body = tokio::time::timeout(timeout, whole(answer)).await.map_err(|_| {
+    let body = tokio::time::timeout(timeout, whole(client, answer)).await.map_err(|_| {
         ClientError::TimedOut { path: path.clone(), timeout_s: timeout.as_secs() }
     })??;
     String::from_utf8(body.into())
@@ -114,7 +111,7 @@ pub(crate) async fn upgrade(
             .map_err(|error| ClientError::Broken(error.to_string()))?;
         let answer = sender.send_request(request).await.map_err(broken)?;
         if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-            return Err(refusal(answer).await);
+            return Err(refusal(client, answer).await);
         }
         hyper::upgrade::on(answer).await.map(TokioIo::new).map_err(broken)
     };
@@ -153,8 +150,8 @@ fn request(client: &Client, method: Method, path: &str) -> hyper::http::request:
     }
 }
 
-async fn whole(answer: Response<Incoming>) -> Result<Bytes, ClientError> {
-    Limited::new(answer.into_body(), ANSWER_BYTES_MAX)
+async fn whole(client: &Client, answer: Response<Incoming>) -> Result<Bytes, ClientError> {
+    Limited::new(answer.into_body(), client.answer_bytes_max)
         .collect()
         .await
         .map(http_body_util::Collected::to_bytes)

@@ -14,7 +14,8 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::lines::{Lines, TooLong};
+use crate::lines::{Lines, TooLong, has_few_values};
+use crate::text::displayable;
 
 /// Maximum length of a line in bytes. A guest with a hundred interfaces needs a tenth of it.
 pub const AGENT_LINE_BYTES_MAX: usize = 256 << 10;
@@ -142,6 +143,9 @@ impl AgentReader {
             let Some((_, line)) = line else { return Ok(None) };
             // Sync responses to an earlier client may leave a sentinel between lines.
             let line = line.strip_prefix(&[SENTINEL]).unwrap_or(line);
+            if !has_few_values(line) {
+                return Err(nonsense("a line with too many values"));
+            }
             if !line.is_empty() {
                 let value = serde_json::from_slice(line).map_err(|_| nonsense("not JSON"))?;
                 return answer(command, value).map(Some);
@@ -165,16 +169,8 @@ fn answer(command: AgentCommand, value: Value) -> Result<Value, AgentError> {
 /// Returns a guest's text in displayable form: without terminal control characters, truncated to
 /// [`AGENT_TEXT_CHARS_MAX`].
 fn text_of(value: Option<&Value>) -> Option<String> {
-    let text = value?.as_str()?;
-    let clean = |c: char| if c.is_control() || is_invisible(c) { '\u{fffd}' } else { c };
-    let text: String = text.chars().take(AGENT_TEXT_CHARS_MAX).map(clean).collect();
+    let text = displayable(value?.as_str()?, AGENT_TEXT_CHARS_MAX);
     (!text.is_empty()).then_some(text)
-}
-
-/// Returns true for characters that reorder text or have no width (Unicode's `Bidi_Control`, and
-/// zero-width characters).
-const fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Extracts the agent's version from the result of [`AgentCommand::Info`].

@@ -5,6 +5,8 @@ use thiserror::Error;
 
 /// Maximum number of list items evaluated; QEMU's lists are shorter.
 const ITEMS_MAX: usize = 4096;
+/// Maximum number of virtual CPUs per slot, and of those present. Machines of QEMU have at most 4096.
+const CPUS_MAX: u64 = 65_535;
 
 /// Command result with an unexpected structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -121,7 +123,7 @@ pub fn cpu_slots(value: &Value) -> Result<Vec<CpuSlot>, AnswerError> {
         Some(CpuSlot {
             place: [number("socket-id"), number("core-id"), number("thread-id")],
             driver: item.get("type")?.as_str()?.to_owned(),
-            cpus: item.get("vcpus-count")?.as_u64()?,
+            cpus: item.get("vcpus-count")?.as_u64().filter(|cpus| *cpus <= CPUS_MAX)?,
             is_taken: item.get("qom-path").is_some(),
             properties,
         })

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::text::{TEXT_CHARS_MAX, displayable};
+
 /// Cause of a shutdown or reset (`ShutdownCause` of `qapi/run-state.json`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trigger {
@@ -11,7 +13,8 @@ pub struct Trigger {
     pub reason: String,
 }
 
-/// QMP event. Missing data fields are represented by empty values.
+/// QMP event. Missing data fields are represented by empty values. Texts are in displayable form and
+/// have at most [`TEXT_CHARS_MAX`] characters; QEMU's identifiers are shorter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The CPUs of the VM were stopped.
@@ -68,7 +71,8 @@ impl Event {
     /// Decodes an event from its name and data.
     pub(crate) fn read(name: &str, data: &Value) -> Self {
         let text = |key| data.get(key).and_then(Value::as_str);
-        let owned = |key| text(key).unwrap_or_default().to_owned();
+        let displayed = |text: &str| displayable(text, TEXT_CHARS_MAX);
+        let owned = |key| displayed(text(key).unwrap_or_default());
         let trigger = || Trigger {
             is_guest: data.get("guest").and_then(Value::as_bool).unwrap_or(false),
             reason: owned("reason"),
@@ -80,11 +84,11 @@ impl Event {
             "SHUTDOWN" => Self::Shutdown(trigger()),
             "POWERDOWN" => Self::Powerdown,
             "DEVICE_DELETED" => {
-                let device = text("device").map(str::to_owned);
+                let device = text("device").map(displayed);
                 Self::DeviceDeleted { device, path: owned("path") }
             }
             "DEVICE_UNPLUG_GUEST_ERROR" | "MEM_UNPLUG_ERROR" => {
-                Self::DeviceUnplugRefused { device: text("device").map(str::to_owned) }
+                Self::DeviceUnplugRefused { device: text("device").map(displayed) }
             }
             "BLOCK_IO_ERROR" => {
                 let flag = |key| data.get(key).and_then(Value::as_bool).unwrap_or(false);
@@ -96,7 +100,7 @@ impl Event {
                 let is_open = data.get("open").and_then(Value::as_bool).unwrap_or(false);
                 Self::PortChanged { id: owned("id"), is_open }
             }
-            _ => Self::Other { name: name.to_owned() },
+            _ => Self::Other { name: displayed(name) },
         }
     }
 }

@@ -18,6 +18,7 @@
 //! - QEMU may be controlled by its guest: any bytes yield messages or a typed error, never a panic,
 //!   independent of how they are split.
 //! - Lines are limited to [`LINE_BYTES_MAX`]; a returned line is not retained.
+//! - Texts of QEMU that are shown have at most [`TEXT_CHARS_MAX`] characters and no control characters.
 //! - Texts sent to QEMU are encoded as JSON values, which prevents injection.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -32,6 +33,7 @@ mod lines;
 mod message;
 mod migration;
 mod reader;
+mod text;
 mod version;
 
 pub use agent::{
@@ -50,4 +52,5 @@ pub use event::{Event, Trigger};
 pub use message::{ErrorClass, Greeting, Message};
 pub use migration::{Migration, MigrationCapability, MigrationStage, machine_name, migration};
 pub use reader::{LINE_BYTES_MAX, ReadError, ReadErrorKind, Reader};
+pub use text::TEXT_CHARS_MAX;
 pub use version::Version;

@@ -12,6 +12,23 @@ pub(crate) struct Lines {
     offset: u64,
 }
 
+/// Maximum number of objects in a line. A parsed object has several hundred bytes, however short its
+/// text is. The list of 4096 CPUs has two per CPU.
+const OBJECTS_MAX: usize = 16_384;
+/// Maximum number of separators in a line, which is about the number of values.
+const VALUES_MAX: usize = 131_072;
+
+/// Returns true if a line has so few values that the memory of the parsed line is bounded to some tens
+/// of MiB.
+pub(crate) fn has_few_values(line: &[u8]) -> bool {
+    let (mut objects, mut values) = (0_usize, 0_usize);
+    for byte in line {
+        objects += usize::from(*byte == b'{');
+        values += usize::from(matches!(byte, b',' | b'[' | b':'));
+    }
+    objects <= OBJECTS_MAX && values <= VALUES_MAX
+}
+
 /// A line exceeds the length limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::event::Event;
+use crate::text::{TEXT_CHARS_MAX, displayable};
 use crate::version::Version;
 
 /// First message of a QMP connection.
@@ -10,7 +11,7 @@ use crate::version::Version;
 pub struct Greeting {
     /// Version of the connected QEMU.
     pub version: Version,
-    /// Package version of the distribution; may be empty.
+    /// Package version of the distribution in displayable form; may be empty.
     pub package: String,
 }
 
@@ -47,7 +48,7 @@ pub enum Message {
         id: Option<u64>,
         /// Class of the reported error.
         class: ErrorClass,
-        /// Description of the error by QEMU.
+        /// Description of the error by QEMU, in displayable form.
         text: String,
     },
     /// Asynchronous event of the VM.
@@ -84,7 +85,7 @@ impl Message {
             "KVMMissingCap" => ErrorClass::KvmMissingCap,
             _ => ErrorClass::Generic,
         };
-        Self::Error { id, class, text: text("desc").to_owned() }
+        Self::Error { id, class, text: displayable(text("desc"), TEXT_CHARS_MAX) }
     }
 }
 
@@ -92,7 +93,7 @@ impl Greeting {
     fn read(value: &Value) -> Result<Self, &'static str> {
         let version = value.get("version").ok_or("a greeting without a version")?;
         let package = version.get("package").and_then(Value::as_str).unwrap_or_default();
-        let package = package.to_owned();
+        let package = displayable(package, TEXT_CHARS_MAX);
         let version = Version::read(version).ok_or("a greeting with an invalid version")?;
         Ok(Self { version, package })
     }

@@ -3,9 +3,11 @@
 use serde_json::Value;
 
 use crate::AnswerError;
+use crate::text::{TEXT_CHARS_MAX, displayable};
 
-/// Maximum length of an error description in characters; longer ones are truncated.
-const REASON_CHARS_MAX: usize = 500;
+/// Maximum amount of memory that is reported, 64 PiB: more than a machine can have. Limits what sums
+/// and percentages of amounts can be.
+const BYTES_MAX: u64 = 1 << 56;
 
 /// Migration capability of a source or target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +57,9 @@ pub enum MigrationStage {
 pub struct Migration {
     /// Current stage of the migration.
     pub stage: MigrationStage,
-    /// Memory transferred so far, in bytes.
+    /// Memory transferred so far, in bytes; at most 2^56.
     pub bytes_sent: u64,
-    /// Memory remaining to transfer, in bytes.
+    /// Memory remaining to transfer, in bytes; at most 2^56.
     pub bytes_left: u64,
 }
 
@@ -71,7 +73,7 @@ pub fn migration(value: &Value) -> Result<Migration, AnswerError> {
     let ram = |key| value.get("ram").and_then(|ram| ram.get(key)).and_then(Value::as_u64);
     let reason = || {
         let text = object.get("error-desc").and_then(Value::as_str);
-        text.unwrap_or("QEMU reported no reason").chars().take(REASON_CHARS_MAX).collect()
+        displayable(text.unwrap_or("QEMU reported no reason"), TEXT_CHARS_MAX)
     };
     let stage = match object.get("status").map(Value::as_str) {
         None => MigrationStage::None,
@@ -87,8 +89,8 @@ pub fn migration(value: &Value) -> Result<Migration, AnswerError> {
     let (bytes_sent, bytes_left) = (ram("transferred"), ram("remaining"));
     Ok(Migration {
         stage,
-        bytes_sent: bytes_sent.unwrap_or(0),
-        bytes_left: bytes_left.unwrap_or(0),
+        bytes_sent: bytes_sent.unwrap_or(0).min(BYTES_MAX),
+        bytes_left: bytes_left.unwrap_or(0).min(BYTES_MAX),
     })
 }
 

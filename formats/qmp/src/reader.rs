@@ -3,7 +3,7 @@
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::lines::{Lines, TooLong};
+use crate::lines::{Lines, TooLong, has_few_values};
 use crate::message::Message;
 
 /// Maximum length of a line in bytes, including the line end. The longest responses used, lists of
@@ -26,6 +26,9 @@ pub enum ReadErrorKind {
     /// The line exceeds [`LINE_BYTES_MAX`].
     #[error("a line longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
+    /// The line has more values than any reply of QEMU.
+    #[error("a line with too many JSON values")]
+    TooManyValues,
     /// The line is not valid JSON.
     #[error("not JSON ({0})")]
     NotJson(String),
@@ -87,6 +90,9 @@ impl Reader {
 }
 
 fn read(line: &[u8]) -> Result<Message, ReadErrorKind> {
+    if !has_few_values(line) {
+        return Err(ReadErrorKind::TooManyValues);
+    }
     let value: Value =
         serde_json::from_slice(line).map_err(|error| ReadErrorKind::NotJson(error.to_string()))?;
     Message::read(value).map_err(ReadErrorKind::NotQmp)

@@ -174,9 +174,11 @@ pub(crate) fn of_front_ends() -> Vec<Call> {
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_poll));
     // Received descriptors: whether they are Unix sockets. Connections: the peer's process.
-    let asked = [SO_DOMAIN, SO_PEERCRED]
-        .map(|name| vec![When::Is(1, libc::SOL_SOCKET as u32), When::Is(2, name)]);
+    let option = |name: u32| vec![When::Is(1, libc::SOL_SOCKET as u32), When::Is(2, name)];
+    let asked = [SO_DOMAIN, SO_PEERCRED, SO_ACCEPTCONN].map(option);
     calls.push(Call::when(libc::SYS_getsockopt, asked.into()));
+    // Refusal of descriptors.
+    calls.push(Call::when(libc::SYS_setsockopt, vec![option(SO_PASSRIGHTS)]));
     // Maps a VM's memory from files received on the socket, and stacks of threads.
     calls.push(Call::when(libc::SYS_mmap, vec![vec![When::Lacks(2, PROT_EXEC)]]));
     calls
@@ -187,11 +189,14 @@ const SO_SNDBUF: u32 = 7;
 const SO_KEEPALIVE: u32 = 9;
 const SO_PEERCRED: u32 = 17;
 const SO_RCVTIMEO: u32 = 20;
+const SO_ACCEPTCONN: u32 = 30;
 const SO_DOMAIN: u32 = 39;
 const SO_SNDTIMEO: u32 = 21;
 /// The same options with 64-bit times, available since Linux 5.1.
 const SO_RCVTIMEO_NEW: u32 = 66;
 const SO_SNDTIMEO_NEW: u32 = 67;
+/// Refusal of descriptors, available since Linux 6.16.
+const SO_PASSRIGHTS: u32 = 83;
 const FIONBIO: u32 = 0x5421;
 const PR_SET_NAME: u32 = 15;
 
@@ -218,7 +223,15 @@ pub(crate) fn of_nbd_servers() -> Vec<Call> {
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_poll));
     let option = |level: libc::c_int, name: u32| vec![When::Is(1, level as u32), When::Is(2, name)];
-    let set = [SO_SNDBUF, SO_KEEPALIVE, SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVTIMEO_NEW, SO_SNDTIMEO_NEW];
+    let set = [
+        SO_SNDBUF,
+        SO_KEEPALIVE,
+        SO_RCVTIMEO,
+        SO_SNDTIMEO,
+        SO_RCVTIMEO_NEW,
+        SO_SNDTIMEO_NEW,
+        SO_PASSRIGHTS,
+    ];
     let set = set.map(|name| option(libc::SOL_SOCKET, name));
     // Delays, and detection of vanished clients.
     let tcp = [
@@ -234,8 +247,9 @@ pub(crate) fn of_nbd_servers() -> Vec<Call> {
     calls.push(Call::when(libc::SYS_getsockopt, asked.into()));
     calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, FIONBIO)]]));
     // With debug assertions Tokio checks that sockets are non-blocking, in addition to the checks
-    // of any thread.
-    let look = [libc::F_GETFD, libc::F_GETFL].map(|command| vec![When::Is(1, command as u32)]);
+    // of any thread. The socket of a client is duplicated if the kernel cannot refuse descriptors.
+    let look = [libc::F_GETFD, libc::F_GETFL, libc::F_DUPFD_CLOEXEC];
+    let look = look.map(|command| vec![When::Is(1, command as u32)]);
     calls.push(Call::when(libc::SYS_fcntl, look.into()));
     // TLS passes data to a connection's queue through a socket pair.
     let local = vec![When::Is(0, libc::AF_UNIX as u32)];

@@ -190,3 +190,7 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "huge_pages_tests.rs"]
+mod huge_pages_tests;

@@ -16,6 +16,8 @@ pub(crate) struct Asked {
     pub(crate) bytes: Vec<u8>,
     /// Number of bytes received.
     pub(crate) come: usize,
+    /// Number of parts of the reply received.
+    pub(crate) parts: u32,
     /// Allocation of the range, as reported by the server.
     pub(crate) extents: Vec<Extent>,
     /// Error text if the request failed.

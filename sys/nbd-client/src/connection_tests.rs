@@ -162,7 +162,8 @@ fn liar(mut stream: UnixStream, lie: Lie) {
     stream.write_all(&reply(7, 1, &[])).unwrap();
     let mut asked = [0; 28];
     stream.read_exact(&mut asked).unwrap();
-    stream.write_all(&lie(&asked)).unwrap();
+    // The client may close the connection earlier.
+    let _ = stream.write_all(&lie(&asked));
     // Until the client closes the connection.
     let _ = stream.read(&mut [0; 1]);
 }
@@ -175,9 +176,41 @@ fn chunk(asked: &[u8], kind: u16, payload: &[u8]) -> Vec<u8> {
         .concat()
 }
 
+/// Encodes this number of equal chunks, none of which is the last one.
+fn repeated(asked: &[u8], kind: u16, payload: &[u8], count: usize) -> Vec<u8> {
+    let mut one = chunk(asked, kind, payload);
+    one[4..6].fill(0);
+    one.repeat(count)
+}
+
 #[test]
 fn a_server_that_lies_ends_the_connection() {
-    let lies: [(Lie, &str); 8] = [
+    let lies: [(Lie, &str); 14] = [
+        // Chunks without NBD_REPLY_FLAG_DONE: of the same bytes, of the same hole, without data,
+        // with extents of no length, and with errors, without end.
+        (
+            |asked| repeated(asked, 1, &[&[0; 8][..], &[7; 512]].concat(), 100),
+            "1024 bytes for a read of 512",
+        ),
+        (
+            |asked| repeated(asked, 2, &[&[0; 8][..], &512_u32.to_be_bytes()].concat(), 100),
+            "1024 bytes for a read of 512",
+        ),
+        (|asked| repeated(asked, 0, &[], 70_000), "more than 65536 parts"),
+        (
+            |asked| repeated(asked, 5, &[&5_u32.to_be_bytes()[..], &[0; 8]].concat(), 70_000),
+            "more than 65536 parts",
+        ),
+        (|asked| repeated(asked, 0x8001, &[0, 0, 0, 5, 0, 0], 70_000), "more than 65536 parts"),
+        // An error with a text of 4 GiB.
+        (
+            |asked| {
+                let mut bytes = chunk(asked, 0x8001, &[]);
+                bytes.truncate(16);
+                [bytes, u32::MAX.to_be_bytes().to_vec(), vec![b'x'; 4096]].concat()
+            },
+            "has 4294967295 bytes",
+        ),
         (|_| b"HTTP/1.1 200 OK\r\n".to_vec(), "magic"),
         (|asked| chunk(asked, 1, &[&MIB.to_be_bytes()[..], &[7; 512]].concat()), "not requested"),
         (
@@ -199,6 +232,42 @@ fn a_server_that_lies_ends_the_connection() {
         let later = disk.flush().unwrap_err();
         assert_eq!(later, said, "it stays so");
         drop(disk);
+        server.join().unwrap();
+    }
+}
+
+/// Servers whose handshake does not end.
+#[test]
+fn a_handshake_without_end_is_given_up() {
+    let reply = |option: u32, kind: u32, bytes: u32| {
+        let magic = 0x0003_e889_0455_65a9_u64.to_be_bytes();
+        let head = [magic.as_slice(), &option.to_be_bytes(), &kind.to_be_bytes()];
+        [head.concat(), bytes.to_be_bytes().to_vec()].concat()
+    };
+    let greeting = b"NBDMAGICIHAVEOPT\x00\x03".to_vec();
+    let context = [reply(10, 4, 19), b"\0\0\0\x05base:allocation".to_vec()].concat();
+    let info = [reply(7, 3, 2), vec![0, 9]].concat();
+    let cases = [
+        ("an error of 4 GiB", vec![greeting.clone(), reply(8, 0x8000_0001, u32::MAX)]),
+        (
+            "replies without end to NBD_OPT_SET_META_CONTEXT",
+            vec![greeting.clone(), reply(8, 1, 0), context.repeat(100_000)],
+        ),
+        (
+            "replies without end to NBD_OPT_GO",
+            vec![greeting.clone(), reply(8, 1, 0), reply(10, 1, 0), info.repeat(100_000)],
+        ),
+        ("a reply to another option", vec![greeting, reply(99, 1, 0)]),
+    ];
+    for (case, sent) in cases {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let server = std::thread::spawn(move || {
+            let _ = far.write_all(&sent.concat());
+            let _ = far.read_to_end(&mut Vec::new());
+        });
+        let error = NbdConnection::connect(near.into(), "disk", true, &start()).err();
+        let error = error.unwrap_or_else(|| panic!("{case} is accepted"));
+        assert_ne!(error.kind(), std::io::ErrorKind::TimedOut, "{case}: {error}");
         server.join().unwrap();
     }
 }

@@ -12,6 +12,10 @@ use crate::book::{Asked, Book};
 /// Bytes read from the socket at once if the length of the next message is unknown.
 const AHEAD_BYTES: usize = 4096;
 
+/// Maximum number of parts of a reply. A server that sends a part for each sector of a request needs
+/// 2048.
+const PARTS_MAX: u32 = 65_536;
+
 /// Reader of a server's replies, which wakes the callers.
 pub(crate) struct Replies {
     pub(crate) socket: Arc<OwnedFd>,
@@ -94,8 +98,16 @@ impl Replies {
 
     /// Handles the end of a part of a reply; wakes the caller after the last one.
     fn end_part(&self, asked: &mut Asked, is_last: bool) -> Result<(), String> {
+        if asked.come > asked.bytes.len() {
+            let (come, of) = (asked.come, asked.bytes.len());
+            return Err(format!("the server returned {come} bytes for a read of {of}"));
+        }
         if !is_last {
-            return Ok(());
+            asked.parts = asked.parts.saturating_add(1);
+            if asked.parts < PARTS_MAX {
+                return Ok(());
+            }
+            return Err(format!("the server returned more than {PARTS_MAX} parts of a reply"));
         }
         if asked.failure.is_none() && asked.come != asked.bytes.len() {
             let (come, of) = (asked.come, asked.bytes.len());

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
-use suimon_socket_runtime::blocking;
+use suimon_socket_runtime::{PeerGuard, blocking};
 
 use crate::budgets::Share;
 use crate::clients::Caller;
@@ -30,6 +30,8 @@ pub(crate) struct Client {
     pub(crate) share: Arc<OnceLock<Arc<Share>>>,
     /// `None` if the negotiation is not limited.
     pub(crate) evicted: Option<Evicted>,
+    /// `None` if the socket carries no descriptors.
+    pub(crate) guard: Option<Arc<PeerGuard>>,
 }
 
 impl Client {
@@ -39,7 +41,7 @@ impl Client {
         caller: Caller,
         origin: Option<Origin>,
     ) -> Self {
-        Self { host, tls, caller, origin, share: Arc::default(), evicted: None }
+        Self { host, tls, caller, origin, share: Arc::default(), evicted: None, guard: None }
     }
 
     /// Reports that the client was rejected. Clients determine the rate, so each entry is logged at
@@ -120,7 +122,12 @@ impl Client {
         let is_listed = self.origin.is_some();
         let noted =
             is_listed.then(|| self.host.clients.note(&name, &self.caller, Arc::clone(&share)));
-        let inside = Inside { _share: Arc::clone(&share), _noted: noted, _life: life };
+        let inside = Inside {
+            _share: Arc::clone(&share),
+            _noted: noted,
+            _life: life,
+            guard: self.guard.clone(),
+        };
         // The host lacks descriptors or memory: the operator is informed, and other clients are
         // served.
         let queue = NbdQueue::new(socket, &negotiated, rest, share).inspect_err(|error| {

@@ -1,12 +1,12 @@
 //! Negotiation with a client (NBD protocol, "Handshake phase").
 
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, IoSliceMut};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use suimon_nbd::{GREETING, Handshake as Negotiation, Negotiated, Step, TlsMode};
-use suimon_socket_runtime::Watched;
+use suimon_socket_runtime::{PeerGuard, Watched};
 use tokio::time::timeout;
 
 use crate::client::Client;
@@ -68,7 +68,7 @@ async fn negotiate(
         rest.drain(..progress.consumed.min(rest.len()));
         match progress.step {
             Step::NeedsBytes => {
-                if !receive(&socket, &mut rest).await? {
+                if !receive(&socket, &mut rest, client.guard.as_deref()).await? {
                     return Ok(None);
                 }
                 if let Some(place) = place {
@@ -115,9 +115,17 @@ async fn send_all(socket: &Watched, mut bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Appends received bytes; returns false at the end of the connection.
-async fn receive(socket: &Watched, bytes: &mut Vec<u8>) -> io::Result<bool> {
+async fn receive(
+    socket: &Watched,
+    bytes: &mut Vec<u8>,
+    guard: Option<&PeerGuard>,
+) -> io::Result<bool> {
     let mut more = [0; 4096];
-    let (got, _) = socket.read(|socket| Ok(recv(socket, &mut more, RecvFlags::DONTWAIT)?)).await?;
+    let read = |socket: BorrowedFd<'_>| match guard {
+        Some(guard) => guard.receive(socket, &mut [IoSliceMut::new(&mut more)]),
+        None => Ok(recv(socket, &mut more, RecvFlags::DONTWAIT)?.0),
+    };
+    let got = socket.read(read).await?;
     bytes.extend_from_slice(more.get(..got).unwrap_or_default());
     Ok(got > 0)
 }

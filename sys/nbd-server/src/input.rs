@@ -1,11 +1,13 @@
 //! Parsing of a client's stream: headers and payloads in pieces of any size.
 
 use std::io::IoSliceMut;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::io::{Errno, readv};
 use rustix::net::{RecvFlags, recv};
 use suimon_nbd::{Incoming, Refused, Request, Transmission};
+use suimon_socket_runtime::PeerGuard;
 
 use crate::level::AHEAD_BYTES;
 use crate::memory::{CHUNK_BYTES, Memory};
@@ -60,6 +62,9 @@ pub(crate) enum InputError {
     /// Invalid message, after which the start of the next one is unknown.
     #[error(transparent)]
     LostSync(#[from] suimon_nbd::LostSync),
+    /// The client attached a descriptor to its data.
+    #[error("the client attached a descriptor to its data")]
+    Descriptor,
     /// The socket failed.
     #[error("the socket failed: {0}")]
     Socket(#[from] Errno),
@@ -85,6 +90,8 @@ pub(crate) struct Input {
     is_incomplete: bool,
     /// True if something was received since unused memory was last released.
     was_used: bool,
+    /// Receives from the socket if the client may attach descriptors.
+    pub(crate) guard: Option<Arc<PeerGuard>>,
 }
 
 impl Input {
@@ -100,6 +107,7 @@ impl Input {
             is_dry: false,
             is_incomplete: false,
             was_used: true,
+            guard: None,
         }
     }
 
@@ -200,7 +208,8 @@ impl Input {
         self.start = 0;
         let last = self.end.saturating_add(self.ahead).min(self.bytes.len());
         let room = self.bytes.get_mut(self.end..last).unwrap_or_default();
-        let got = receive(socket, &mut [IoSliceMut::new(room)], &mut self.is_dry)?;
+        let guard = self.guard.as_deref();
+        let got = receive(socket, &mut [IoSliceMut::new(room)], &mut self.is_dry, guard)?;
         self.end += got.unwrap_or(0);
         self.was_used |= got.is_some();
         Ok(got.is_some())
@@ -210,7 +219,8 @@ impl Input {
     /// were any.
     fn read_first(&mut self, socket: &OwnedFd) -> Result<bool, InputError> {
         let mut first = [0; FIRST_BYTES];
-        let got = receive(socket, &mut [IoSliceMut::new(&mut first)], &mut self.is_dry)?;
+        let guard = self.guard.as_deref();
+        let got = receive(socket, &mut [IoSliceMut::new(&mut first)], &mut self.is_dry, guard)?;
         let Some(got) = got else { return Ok(false) };
         self.bytes = vec![0; AHEAD_BYTES];
         for (byte, received) in self.bytes.iter_mut().zip(first.iter().take(got)) {
@@ -242,7 +252,8 @@ impl Input {
                 count += 1;
             }
             let pieces = pieces.get_mut(..count).unwrap_or_default();
-            let Some(got) = receive(socket, pieces, &mut self.is_dry)? else { return Ok(false) };
+            let got = receive(socket, pieces, &mut self.is_dry, self.guard.as_deref())?;
+            let Some(got) = got else { return Ok(false) };
             let now = got.min(all - arriving.got);
             arriving.got += now;
             self.end = got - now;
@@ -299,6 +310,7 @@ fn receive(
     socket: &OwnedFd,
     rooms: &mut [IoSliceMut<'_>],
     is_dry: &mut bool,
+    guard: Option<&PeerGuard>,
 ) -> Result<Option<usize>, InputError> {
     let room: usize = rooms.iter().map(|room| room.len()).sum();
     if *is_dry {
@@ -306,9 +318,10 @@ fn receive(
     }
     loop {
         // For a single piece, recv takes a third less time than readv.
-        let got = match rooms {
-            [room] => recv(socket, &mut **room, RecvFlags::empty()).map(|(got, _)| got),
-            _ => readv(socket, rooms),
+        let got = match (guard, &mut *rooms) {
+            (Some(guard), rooms) => receive_guarded(socket, rooms, guard)?,
+            (None, [room]) => recv(socket, &mut **room, RecvFlags::empty()).map(|(got, _)| got),
+            (None, rooms) => readv(socket, rooms),
         };
         match got {
             Ok(0) => return Err(InputError::Closed),
@@ -320,5 +333,21 @@ fn receive(
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
+    }
+}
+
+/// Receives bytes from a client that may attach descriptors. Returns the error of the system call as
+/// a value.
+fn receive_guarded(
+    socket: &OwnedFd,
+    rooms: &mut [IoSliceMut<'_>],
+    guard: &PeerGuard,
+) -> Result<Result<usize, Errno>, InputError> {
+    match guard.receive(socket.as_fd(), rooms) {
+        Ok(got) => Ok(Ok(got)),
+        Err(error) => match Errno::from_io_error(&error) {
+            Some(errno) => Ok(Err(errno)),
+            None => Err(InputError::Descriptor),
+        },
     }
 }

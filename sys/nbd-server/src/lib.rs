@@ -42,6 +42,8 @@ mod accounts;
 mod budgets;
 mod client;
 mod clients;
+#[cfg(test)]
+mod descriptor_tests;
 mod handshake;
 mod handshakes;
 mod in_parts;
@@ -71,6 +73,8 @@ mod server;
 mod server_tests;
 mod slot;
 mod tls;
+#[cfg(test)]
+mod tls_tests;
 mod untaken;
 mod watch;
 

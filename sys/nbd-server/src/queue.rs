@@ -40,6 +40,7 @@ const HEADS_BYTES_MAX: usize = 64 << 10;
 
 /// Connection of a client, as a queue of a disk. Dropping it closes the connection.
 pub struct NbdQueue {
+    /// Closed before the guard in `_inside`.
     pub(crate) socket: OwnedFd,
     pub(crate) watch: SocketWatch,
     /// True if the last poll returned requests.
@@ -124,7 +125,8 @@ impl NbdQueue {
     }
 
     /// Attaches values that exist as long as the connection.
-    pub(crate) fn owning(self, inside: Inside) -> Self {
+    pub(crate) fn owning(mut self, inside: Inside) -> Self {
+        self.input.guard.clone_from(&inside.guard);
         Self { _inside: Some(inside), ..self }
     }
 
@@ -286,7 +288,7 @@ impl DiskQueue for NbdQueue {
                     let detail = "the client disconnected".to_owned();
                     return Err(PortFault { kind: FaultKind::Gone, detail });
                 }
-                Err(InputError::LostSync(error)) => {
+                Err(error @ (InputError::LostSync(_) | InputError::Descriptor)) => {
                     return Err(PortFault { kind: FaultKind::Hostile, detail: error.to_string() });
                 }
                 Err(error) => return Err(gone(&error)),

@@ -13,7 +13,8 @@ use rustix::net::sockopt::{set_tcp_nodelay, socket_peercred};
 use rustix::net::{SocketFlags, accept_with, getpeername};
 use suimon_nbd::Export;
 use suimon_ports::{NbdClientWay, NbdLimits};
-use suimon_socket_runtime::{SocketRuntime, Stop, Task, Watched};
+use suimon_socket_runtime::{PeerGuard, SocketRuntime, Stop, Task, Watched};
+use suimon_unix_socket::refuse_descriptors;
 use tokio::time::sleep;
 
 use crate::access::{TcpAccess, UnixAccess};
@@ -127,6 +128,8 @@ impl NbdServer {
     /// The error of the system.
     pub fn listen(path: &Path, access: UnixAccess, host: NbdHost) -> io::Result<Self> {
         let listener = bind(path)?;
+        // Inherited by connections, so that a client cannot attach descriptors before it is accepted.
+        refuse_descriptors(&listener);
         let guarded = access.guard(path).and_then(|()| listener.set_nonblocking(true));
         let started = guarded
             .and_then(|()| Self::start(listener.into(), Access::Unix(RwLock::new(access)), host));
@@ -228,7 +231,9 @@ impl Access {
                 let peer = format!("process {process} of user {user}");
                 let caller = Caller { way: NbdClientWay::Unix, peer };
                 let origin = Origin::User(user);
-                Ok((Client::new(host, None, caller, Some(origin)), origin, judged))
+                let guard = PeerGuard::of(socket, &host.runtime)?.map(Arc::new);
+                let client = Client::new(host, None, caller, Some(origin));
+                Ok((Client { guard, ..client }, origin, judged))
             }
             Self::Tcp(access) => {
                 let from = getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?;
@@ -274,14 +279,20 @@ async fn accept_clients(listener: &Watched, access: &Access, host: &NbdHost) {
             Ok((socket, client, origin, judged))
         });
         match judged {
-            Ok((_, client, _, Err(reason))) => client.refuse(reason),
+            Ok((socket, client, _, Err(reason))) => {
+                // Closed before the guard.
+                drop(socket);
+                client.refuse(reason);
+            }
             Ok((socket, client, origin, Ok(()))) => {
                 // Nothing is waited for here: the next client is accepted at once.
                 if let Err(exceeded) = host.budgets.check(origin) {
+                    drop(socket);
                     client.turn_away(&exceeded.to_string());
                     continue;
                 }
                 let Some(handshake) = host.handshakes.begin(origin, Instant::now()) else {
+                    drop(socket);
                     client.turn_away("too many clients with certificates negotiate");
                     continue;
                 };

@@ -9,7 +9,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConfig,
     SignatureScheme,
@@ -92,7 +92,10 @@ impl NbdTls {
         };
         let key_of = private_key(key)?;
         let chain = certificates(TlsFile::Certificate, certificate)?;
-        let config = builder.with_single_cert(chain, key_of).map_err(NbdTlsError::Identity)?;
+        let mut config = builder.with_single_cert(chain, key_of).map_err(NbdTlsError::Identity)?;
+        // A resumed session would not verify the client's certificate again.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
         Ok(Self { config: Arc::new(config), requires_certificates: clients.is_some() })
     }
 

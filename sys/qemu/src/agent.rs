@@ -74,14 +74,17 @@ impl From<Failed> for VmError {
 impl Conversation {
     /// Starts a session that ends after `limit`.
     fn begin(folder: &Path, limit: Duration) -> Result<Self, VmError> {
-        let stream = connect_in(folder, AGENT_SOCKET).map_err(|error| {
+        let until = Instant::now() + limit;
+        let stream = connect_in(folder, AGENT_SOCKET, limit).map_err(|error| {
+            if error.kind() == ErrorKind::TimedOut {
+                return silent();
+            }
             let text = format!(
                 "the channel to the guest agent cannot be used ({error}); a VM started by an \
                  earlier version has none until its next start"
             );
             VmError::new(VmErrorKind::Refused, text)
         })?;
-        let until = Instant::now() + limit;
         let mut talk = Self { stream, reader: AgentReader::new(), until };
         // A unique number, so that a late reply to an earlier session is not mistaken for this
         // one's.

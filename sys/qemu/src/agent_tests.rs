@@ -126,3 +126,51 @@ fn a_vm_without_the_line_says_what_to_do() {
     let error = guest_facts(folder.path()).unwrap_err();
     assert!(error.text.contains("next start"), "{error}");
 }
+
+/// A QEMU that accepts no connections, because it stalls or is hostile.
+#[test]
+fn a_qemu_that_accepts_no_connection_is_not_awaited() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = rustix::net::socket(
+        rustix::net::AddressFamily::UNIX,
+        rustix::net::SocketType::STREAM,
+        None,
+    )
+    .unwrap();
+    let path = folder.path().join(AGENT_SOCKET);
+    rustix::net::bind(&socket, &rustix::net::SocketAddrUnix::new(&path).unwrap()).unwrap();
+    // As the launcher does.
+    rustix::net::listen(&socket, 1).unwrap();
+    let (report, reports) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let limit = Duration::from_millis(200);
+        for _ in 0..4 {
+            let _ = report.send(Conversation::begin(folder.path(), limit).unwrap_err());
+        }
+    });
+    for _ in 0..4 {
+        let error = reports.recv_timeout(Duration::from_secs(60)).expect("an error in time");
+        assert_eq!(error.kind, VmErrorKind::Silent, "{error}");
+    }
+}
+
+/// Without a receiver of descriptors, the thread that reads would close them, which may block.
+#[test]
+fn descriptors_of_a_guest_agent_are_refused() {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    use std::os::fd::AsFd;
+    let folder = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(folder.path().join(AGENT_SOCKET)).unwrap();
+    let ours = connect_in(folder.path(), AGENT_SOCKET, ANSWER_LIMIT).unwrap();
+    let (theirs, _) = listener.accept().unwrap();
+    if !suimon_unix_socket::refuse_descriptors(&ours) {
+        eprintln!("skipped: the kernel is older than Linux 6.16");
+        return;
+    }
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [theirs.as_fd()];
+    assert!(beside.push(SendAncillaryMessage::ScmRights(&descriptors)));
+    let sent = sendmsg(&theirs, &[std::io::IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL);
+    assert_eq!(sent, Err(rustix::io::Errno::PERM));
+}

@@ -116,6 +116,12 @@ pub(crate) enum Heard {
 }
 
 impl Watch {
+    /// Creates a watch whose launcher is the other end of `connection`.
+    #[cfg(test)]
+    pub(crate) fn of(connection: OwnedFd) -> Self {
+        Self { connection }
+    }
+
     pub(crate) fn descriptor(&self) -> std::os::fd::BorrowedFd<'_> {
         self.connection.as_fd()
     }

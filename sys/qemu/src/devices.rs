@@ -6,6 +6,8 @@ use suimon_ports::{VmAccelerator, VmDevice, VmDiskKind, VmDiskSpec, VmNicKind, V
 use suimon_qmp::{BlockNode, Command, Device, Netdev, Reconnect, Version};
 use suimon_quantity::PciAddress;
 
+use crate::spec_check::is_name;
+
 /// Time in seconds for which a guest's requests wait for a disk's NBD server to return: long enough
 /// to replace a daemon by hand.
 const NBD_WAITS: u32 = 600;
@@ -73,10 +75,14 @@ pub(crate) fn vf_id(nic: &str) -> String {
     format!("vf-{nic}")
 }
 
-/// Returns the device with this id; `None` if it is not a hot-pluggable one.
+/// Returns the device with this id; `None` if it is not the id of a hot-pluggable one.
 pub(crate) fn device_of(id: &str) -> Option<VmDevice> {
-    let nic = id.strip_prefix("nic-").map(|name| VmDevice::Nic(name.to_owned()));
-    nic.or_else(|| id.strip_prefix("disk-").map(|name| VmDevice::Disk(name.to_owned())))
+    let (kind, name) = id.split_once('-').filter(|(_, name)| is_name(name))?;
+    match kind {
+        "nic" => Some(VmDevice::Nic(name.to_owned())),
+        "disk" => Some(VmDevice::Disk(name.to_owned())),
+        _ => None,
+    }
 }
 
 /// Returns the id of a root port, behind which a device can be hot-plugged.

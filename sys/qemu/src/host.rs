@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use suimon_ports::{
     ThreadStart, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmNotice, VmObserver,
@@ -19,6 +21,7 @@ use suimon_qmp::{
     AnswerError, Command, Greeting, RunState, chardevs, cpu_count, is_kvm_enabled, run_state,
 };
 use suimon_quantity::PciAddress;
+use suimon_unix_socket::refuse_descriptors;
 
 use crate::agent::AGENT_PORT;
 use crate::client::{Heard, LauncherClient, Watch};
@@ -35,6 +38,8 @@ pub(crate) const MONITOR_SOCKET: &str = "qmp.sock";
 /// Time limit for QEMU's greeting: a starting QEMU first allocates the VM's memory and connects to
 /// all sockets.
 const GREETING_LIMIT: Duration = Duration::from_secs(20);
+/// Time limit for QEMU to accept the connection to its monitor.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Paths of UEFI firmware for x86 on Debian, Fedora and Arch: code, and initial variables.
 const UEFI_FILES: [(&str, &str); 4] = [
     ("/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"),
@@ -54,13 +59,26 @@ pub struct QemuHost {
     thread_start: ThreadStart,
 }
 
-/// Connects to a socket in a folder whose path may exceed the length of a socket address.
-pub(crate) fn connect_in(folder: &Path, name: &str) -> io::Result<UnixStream> {
+/// Connects to a socket of QEMU in a folder whose path may exceed the length of a socket address.
+/// Blocks for at most `limit` while QEMU accepts no connection.
+pub(crate) fn connect_in(folder: &Path, name: &str, limit: Duration) -> io::Result<UnixStream> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let folder = open(folder, flags, Mode::empty())?;
     let path = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    // QEMU sends no descriptors.
+    refuse_descriptors(&socket);
+    // The limit applies to connect(2), too, see unix(7).
+    set_socket_timeout(&socket, Timeout::Send, Some(limit))?;
+    match connect(&socket, &SocketAddrUnix::new(path)?) {
+        Err(Errno::AGAIN) => {
+            let seconds = limit.as_secs();
+            let text = format!("QEMU has accepted no connection for {seconds} s");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+        }
+        result => result?,
+    }
+    set_socket_timeout(&socket, Timeout::Send, None)?;
     Ok(UnixStream::from(socket))
 }
 
@@ -89,8 +107,12 @@ impl QemuHost {
             VmError::new(VmErrorKind::Host, text)
         };
         let watch = self.client.watch(identity)?;
-        let stream = match connect_in(&identity.folder, MONITOR_SOCKET) {
+        let stream = match connect_in(&identity.folder, MONITOR_SOCKET, CONNECT_LIMIT) {
             Ok(stream) => stream,
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                let text = format!("QEMU's monitor cannot be reached: {error}");
+                return Err(VmError::new(VmErrorKind::Silent, text));
+            }
             Err(error) => return Err(Self::why_not(&watch).unwrap_or_else(|| host(error))),
         };
         let thread_start = Arc::clone(&self.thread_start);

@@ -2,6 +2,7 @@
 //! connection.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
 
 use serde_json::Value;
 use suimon_frame::MacAddr;
@@ -44,8 +45,9 @@ impl QemuVm {
         let memory = base_memory(&self.ask(&Command::QueryMemorySizeSummary)?).map_err(nonsense)?;
         check_recorded(self.machine, memory)?;
         let machine = machine_name(&self.property("/machine", "type")?).map_err(nonsense)?;
-        let mut plugged = Vec::new();
+        let (mut plugged, began) = (Vec::new(), Instant::now());
         for number in 0..PORTS {
+            self.shared().check_time(began, "a query of the ports")?;
             let Some(path) = self.behind_port(number)? else { continue };
             let id = path.rsplit('/').next().unwrap_or_default();
             if let (Some(device), Ok(port)) = (device_of(id), u8::try_from(number)) {
@@ -68,6 +70,8 @@ impl QemuVm {
         let told = self.property(path, "mac")?;
         let mac = told.as_str().and_then(|mac| mac.parse().ok());
         mac.ok_or_else(|| {
+            // A response may have any length.
+            let told: String = told.to_string().chars().take(40).collect();
             let text = format!("invalid response of QEMU: {path} has the address {told}");
             VmError::new(VmErrorKind::Refused, text)
         })

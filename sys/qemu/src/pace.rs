@@ -1,56 +1,82 @@
-//! Rate limit for events of one VM.
+//! Rate limits for the monitor of one VM.
 
 use std::time::{Duration, Instant};
 
-/// Events permitted in a burst.
-const AT_ONCE: u32 = 200;
-/// Interval between events beyond the burst.
+/// Interval at which a pace is renewed.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Token bucket for events. A QEMU process under a guest's control can send events without end, and
-/// the observer stores each.
+/// Token bucket. A QEMU process under a guest's control can send without end.
 #[derive(Debug)]
 pub(crate) struct Pace {
+    /// Units permitted in a burst.
+    at_once: u32,
+    /// Units permitted per [`PAUSE`] beyond the burst.
+    per_pause: u32,
     left: u32,
     since: Instant,
 }
 
 impl Pace {
-    pub(crate) fn new(now: Instant) -> Self {
-        Self { left: AT_ONCE, since: now }
+    /// Returns the pace of events and of replies without a command: 200 in a burst, then 50 per
+    /// second. Observers may store each event.
+    pub(crate) fn of_events(now: Instant) -> Self {
+        Self::new(200, 1, now)
     }
 
-    /// Counts an event. Returns the time for which the caller must stop reading.
-    pub(crate) fn count(&mut self, now: Instant) -> Duration {
+    /// Returns the pace of bytes: 4 MiB in a burst, more than the longest line, then 1 MiB per
+    /// second. Parsing takes time of the host that is not accounted to the VM.
+    pub(crate) fn of_bytes(now: Instant) -> Self {
+        Self::new(4 << 20, 21_000, now)
+    }
+
+    const fn new(at_once: u32, per_pause: u32, now: Instant) -> Self {
+        Self { at_once, per_pause, left: at_once, since: now }
+    }
+
+    /// Counts units. Returns the time for which the caller must stop reading.
+    pub(crate) fn count(&mut self, units: u32, now: Instant) -> Duration {
         let passed = now.saturating_duration_since(self.since);
-        let back = u32::try_from(passed.as_millis() / PAUSE.as_millis()).unwrap_or(AT_ONCE);
-        if back > 0 {
-            self.left = self.left.saturating_add(back).min(AT_ONCE);
+        let pauses = u32::try_from(passed.as_millis() / PAUSE.as_millis()).unwrap_or(u32::MAX);
+        if pauses > 0 {
+            let back = pauses.saturating_mul(self.per_pause);
+            self.left = self.left.saturating_add(back).min(self.at_once);
             self.since = now;
         }
-        if self.left == 0 {
-            return PAUSE;
+        if self.left >= units {
+            self.left -= units;
+            return Duration::ZERO;
         }
-        self.left -= 1;
-        Duration::ZERO
+        let missing = (units - self.left).div_ceil(self.per_pause);
+        self.left = 0;
+        PAUSE * missing
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AT_ONCE, PAUSE, Pace};
+    use super::{PAUSE, Pace};
     use std::time::{Duration, Instant};
 
     #[test]
     fn a_flood_is_heard_at_its_pace() {
         let start = Instant::now();
-        let mut pace = Pace::new(start);
-        for _ in 0..AT_ONCE {
-            assert_eq!(pace.count(start), Duration::ZERO);
+        let mut pace = Pace::of_events(start);
+        for _ in 0..200 {
+            assert_eq!(pace.count(1, start), Duration::ZERO);
         }
-        assert_eq!(pace.count(start), PAUSE);
-        assert_eq!(pace.count(start + PAUSE), Duration::ZERO);
-        assert_eq!(pace.count(start + PAUSE), PAUSE);
-        assert_eq!(pace.count(start + Duration::from_secs(60)), Duration::ZERO);
+        assert_eq!(pace.count(1, start), PAUSE);
+        assert_eq!(pace.count(1, start + PAUSE), Duration::ZERO);
+        assert_eq!(pace.count(1, start + PAUSE), PAUSE);
+        assert_eq!(pace.count(1, start + Duration::from_secs(60)), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_pause_depends_on_the_number_of_bytes() {
+        let start = Instant::now();
+        let mut pace = Pace::of_bytes(start);
+        assert_eq!(pace.count(4 << 20, start), Duration::ZERO);
+        assert_eq!(pace.count(1, start), PAUSE);
+        assert_eq!(pace.count(64 << 10, start), 4 * PAUSE);
+        assert_eq!(pace.count(u32::MAX, start + Duration::MAX / 4), 204_323 * PAUSE);
     }
 }

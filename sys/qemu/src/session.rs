@@ -18,15 +18,25 @@ use crate::agent::AGENT_PORT;
 use crate::client::{Heard, Watch};
 use crate::pace::Pace;
 use crate::peer::{wait_readable, write_line};
+use crate::spec_check::is_name;
 use crate::unplugging::Unplugging;
 
 /// Time limit for a reply of QEMU.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// Time limit for an operation of several commands, such as a query of all ports. A QEMU that replies
+/// to each of them just in time would occupy the VM's thread for many minutes.
+const OPERATION_LIMIT: Duration = Duration::from_secs(60);
 /// Time for a process to end after it closed its monitor, before it is killed.
 const END_LIMIT: Duration = Duration::from_secs(5);
 /// Interval at which the removal of an object that is still in use is repeated.
 const RETRY: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 64 << 10;
+
+/// Bytes that a read counts for at least: a QEMU that sends single bytes causes the costs of a read
+/// for each.
+const READ_COSTS: u32 = 512;
+/// Reads after the process has ended: more than its socket can hold.
+const LAST_READS_MAX: u32 = 64;
 
 /// Result of a command: return value or error text.
 pub(crate) type Outcome = Result<Value, String>;
@@ -113,8 +123,20 @@ impl Shared {
         }
     }
 
+    /// Returns an error if an operation that began at `began` exceeds [`OPERATION_LIMIT`].
+    pub(crate) fn check_time(&self, began: Instant, what: &str) -> Result<(), VmError> {
+        if began.elapsed() < OPERATION_LIMIT {
+            return Ok(());
+        }
+        Err(self.silent_for(what, OPERATION_LIMIT))
+    }
+
     pub(crate) fn silent(&self, what: &str) -> VmError {
-        let (name, limit) = (&self.name, ANSWER_LIMIT.as_secs());
+        self.silent_for(what, ANSWER_LIMIT)
+    }
+
+    fn silent_for(&self, what: &str, limit: Duration) -> VmError {
+        let (name, limit) = (&self.name, limit.as_secs());
         let text = format!("VM {name}: QEMU did not complete `{what}` within {limit} s");
         VmError::new(VmErrorKind::Silent, text)
     }
@@ -203,8 +225,11 @@ impl Session {
             watch: Some(watch),
             observer,
             greeting: Some(greeting),
-            pace: Pace::new(Instant::now()),
+            events: Pace::of_events(Instant::now()),
+            bytes: Pace::of_bytes(Instant::now()),
             unplugging: Unplugging::default(),
+            heard: None,
+            last_reads: LAST_READS_MAX,
         };
         let builder = std::thread::Builder::new().name("vm".to_owned());
         builder.spawn(move || match thread_start() {
@@ -228,8 +253,12 @@ struct Reading {
     watch: Option<Watch>,
     observer: Arc<dyn VmObserver>,
     greeting: Option<SyncSender<Greeting>>,
-    pace: Pace,
+    events: Pace,
+    bytes: Pace,
     unplugging: Unplugging,
+    /// How the process ended, while its last messages are read.
+    heard: Option<Heard>,
+    last_reads: u32,
 }
 
 impl Reading {
@@ -248,7 +277,9 @@ impl Reading {
         if self.shared.ended().is_some() {
             return;
         }
-        let heard = self.watch.as_ref().and_then(|watch| watch.read_within(END_LIMIT));
+        let heard = self.heard.take();
+        let heard =
+            heard.or_else(|| self.watch.as_ref().and_then(|watch| watch.read_within(END_LIMIT)));
         let heard = heard.or_else(|| {
             let watch = self.watch.as_ref()?;
             watch.kill();
@@ -262,6 +293,14 @@ impl Reading {
     /// # Errors
     /// The reason why the monitor can no longer be read.
     fn turn(&mut self, reader: &mut Reader) -> Result<Option<Heard>, String> {
+        if self.heard.is_some() {
+            let last = wait_readable([self.shared.stream.as_fd()], Some(Duration::ZERO));
+            self.last_reads = self.last_reads.saturating_sub(1);
+            if self.last_reads == 0 || !matches!(last, Ok([true])) {
+                return Ok(self.heard.take());
+            }
+            return self.read(reader).map(|()| None);
+        }
         let limit = self.unplugging.is_waiting().then_some(RETRY);
         let stream = self.shared.stream.as_fd();
         let ready = match &self.watch {
@@ -273,14 +312,30 @@ impl Reading {
         if has_words {
             self.read(reader)?;
         } else if has_news {
-            match self.watch.as_ref().map(Watch::read) {
-                Some(heard @ Heard::Ended(_)) => return Ok(Some(heard)),
-                _ => self.watch = None,
-            }
+            self.hear_news();
         } else {
             self.unplug_further();
         }
         Ok(None)
+    }
+
+    /// Reads a report of the launcher.
+    fn hear_news(&mut self) {
+        match self.watch.as_ref().map(Watch::read) {
+            Some(heard @ Heard::Ended(_)) => self.heard = Some(heard),
+            _ => self.watch = None,
+        }
+    }
+
+    /// Stops reading for `pause`, or until the end of the process is reported.
+    fn hold(&mut self, pause: Duration) {
+        if pause.is_zero() || self.heard.is_some() {
+            return;
+        }
+        let Some(watch) = &self.watch else { return std::thread::sleep(pause) };
+        if matches!(wait_readable([watch.descriptor()], Some(pause)), Ok([true])) {
+            self.hear_news();
+        }
     }
 
     fn read(&mut self, reader: &mut Reader) -> Result<(), String> {
@@ -291,8 +346,15 @@ impl Reading {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             Err(error) => return Err(format!("QEMU closed its monitor ({error})")),
         };
+        let cost = u32::try_from(length).unwrap_or(u32::MAX).max(READ_COSTS);
+        let pause = self.bytes.count(cost, Instant::now());
+        self.hold(pause);
         reader.handle_bytes(buffer.get(..length).unwrap_or_default());
         while let Some(message) = reader.poll_message().map_err(|error| error.to_string())? {
+            // The session was closed meanwhile.
+            if self.shared.ended().is_some() {
+                return Err("the daemon released it".to_owned());
+            }
             self.handle(message);
         }
         Ok(())
@@ -300,11 +362,12 @@ impl Reading {
 
     fn handle(&mut self, message: Message) {
         match message {
-            Message::Greeting(greeting) => {
-                if let Some(sender) = self.greeting.take() {
+            Message::Greeting(greeting) => match self.greeting.take() {
+                Some(sender) => {
                     let _ = sender.try_send(greeting);
                 }
-            }
+                None => self.handle_unasked(),
+            },
             Message::Return { id, value } => self.handle_answer(id, Ok(value)),
             Message::Error { id, text, .. } => self.handle_answer(id, Err(text)),
             Message::Event(event) => self.handle_event(event),
@@ -312,13 +375,13 @@ impl Reading {
     }
 
     fn handle_answer(&mut self, id: Option<u64>, outcome: Outcome) {
-        let Some(id) = id else { return };
-        let waiting = lock(&self.shared.waiting).remove(&id);
+        let waiting = id.and_then(|id| Some((id, lock(&self.shared.waiting).remove(&id)?)));
+        let Some((id, waiting)) = waiting else { return self.handle_unasked() };
         match waiting {
-            Some(Waiting::Caller(sender)) => {
+            Waiting::Caller(sender) => {
                 let _ = sender.try_send(outcome);
             }
-            Some(Waiting::Unplugging) => {
+            Waiting::Unplugging => {
                 if let Some(device) = self.unplugging.handle_answer(id, outcome.err().as_deref()) {
                     self.observer.handle_notice(VmNotice::Unplugged(device));
                 }
@@ -326,8 +389,13 @@ impl Reading {
                     self.unplug_further();
                 }
             }
-            None => {}
         }
+    }
+
+    /// Counts a message that nothing has requested as an event.
+    fn handle_unasked(&mut self) {
+        let pause = self.events.count(1, Instant::now());
+        self.hold(pause);
     }
 
     /// Sends the next command that removes the backend of an unplugged device.
@@ -341,9 +409,13 @@ impl Reading {
     }
 
     fn handle_event(&mut self, event: Event) {
-        let pause = self.pace.count(Instant::now());
-        if !pause.is_zero() {
-            std::thread::sleep(pause);
+        let pause = self.events.count(1, Instant::now());
+        self.hold(pause);
+        // Of the messages of a process that has ended, only those within the pace are handled, and the
+        // reason of a shutdown.
+        let is_excess = !pause.is_zero() && self.heard.is_some();
+        if is_excess && !matches!(event, Event::Shutdown(_)) {
+            return;
         }
         match event {
             Event::Stop => {
@@ -369,7 +441,7 @@ impl Reading {
             }
             Event::DeviceDeleted { device: Some(device), .. } => {
                 // A VF has no backend that would remain.
-                if let Some(nic) = device.strip_prefix("vf-") {
+                if let Some(nic) = device.strip_prefix("vf-").filter(|nic| is_name(nic)) {
                     let device = VmDevice::Vf(nic.to_owned());
                     return self.observer.handle_notice(VmNotice::Unplugged(device));
                 }
@@ -435,3 +507,7 @@ impl Reading {
         self.observer.handle_notice(VmNotice::Ended { is_orderly, reason: reason.to_owned() });
     }
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

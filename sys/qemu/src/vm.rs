@@ -91,7 +91,9 @@ impl QemuVm {
         &self,
         numbers: impl Iterator<Item = usize>,
     ) -> Result<String, VmError> {
+        let began = Instant::now();
         for number in numbers {
+            self.shared().check_time(began, "a query of the ports")?;
             if self.behind_port(number)?.is_none() {
                 return Ok(port_id(number));
             }
@@ -172,11 +174,12 @@ impl QemuVm {
                 "the VM was started with a maximum of {most}; raise cpus_max and restart it"
             )));
         }
-        let mut count = taken;
+        let (mut count, began) = (taken, Instant::now());
         for slot in slots.iter().filter(|slot| !slot.is_taken) {
             if count >= wanted {
                 break;
             }
+            self.shared().check_time(began, "plugging CPUs")?;
             let [socket, core, thread] = slot.place;
             let mut device =
                 Device::new(&slot.driver).with("id", format!("cpu-{socket}-{core}-{thread}"));
@@ -282,13 +285,13 @@ impl Vm for QemuVm {
                  close it there first"
             )));
         }
-        let stream: UnixStream =
-            connect_in(&self.identity.folder, CONSOLE_SOCKET).map_err(|error| {
-                VmError::new(
-                    VmErrorKind::Gone,
-                    format!("the serial console of the VM cannot be opened: {error}"),
-                )
-            })?;
+        let stream: UnixStream = connect_in(&self.identity.folder, CONSOLE_SOCKET, CONSOLE_LIMIT)
+            .map_err(|error| {
+            VmError::new(
+                VmErrorKind::Gone,
+                format!("the serial console of the VM cannot be opened: {error}"),
+            )
+        })?;
         // Until QEMU has accepted the connection, another one could be accepted in its place.
         let until = Instant::now() + CONSOLE_LIMIT;
         while self.console_chardev()?.is_disconnected() {

@@ -7,6 +7,7 @@
 //!   so that the tasks of other devices proceed. [`blocking_on`]: the same for a call on a value
 //!   that the task keeps. [`blocking_detached`]: the same for a call whose end is not awaited.
 //! - [`ReconnectPause`], [`LogPace`], [`TurnAwayPace`]: limits on the costs that peers cause.
+//! - [`PeerGuard`]: protection from descriptors that peers attach to their data.
 //! - [`Watched`]: a descriptor whose readiness a task awaits.
 //!
 //! Bounds
@@ -14,6 +15,7 @@
 //! - Threads for blocking calls: one per call in execution, at most [`BLOCKING_MAX`]. An unused one
 //!   ends after [`BLOCKING_IDLE`]. No call may block for as long as a store stalls or a peer is
 //!   inactive: a task that waits for such a condition sleeps, and polls.
+//! - Values dropped by [`SocketRuntime::drop_later`]: at most [`DROPPING_MAX`] at once.
 //!
 //! Confinement: every worker thread calls the [`ThreadStart`] of its runtime first. Threads for
 //! blocking calls are started by worker threads and inherit their restrictions (capabilities,
@@ -21,6 +23,7 @@
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod peer_guard;
 mod peer_limits;
 mod runtime;
 mod task;
@@ -28,7 +31,8 @@ mod task;
 mod tests;
 mod watched;
 
+pub use peer_guard::PeerGuard;
 pub use peer_limits::{LogPace, ReconnectPause, TurnAwayPace};
-pub use runtime::{BLOCKING_IDLE, BLOCKING_MAX, SocketRuntime, ThreadHooks};
+pub use runtime::{BLOCKING_IDLE, BLOCKING_MAX, DROPPING_MAX, SocketRuntime, ThreadHooks};
 pub use task::{Interrupted, Stop, Task, blocking, blocking_detached, blocking_on};
 pub use watched::Watched;

@@ -1,5 +1,6 @@
 //! Threads of a runtime.
 
+use core::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,13 +11,20 @@ use std::time::Duration;
 
 use suimon_ports::ThreadStart;
 use tokio::runtime::{Builder, EnterGuard, Handle, Runtime};
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
 
-use crate::task::{Stop, Task};
+use crate::task::{Stop, Task, blocking_on};
 
 /// Default maximum number of concurrent blocking calls of a runtime. Further calls are queued.
 pub const BLOCKING_MAX: usize = 512;
 /// Time after which an unused thread for blocking calls ends.
 pub const BLOCKING_IDLE: Duration = Duration::from_secs(10);
+/// Maximum number of values that [`SocketRuntime::drop_later`] drops at once. Further ones are
+/// queued.
+pub const DROPPING_MAX: usize = 64;
+/// Time until the next attempt to drop a value if the host has no thread left for it.
+const SHORTAGE: Duration = Duration::from_millis(200);
 
 /// Functions that threads of a runtime call before anything else.
 #[derive(Clone)]
@@ -39,10 +47,18 @@ impl Default for ThreadHooks {
 #[derive(Clone)]
 pub struct SocketRuntime(Arc<Inner>);
 
+impl fmt::Debug for SocketRuntime {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SocketRuntime").finish_non_exhaustive()
+    }
+}
+
 struct Inner {
     handle: Handle,
     /// `None` only during the drop.
     runtime: Option<Runtime>,
+    /// Permits for drops in progress.
+    dropping: Arc<Semaphore>,
 }
 
 impl SocketRuntime {
@@ -80,7 +96,8 @@ impl SocketRuntime {
         // Tokio panics if it cannot start a worker thread.
         let built = catch_unwind(AssertUnwindSafe(|| builder.build()));
         let runtime = built.unwrap_or_else(|_| Err(no_thread()))?;
-        let inner = Inner { handle: runtime.handle().clone(), runtime: Some(runtime) };
+        let dropping = Arc::new(Semaphore::new(DROPPING_MAX));
+        let inner = Inner { handle: runtime.handle().clone(), runtime: Some(runtime), dropping };
         for outcome in outcomes.iter().take(workers) {
             outcome?;
         }
@@ -98,6 +115,24 @@ impl SocketRuntime {
     /// Runs a task that ends by itself. It is dropped if the runtime ends before.
     pub fn spawn_detached(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.0.handle.spawn(task);
+    }
+
+    /// Drops a value in a thread for blocking calls: for descriptors of a peer, whose close may
+    /// block. Does not block, and may be called by any thread. The caller bounds the number of
+    /// values, for example by counting a connection until the value is dropped. If the runtime has
+    /// ended, the calling thread drops the value.
+    pub fn drop_later(&self, value: impl Send + 'static) {
+        let dropping = Arc::clone(&self.0.dropping);
+        self.spawn_detached(async move {
+            let _place = dropping.acquire_owned().await;
+            let mut value = Some(Some(value));
+            while value.is_some() {
+                if blocking_on(&mut value, |value| drop(value.take())).await.is_ok() {
+                    return;
+                }
+                sleep(SHORTAGE).await;
+            }
+        });
     }
 
     /// Permits the calling thread to create [`Watched`](crate::Watched) descriptors of this runtime

@@ -310,3 +310,42 @@ fn at_most_so_many_blocking_calls_are_executed_at_once() {
     drop(tasks);
     assert!(most.load(Ordering::Relaxed) <= 2);
 }
+
+/// Value whose drop blocks until the sender is dropped.
+struct Blocks(std::sync::mpsc::Receiver<()>, std::sync::mpsc::Sender<()>);
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        let _ = self.0.recv();
+        let _ = self.1.send(());
+    }
+}
+
+#[test]
+fn values_whose_drop_blocks_are_dropped_elsewhere_and_only_so_many_at_once() {
+    let runtime = SocketRuntime::new("dropping", 1, ThreadHooks::default()).unwrap();
+    let (ended, ends) = channel();
+    let count = DROPPING_MAX + 8;
+    let holds: Vec<_> = (0..count)
+        .map(|_| {
+            let (hold, held) = channel();
+            runtime.drop_later(Blocks(held, ended.clone()));
+            hold
+        })
+        .collect();
+    // Worker thread and threads for blocking calls have the same name.
+    wait_for("the drops", || threads("dropping") == DROPPING_MAX + 1);
+    // Other blocking calls are executed meanwhile.
+    let (report, reports) = channel();
+    let task = runtime.spawn(|_| async move {
+        blocking(move || report.send(()).unwrap()).await.unwrap();
+    });
+    reports.recv_timeout(LIMIT).unwrap();
+    assert!(threads("dropping") <= DROPPING_MAX + 2);
+    assert!(ends.try_recv().is_err());
+    drop(holds);
+    for _ in 0..count {
+        ends.recv_timeout(LIMIT).unwrap();
+    }
+    drop(task);
+}

@@ -9,7 +9,7 @@ use suimon_ports::{
 };
 use suimon_quantity::PortId;
 use suimon_socket_runtime::{SocketRuntime, Task, Watched};
-use suimon_unix_socket::{SocketFile, listen_on, probe_listening};
+use suimon_unix_socket::{SocketFile, listen_on, probe_listening, refuse_descriptors};
 
 use crate::serving::{Descriptors, Shared, event};
 
@@ -38,6 +38,8 @@ impl StreamNic {
     ) -> Result<Self, DeviceError> {
         check(spec)?;
         let (listener, file) = listen_on(&spec.socket)?;
+        // Inherited by connections. QEMU starts after the socket exists.
+        refuse_descriptors(&listener);
         let status = DeviceStatus { mac: spec.mac, mtu: spec.mtu, ..DeviceStatus::default() };
         let wake =
             event().map(Arc::new).map_err(|error| host_error("create an eventfd", &error))?;
@@ -49,7 +51,8 @@ impl StreamNic {
                 wake: Watched::readable(Arc::clone(&wake)).map_err(failed)?,
             }
         };
-        let shared = Arc::new(Shared { port, host, observer, wake, status: Mutex::new(status) });
+        let (status, runtime_of) = (Mutex::new(status), runtime.clone());
+        let shared = Arc::new(Shared { port, host, observer, wake, status, runtime: runtime_of });
         let inside = Arc::clone(&shared);
         let task = runtime.spawn(|stop| inside.run(descriptors, stop));
         Ok(Self { shared, spec: spec.clone(), task: Some(task), file: Some(file) })

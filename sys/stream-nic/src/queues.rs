@@ -1,5 +1,6 @@
 //! Both directions of a connection, as the switch uses them.
 
+use std::io::IoSliceMut;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -72,15 +73,27 @@ impl StreamSource {
     }
 
     fn read(&mut self) -> Result<Read, PortFault> {
-        let flags = RecvFlags::DONTWAIT;
-        match recv(&self.session.socket, self.reader.space_mut(), flags) {
-            Ok((_, 0)) => Err(self.session.finish(End::Left)),
-            Ok((_, bytes)) => {
-                self.reader.advance(bytes);
+        let Self { session, reader, .. } = self;
+        let room = reader.space_mut();
+        let got = match &session.guard {
+            None => recv(&session.socket, room, RecvFlags::DONTWAIT).map(|(_, bytes)| bytes),
+            Some(guard) => {
+                let got = guard.receive(session.socket.as_fd(), &mut [IoSliceMut::new(room)]);
+                match got.map_err(|error| Errno::from_io_error(&error)) {
+                    Ok(bytes) => Ok(bytes),
+                    Err(Some(errno)) => Err(errno),
+                    Err(None) => return Err(session.finish(End::Descriptor)),
+                }
+            }
+        };
+        match got {
+            Ok(0) => Err(session.finish(End::Left)),
+            Ok(bytes) => {
+                reader.advance(bytes);
                 Ok(Read::Something)
             }
             Err(Errno::AGAIN | Errno::INTR) => Ok(Read::Nothing),
-            Err(errno) => Err(self.session.finish(End::of_call("read", errno))),
+            Err(errno) => Err(session.finish(End::of_call("read", errno))),
         }
     }
 }

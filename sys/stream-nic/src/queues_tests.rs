@@ -13,7 +13,7 @@ fn connection() -> (StreamSource, StreamSink, UnixStream, Arc<Session>) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     theirs.set_nonblocking(true).unwrap();
     let wake = Arc::new(event().unwrap());
-    let session = Arc::new(Session::new(ours.into(), wake));
+    let session = Arc::new(Session::new(ours.into(), wake, None));
     let source = StreamSource::new(Arc::clone(&session));
     (source, StreamSink::new(Arc::clone(&session)), theirs, session)
 }
@@ -167,4 +167,28 @@ proptest! {
         });
         prop_assert!(read == expected.collect::<Vec<_>>().concat());
     }
+}
+
+/// As on a kernel that cannot refuse descriptors.
+#[test]
+fn a_descriptor_ends_the_connection() {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    use std::os::fd::AsFd;
+    use suimon_socket_runtime::{PeerGuard, SocketRuntime, ThreadHooks};
+    let runtime = SocketRuntime::new("nic", 1, ThreadHooks::default()).unwrap();
+    let (ours, qemu) = UnixStream::pair().unwrap();
+    let guard = PeerGuard::new(ours.as_fd(), &runtime).unwrap();
+    let wake = Arc::new(event().unwrap());
+    let session = Arc::new(Session::new(ours.into(), wake, Some(guard)));
+    let mut source = StreamSource::new(Arc::clone(&session));
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let attached = [qemu.as_fd()];
+    assert!(control.push(SendAncillaryMessage::ScmRights(&attached)));
+    let bytes = [std::io::IoSlice::new(b"\0\0\0\x01x")];
+    sendmsg(&qemu, &bytes, &mut control, SendFlags::NOSIGNAL).unwrap();
+    let fault = source.receive(&mut FrameBatch::new()).unwrap_err();
+    assert_eq!(fault.kind, suimon_ports::FaultKind::Hostile);
+    assert!(fault.detail.contains("attached a descriptor"), "{}", fault.detail);
+    assert!(session.end().is_some_and(End::is_violation));
 }

@@ -9,7 +9,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use suimon_ports::{DeviceNotice, DeviceStatus, PortObserver, QueueHost};
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_socket_runtime::{
-    LogPace, ReconnectPause, Stop, TurnAwayPace, Watched, blocking, blocking_on,
+    LogPace, PeerGuard, ReconnectPause, SocketRuntime, Stop, TurnAwayPace, Watched, blocking,
+    blocking_on,
 };
 use suimon_unix_socket::{accept, is_hung_up};
 use tokio::time::sleep;
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     /// Eventfd that becomes readable when a queue has something to report.
     pub(crate) wake: Arc<OwnedFd>,
     pub(crate) status: Mutex<DeviceStatus>,
+    /// Closes sockets of peers, which may block.
+    pub(crate) runtime: SocketRuntime,
 }
 
 /// Descriptors that the task watches.
@@ -56,7 +59,16 @@ impl Shared {
                 } => socket,
             };
             let began = Instant::now();
-            let session = Arc::new(Session::new(socket, Arc::clone(&self.wake)));
+            let guard = match PeerGuard::of(socket.as_fd(), &self.runtime) {
+                Ok(guard) => guard,
+                Err(error) => {
+                    tracing::warn!(port = self.port.0, %error, "cannot serve a legacy NIC");
+                    self.runtime.drop_later(socket);
+                    sleep(SHORTAGE).await;
+                    continue;
+                }
+            };
+            let session = Arc::new(Session::new(socket, Arc::clone(&self.wake), guard));
             let (shared, of) = (Arc::clone(&self), Arc::clone(&session));
             let begun = blocking(move || shared.begin(&of)).await;
             let end = match begun {
@@ -136,7 +148,7 @@ impl Shared {
                     // The session records the end of the connection if this call detects it.
                     let _ = session.send_rest();
                 }
-                other = next_other(&descriptors.listener, session, limits), if is_door_open => {
+                other = self.next_other(&descriptors.listener, session, limits), if is_door_open => {
                     match other {
                         Ok(Other::TurnedAway) => self.log_turned_away(limits),
                         // The worker has not read the end of the connection yet, and may service
@@ -151,6 +163,17 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// Waits for a connection that arrives while `session` is served. Cancel safe.
+    async fn next_other(
+        &self,
+        listener: &Watched,
+        session: &Session,
+        limits: &PeerLimits,
+    ) -> io::Result<Other> {
+        sleep(limits.turned_away.delay(Instant::now())).await;
+        listener.read(|listener| turn_away(listener, session, &self.runtime)).await
     }
 
     fn log_turned_away(&self, limits: &mut PeerLimits) {
@@ -187,16 +210,6 @@ struct PeerLimits {
     turned_away_log: LogPace,
 }
 
-/// Waits for a connection that arrives while `session` is served. Cancel safe.
-async fn next_other(
-    listener: &Watched,
-    session: &Session,
-    limits: &PeerLimits,
-) -> io::Result<Other> {
-    sleep(limits.turned_away.delay(Instant::now())).await;
-    listener.read(|listener| turn_away(listener, session)).await
-}
-
 /// Connection that arrived while another one is served.
 enum Other {
     /// The connection was closed.
@@ -206,14 +219,19 @@ enum Other {
 }
 
 /// Closes a pending connection, unless the peer has closed the served one.
-fn turn_away(listener: BorrowedFd<'_>, session: &Session) -> io::Result<Other> {
+fn turn_away(
+    listener: BorrowedFd<'_>,
+    session: &Session,
+    runtime: &SocketRuntime,
+) -> io::Result<Other> {
     if is_hung_up(session.socket.as_fd())? {
         return match readiness(listener, PollFlags::IN)?.is_empty() {
             true => Err(io::ErrorKind::WouldBlock.into()),
             false => Ok(Other::Successor),
         };
     }
-    accept(listener).map(|_closed| Other::TurnedAway)
+    runtime.drop_later(accept(listener)?);
+    Ok(Other::TurnedAway)
 }
 
 /// Returns the events for which a descriptor is ready.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use suimon_ports::{FaultKind, PortFault};
+use suimon_socket_runtime::PeerGuard;
 use thiserror::Error;
 
 use crate::framing::FramingError;
@@ -23,6 +24,9 @@ pub(crate) enum End {
     /// The peer sent an invalid length.
     #[error("{0}")]
     Framing(FramingError),
+    /// The peer attached a descriptor to a frame.
+    #[error("QEMU attached a descriptor to its data")]
+    Descriptor,
     /// A system call on the socket failed.
     #[error("cannot {action} the socket: {errno}")]
     Socket {
@@ -44,7 +48,7 @@ impl End {
 
     /// Returns true if the peer violated the protocol.
     pub(crate) const fn is_violation(&self) -> bool {
-        matches!(self, Self::Framing(_))
+        matches!(self, Self::Framing(_) | Self::Descriptor)
     }
 }
 
@@ -66,16 +70,19 @@ pub(crate) struct Session {
     /// so that the lock is only taken while the peer is slow.
     is_stalled: AtomicBool,
     rest: Mutex<Rest>,
+    /// `None` if the socket carries no descriptors. Dropped after the socket.
+    pub(crate) guard: Option<PeerGuard>,
 }
 
 impl Session {
-    pub(crate) fn new(socket: OwnedFd, wake: Arc<OwnedFd>) -> Self {
+    pub(crate) fn new(socket: OwnedFd, wake: Arc<OwnedFd>, guard: Option<PeerGuard>) -> Self {
         Self {
             socket: Arc::new(socket),
             wake,
             end: OnceLock::new(),
             is_stalled: AtomicBool::new(false),
             rest: Mutex::default(),
+            guard,
         }
     }
 
@@ -89,7 +96,7 @@ impl Session {
     pub(crate) fn finish(&self, end: End) -> PortFault {
         let kind = match end {
             End::Left => FaultKind::Gone,
-            End::Framing(_) => FaultKind::Hostile,
+            End::Framing(_) | End::Descriptor => FaultKind::Hostile,
             End::Host | End::Socket { .. } => FaultKind::Host,
         };
         let detail = end.to_string();

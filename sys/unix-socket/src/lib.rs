@@ -4,8 +4,10 @@
 //! - [`is_hung_up`]: detects that the peer has closed a connection.
 //! - [`connect_to`]: connects to a socket on which the VM's side listens.
 //! - [`probe_listening`], [`probe_connecting`]: check whether either could succeed.
+//! - [`refuse_descriptors`], [`receive`]: protection from descriptors that a peer attaches to its
+//!   data.
 //!
-//! Outside of the scope: data transfer, and access control other than by the socket's mode.
+//! Outside of the scope: other data transfer, and access control other than by the socket's mode.
 //!
 //! Life cycle: a path is checked, then bound; a listening socket does not need its file, which is
 //! removed when [`SocketFile`] is dropped.
@@ -13,8 +15,10 @@
 //! Invariants
 //! - A file on which a process listens, or that is not a socket, is never replaced or removed.
 //! - Nothing blocks: sockets are non-blocking.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod descriptors;
 
 use std::fs;
 use std::io;
@@ -28,6 +32,8 @@ use rustix::net::{
     socket_with,
 };
 use suimon_ports::{DeviceError, DeviceErrorKind};
+
+pub use descriptors::{receive, refuse_descriptors};
 
 /// Permissions of a socket: owner and group may connect, because a VM runs as another user of the
 /// same group.

@@ -10,12 +10,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
+    RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, recv, sendmsg,
+    shutdown,
 };
 use rustix::process::{PidfdFlags, pidfd_open};
 use suimon_socket_runtime::Watched;
-use suimon_unix_socket::is_hung_up;
+use suimon_unix_socket::{is_hung_up, receive};
 use thiserror::Error;
 use tokio::time::timeout_at;
 
@@ -133,6 +133,9 @@ pub(crate) struct Connection {
     closing: Arc<Closing>,
     /// Process that connected (pidfd), if it is known.
     peer: Option<OwnedFd>,
+    /// Holds the socket beyond the other fields if it has unread messages, whose descriptors are
+    /// closed with it.
+    unread: Received,
 }
 
 impl Connection {
@@ -142,7 +145,9 @@ impl Connection {
     /// The kernel cannot watch the socket: no memory, or too many watches of this user.
     pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
         let peer = process_of(socket.as_fd());
-        Ok(Self { socket: Watched::new(socket)?, closing: Arc::default(), peer })
+        let closing = Arc::default();
+        let unread = Received::new(&closing);
+        Ok(Self { socket: Watched::new(socket)?, closing, peer, unread })
     }
 
     /// Waits until bytes or the end of the connection can be received. Cancel safe.
@@ -226,7 +231,8 @@ impl Connection {
         while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             let got = before + filled;
             let deadline = rest_by.deadline(got, Instant::now());
-            let receiving = self.socket.read(|socket| receive_part(socket, rest, fds));
+            let receiving =
+                self.socket.read(|socket| receive(socket, &mut [IoSliceMut::new(rest)], fds));
             let result = match deadline {
                 None => receiving.await,
                 Some(deadline) => timeout_at(deadline.into(), receiving)
@@ -246,6 +252,18 @@ impl Connection {
     }
 }
 
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // Nothing more arrives.
+        let _ = shutdown(&self.socket, Shutdown::Both);
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = recv(&self.socket, &mut [0_u8; 1], flags);
+        if peeked.is_ok_and(|(_, bytes)| bytes > 0) {
+            self.unread.fds.extend(self.socket.as_fd().try_clone_to_owned());
+        }
+    }
+}
+
 /// Opens the process at the other end of a connection. `None` if it has exited, or belongs to
 /// another PID namespace.
 fn process_of(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
@@ -257,8 +275,6 @@ fn process_of(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
 fn end_of(error: io::Error) -> End {
     match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => End::Left,
-        // `receive_part` returns this kind for truncated control data.
-        io::ErrorKind::InvalidData => End::Descriptors,
         _ => End::Socket(error),
     }
 }
@@ -277,31 +293,6 @@ fn send_part(
     }
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     sendmsg(socket, &[IoSlice::new(bytes)], &mut control, flags)
-}
-
-/// Receives bytes, and the descriptors sent with them. Returns the number of bytes; 0 at the end of
-/// the connection.
-///
-/// # Errors
-/// [`io::ErrorKind::InvalidData`]: the message carries more than [`FDS_MAX`] descriptors.
-fn receive_part(
-    socket: BorrowedFd<'_>,
-    into: &mut [u8],
-    fds: &mut Vec<OwnedFd>,
-) -> io::Result<usize> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    let received = recvmsg(socket, &mut [IoSliceMut::new(into)], &mut ancillary, flags)?;
-    for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmRights(rights) = message {
-            fds.extend(rights);
-        }
-    }
-    if received.flags.contains(ReturnFlags::CTRUNC) {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    Ok(received.bytes)
 }
 
 #[cfg(test)]

@@ -4,20 +4,26 @@
 //! (a file on FUSE) or for the network (a socket with `SO_LINGER`, a file on NFS). Such a close on
 //! the thread that reads messages would stop all devices. Descriptors of other kinds than the
 //! protocol has are therefore closed by a thread for blocking calls, and the device serves no other
-//! front-end meanwhile.
+//! front-end meanwhile. The same holds for a Unix socket, which is closed with the descriptors in its
+//! unread messages.
 
+use std::io::IoSliceMut;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::net::AddressFamily;
-use rustix::net::sockopt::socket_domain;
+use rustix::net::sockopt::{socket_acceptconn, socket_domain};
 use suimon_eventfd::is_eventfd;
 use suimon_ring::{MEMORY_FILE, is_in_memory};
 use suimon_socket_runtime::blocking_detached;
+use suimon_unix_socket::{receive, refuse_descriptors};
 
 use crate::request::Request;
+
+/// Maximum number of unread messages of a received socket; a usual socket has room for fewer.
+const UNREAD_MAX: usize = 1024;
 
 /// Descriptors of one device that are being closed by threads for blocking calls.
 #[derive(Debug, Default)]
@@ -45,15 +51,34 @@ impl Received {
     /// Returns the descriptors if each is of a kind that the protocol has.
     pub(crate) fn take_known(mut self) -> Option<Vec<OwnedFd>> {
         let all_known = self.fds.iter().all(|fd| is_known(fd.as_fd()));
-        all_known.then(|| std::mem::take(&mut self.fds))
+        let is_accepted = all_known && self.empty_sockets();
+        is_accepted.then(|| std::mem::take(&mut self.fds))
+    }
+
+    /// Reads the messages of received Unix sockets, which should have none yet. Returns false if one
+    /// carries descriptors, which count as received then.
+    fn empty_sockets(&mut self) -> bool {
+        let (mut found, mut all_empty) = (Vec::new(), true);
+        for socket in self.fds.iter().filter(|fd| is_unix_socket(fd.as_fd())) {
+            // Without effect before Linux 6.16: descriptors that arrive later are closed with the
+            // socket.
+            refuse_descriptors(socket);
+            let mut room = [0; 4096];
+            let mut next =
+                || receive(socket.as_fd(), &mut [IoSliceMut::new(&mut room)], &mut found);
+            all_empty &= (0..UNREAD_MAX).any(|_| next().map_or(true, |bytes| bytes == 0));
+        }
+        let is_acceptable = all_empty && found.is_empty();
+        self.fds.append(&mut found);
+        is_acceptable
     }
 }
 
 impl Drop for Received {
     /// Closes the descriptors. Does not block. Must be called by a task.
     fn drop(&mut self) {
-        // Known descriptors are closed by `retain`.
-        self.fds.retain(|fd| !is_known(fd.as_fd()));
+        // Descriptors whose close does not block are closed by `retain`.
+        self.fds.retain(|fd| !is_known(fd.as_fd()) || is_unix_socket(fd.as_fd()));
         if self.fds.is_empty() {
             return;
         }
@@ -72,7 +97,8 @@ impl Drop for Received {
 }
 
 /// Returns true if the descriptor is of a kind that messages carry: an eventfd, a file in memory or
-/// a Unix socket. Neither the check nor the close of such a descriptor blocks.
+/// a Unix socket. Neither the check nor the close of such a descriptor blocks, if the socket has no
+/// unread descriptors.
 fn is_known(fd: BorrowedFd<'_>) -> bool {
     is_in_memory(fd)
         || is_unix_socket(fd)
@@ -80,9 +106,10 @@ fn is_known(fd: BorrowedFd<'_>) -> bool {
         || is_eventfd(fd).unwrap_or(false)
 }
 
-/// Returns true if the descriptor is a Unix socket. Does not block.
+/// Returns true if the descriptor is a Unix socket that does not listen. Does not block.
 pub(crate) fn is_unix_socket(fd: BorrowedFd<'_>) -> bool {
     socket_domain(fd).is_ok_and(|domain| domain == AddressFamily::UNIX)
+        && socket_acceptconn(fd) == Ok(false)
 }
 
 /// Returns the kind of descriptor that a request carries, for error messages.

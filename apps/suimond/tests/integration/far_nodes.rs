@@ -186,6 +186,69 @@ impl Granting {
     }
 }
 
+impl Granting {
+    /// Queries an operation, and responds with this status and body.
+    async fn operation(
+        &self,
+        nodes: &HostFarNodes,
+        status: &str,
+        body: &str,
+    ) -> Result<suimon_contract::Operation, FarError> {
+        let address = self.listener.local_addr().unwrap();
+        let node = nodes.node(&config(self.folder.path(), address)).unwrap();
+        let asked = ask(&node, |node| node.operation(7));
+        let answer = async {
+            let (tcp, _) = self.listener.accept().await.unwrap();
+            let mut stream = self.acceptor.accept(tcp).await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n");
+            // The client may close the connection before the end.
+            let _ = stream.write_all(head.as_bytes()).await;
+            let _ = stream.write_all(body.as_bytes()).await;
+            let _ = stream.shutdown().await;
+        };
+        tokio::join!(asked, answer).0
+    }
+}
+
+/// Texts of a node become parts of events and operations, which are stored, and are shown on
+/// terminals.
+#[tokio::test(flavor = "multi_thread")]
+async fn responses_of_a_hostile_node_are_bounded() {
+    let (nodes, granting) = (HostFarNodes::default(), Granting::new().await);
+    let long = "\\u001b[2J".repeat(100_000);
+    let is_fit = |text: &str| text.chars().count() <= 1000 && !text.chars().any(char::is_control);
+
+    let error = format!("{{\"code\":\"conflict\",\"message\":\"{long}\",\"field\":\"{long}\"}}");
+    let errors = format!("{{\"errors\":[{error}]}}");
+    let refused = granting.operation(&nodes, "409 Conflict", &errors).await.unwrap_err();
+    let FarError::Refused(errors) = refused else { panic!("{refused:?}") };
+    assert!(is_fit(&errors[0].message) && is_fit(errors[0].field.as_deref().unwrap()));
+
+    let operation = json!({
+        "id": 7, "kind": "x", "subject": "y", "state": "failed", "steps_done": u64::MAX,
+        "steps": u64::MAX, "started_unix_ms": u64::MAX, "report": vec!["\u{1b}[2J"; 100_000],
+        "error": { "code": "conflict", "message": "m".repeat(1_000_000) },
+    });
+    let far = granting.operation(&nodes, "200 OK", &operation.to_string()).await.unwrap();
+    assert!(far.report.len() <= 1000 && far.report.iter().all(|line| is_fit(line)));
+    assert!(is_fit(&far.error.unwrap().message));
+
+    for body in [
+        format!("{{\"id\":7,\"state\":\"{long}\"}}"),
+        "[".repeat(1_000_000),
+        format!("\"{}\"", "x".repeat(9 << 20)),
+    ] {
+        let lost = granting.operation(&nodes, "200 OK", &body).await.unwrap_err();
+        let FarError::Unreachable(text) = lost else { panic!("{lost:?}") };
+        assert!(is_fit(&text), "{} characters", text.chars().count());
+    }
+}
+
 fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
 }

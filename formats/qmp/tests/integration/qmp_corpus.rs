@@ -12,6 +12,7 @@ fn seeds_lead_where_they_should() {
         (&include_bytes!("../../../../fuzz/corpus/qmp/seed-nonsense")[..], (1, 1, 0, 1, true)),
         (&include_bytes!("../../../../fuzz/corpus/qmp/seed-events")[..], (0, 0, 0, 5, false)),
         (&include_bytes!("../../../../fuzz/corpus/qmp/seed-agent")[..], (0, 3, 1, 0, false)),
+        (&include_bytes!("../../../../fuzz/corpus/qmp/seed-limits")[..], (1, 3, 1, 2, false)),
     ];
     for (input, (greetings, returns, errors, events, was_cut)) in seeds {
         assert_eq!(check(input), Outcome { greetings, returns, errors, events, was_cut });
@@ -41,4 +42,21 @@ fn lines_have_a_longest_and_nests_a_deepest() {
     assert!(check(&endless).was_cut);
     let nest = [&br#"{"return": "#[..], &vec![b'['; 100_000], b"\n"].concat();
     assert!(check(&nest).was_cut);
+}
+
+/// A short text can have a large value: an object of a few bytes has several hundred in memory.
+#[test]
+fn lines_have_a_limited_number_of_values() {
+    for (value, count, is_read) in [
+        ("{}", 16_000, true),
+        ("{}", 17_000, false),
+        ("0", 130_000, true),
+        ("0", 140_000, false),
+        ("[]", 60_000, true),
+        ("[]", 70_000, false),
+    ] {
+        let line = format!("{{\"return\":[{}]}}\n", vec![value; count].join(","));
+        let outcome = check(line.as_bytes());
+        assert_eq!((outcome.returns, outcome.was_cut), (usize::from(is_read), !is_read), "{value}");
+    }
 }

@@ -41,6 +41,8 @@ use programs::{ADDRESS_BYTES, ADDRESS_KEY_BYTES, COUNTERS_BYTES, GATE_BYTES, Map
 
 const SLOTS: u32 = 4096;
 const ADDRESSES_MAX: u32 = 65_536;
+/// Maximum number of closed devices whose counters are kept.
+const COUNTED_MAX: usize = 4 * SLOTS as usize;
 const FIELD: &str = "kernel_path";
 
 /// Kernel paths of this process's TAPs. Clones share the same state.
@@ -56,7 +58,8 @@ struct State {
     gates: BTreeMap<u32, Gate>,
     addresses: BTreeMap<(u32, MacAddr), Place>,
     renewed_at: Option<Instant>,
-    /// Counters of ports whose devices were closed since.
+    /// Counters of ports whose devices were closed since. Beyond [`COUNTED_MAX`] the lowest port is
+    /// dropped: ids ascend, so it is most likely one of a deleted NIC.
     counted: BTreeMap<PortId, KernelPathCounters>,
 }
 
@@ -327,6 +330,9 @@ impl State {
     /// Frees the slot for another port, after its counters were saved and cleared.
     fn release(&mut self, port: PortId, slot: u32, counted: KernelPathCounters) {
         self.counted.insert(port, counted);
+        while self.counted.len() > COUNTED_MAX {
+            self.counted.pop_first();
+        }
         let Some(maps) = &self.maps else { return };
         if maps.counters.set(&slot.to_ne_bytes(), &[0; COUNTERS_BYTES]).is_ok() {
             self.ports.remove(&port);

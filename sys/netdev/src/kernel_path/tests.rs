@@ -271,3 +271,13 @@ fn it_is_for_other_namespaces_than_ours() {
     assert_eq!((refused.kind, refused.field), (DeviceErrorKind::Unsupported, "kernel_path"));
     assert!(refused.detail.contains("netns"), "{}", refused.detail);
 }
+
+#[test]
+fn counters_of_deleted_nics_are_kept_up_to_a_bound() {
+    let mut state = State::default();
+    for port in 0..3 * COUNTED_MAX as u32 {
+        state.release(PortId(port), 0, KernelPathCounters::default());
+    }
+    assert_eq!(state.counted.len(), COUNTED_MAX);
+    assert!(state.counted.contains_key(&PortId(3 * COUNTED_MAX as u32 - 1)));
+}

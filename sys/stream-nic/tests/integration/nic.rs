@@ -230,3 +230,59 @@ fn its_owner_changes_and_closes_it() {
     assert_eq!(qemu.read(&mut [0; 1]).unwrap_or(0), 0, "the connection is closed");
     assert!(!socket.exists() && rack.sources.lock().unwrap().is_empty());
 }
+
+/// The last close of some descriptors blocks for as long as the peer chooses.
+#[test]
+fn a_descriptor_attached_to_a_frame_blocks_no_thread() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let lingering = || {
+        let mut socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (peer, _) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        while socket.write(&[0; 1 << 16]).is_ok() {}
+        socket.set_nonblocking(false).unwrap();
+        rustix::net::sockopt::set_socket_linger(&socket, Some(10 * LIMIT)).unwrap();
+        (socket, peer)
+    };
+    let bench = Bench::new();
+    let mut peers = Vec::new();
+    for _ in 0..2 {
+        let qemu = bench.connect();
+        assert_eq!(bench.heard(), DeviceNotice::LinkUp);
+        // The worker reads the first one; the second one is unread at the end of the connection.
+        for _ in 0..2 {
+            let (socket, peer) = lingering();
+            send_with(&qemu, &framed(&[1; 60]), socket);
+            peers.push(peer);
+        }
+        let (report, reports) = channel();
+        let rack = Arc::clone(&bench.rack);
+        std::thread::spawn(move || report.send(rack.receive()));
+        reports.recv_timeout(LIMIT).expect("the worker blocks");
+        drop(qemu);
+        let until = Instant::now() + LIMIT;
+        loop {
+            bench.rack.receive();
+            match bench.notices.try_recv() {
+                Ok(DeviceNotice::LinkDown { .. }) => break,
+                _ => assert!(Instant::now() < until, "the connection does not end"),
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Sends bytes with a socket, which is closed here if the kernel rejects it.
+fn send_with(qemu: &UnixStream, bytes: &[u8], attached: std::net::TcpStream) {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    use std::os::fd::AsFd;
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [attached.as_fd()];
+    assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
+    let sent = sendmsg(qemu, &[std::io::IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL);
+    if sent.is_err() {
+        rustix::net::sockopt::set_socket_linger(&attached, None).unwrap();
+    }
+    drop(attached);
+}

@@ -2,9 +2,10 @@
 //! files as guest memory whose pages are not in memory.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -165,9 +166,9 @@ fn a_device_maps_no_more_than_its_limit() {
     session(&bench, FrontEnd::connect(&bench.socket));
 }
 
-/// The last close of a socket can wait for its peer, as that of a file on FUSE waits for its server.
-#[test]
-fn a_descriptor_whose_close_blocks_delays_no_other_device() {
+/// Runs an attack of a front-end that receives a socket whose last close waits for its peer, as that
+/// of a file on FUSE waits for its server. Only the device of the front-end may wait.
+fn expect_no_other_device_waits(attack: impl FnOnce(&FrontEnd, TcpStream)) {
     let folder = tempfile::tempdir().unwrap();
     let runtime = threads();
     let nics: Vec<_> = (0..2).map(|port| open(folder.path(), port, &runtime)).collect();
@@ -180,19 +181,65 @@ fn a_descriptor_whose_close_blocks_delays_no_other_device() {
     lingering.set_nonblocking(false).unwrap();
     set_socket_linger(&lingering, Some(10 * LIMIT)).unwrap();
     let attacker = FrontEnd::connect(&path(0));
-    attacker.send_raw(&FrontEnd::message(1, 1, &[]), &[lingering.as_fd()]);
-    drop(lingering);
+    attack(&attacker, lingering);
     // The device that received the descriptor is cut off, and the other one is served.
     let mut stream = attacker.stream;
     stream.set_read_timeout(Some(LIMIT / 4)).unwrap();
-    assert_eq!(std::io::Read::read(&mut stream, &mut [0]).unwrap_or(1), 0, "not cut off");
+    // A socket with unread messages is reset.
+    let end = std::io::Read::read(&mut stream, &mut [0]);
+    assert!(
+        end.as_ref()
+            .map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |got| *got == 0),
+        "not cut off: {end:?}"
+    );
     let mut other = FrontEnd::connect(&path(1));
+    other.stream.set_read_timeout(Some(LIMIT / 4)).unwrap();
     assert_eq!(other.get_number(17), 1);
     // The first device is served again when the descriptor is closed.
     let mut next = FrontEnd::connect(&path(0));
     drop(peer);
     assert_eq!(next.get_number(17), 1);
     drop(nics);
+}
+
+#[test]
+fn a_descriptor_whose_close_blocks_delays_no_other_device() {
+    expect_no_other_device_waits(|attacker, lingering| {
+        attacker.send_raw(&FrontEnd::message(1, 1, &[]), &[lingering.as_fd()]);
+    });
+}
+
+/// More descriptors than any message has.
+#[test]
+fn descriptors_that_are_too_many_delay_no_other_device() {
+    expect_no_other_device_waits(|attacker, lingering| {
+        let usual: Vec<OwnedFd> = (0..8).map(|_| event()).collect();
+        let mut fds: Vec<_> = usual.iter().map(AsFd::as_fd).collect();
+        fds.push(lingering.as_fd());
+        attacker.send_raw(&FrontEnd::message(1, 1, &[]), &fds);
+    });
+}
+
+#[test]
+fn a_descriptor_in_a_message_that_is_not_read_delays_no_other_device() {
+    expect_no_other_device_waits(|attacker, lingering| {
+        // The first message ends the connection.
+        let both = [FrontEnd::message(9999, 1, &[]), FrontEnd::message(1, 1, &[])];
+        let file = File::open("/dev/null").unwrap();
+        attacker.send_raw(&both[0], &[file.as_fd()]);
+        attacker.send_raw(&both[1], &[lingering.as_fd()]);
+    });
+}
+
+#[test]
+fn a_descriptor_within_a_socket_delays_no_other_device() {
+    expect_no_other_device_waits(|attacker, lingering| {
+        let (theirs, channel) = UnixStream::pair().unwrap();
+        let carrier = FrontEnd::over(theirs);
+        carrier.send_raw(b"x", &[lingering.as_fd()]);
+        drop(lingering);
+        attacker.send_raw(&FrontEnd::message(21, 1, &[]), &[channel.as_fd()]);
+    });
 }
 
 /// Variable with the socket to which [`front_end_that_exits`] connects.

@@ -1,0 +1,269 @@
+//! Tests of hostile clients over TLS, against a server on a TCP port.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rcgen::{BasicConstraints, Certificate, CertificateParams, IsCa, KeyPair, date_time_ymd};
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned};
+use suimon_ports::DiskQueue;
+
+use crate::queue_tests::{WRITE, header};
+use crate::server_tests::{Exports, LIMIT, host};
+use crate::{NbdQueue, NbdServer, NbdTls, TcpAccess};
+
+/// `NBD_OPT_STARTTLS`.
+const STARTTLS: u32 = 5;
+/// `NBD_OPT_EXPORT_NAME`.
+const EXPORT_NAME: u32 = 1;
+
+type Stream = StreamOwned<ClientConnection, TcpStream>;
+
+/// Certificate with its key.
+struct Signed(Certificate, KeyPair);
+
+impl Signed {
+    fn new(mut params: CertificateParams, is_ca: bool, by: Option<&Self>) -> Self {
+        if is_ca {
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        }
+        let key = KeyPair::generate().unwrap();
+        let certificate = match by {
+            Some(by) => params.signed_by(&key, &by.0, &by.1),
+            None => params.self_signed(&key),
+        };
+        Self(certificate.unwrap(), key)
+    }
+
+    fn named(names: &[&str], by: &Self) -> Self {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        Self::new(CertificateParams::new(names).unwrap(), false, Some(by))
+    }
+}
+
+/// Server that requires certificates for `client.test`.
+struct Bench {
+    exports: Arc<Exports>,
+    address: SocketAddr,
+    authority: Signed,
+    _server: NbdServer,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let authority = Signed::new(CertificateParams::default(), true, None);
+        let own = Signed::named(&["localhost"], &authority);
+        let folder = tempfile::tempdir().unwrap();
+        let [certificate, key, clients] =
+            ["cert", "key", "clients"].map(|name| folder.path().join(name));
+        fs::write(&certificate, own.0.pem()).unwrap();
+        fs::write(&key, own.1.serialize_pem()).unwrap();
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&clients, authority.0.pem()).unwrap();
+        let names = ["client.test".to_owned()];
+        let tls = NbdTls::load(&certificate, &key, Some(&clients), &names).unwrap();
+        let access = TcpAccess { tls: Some(tls), ..TcpAccess::default() };
+        let exports = Arc::new(Exports::default());
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let server = NbdServer::listen_tcp(any, access, host(&exports)).unwrap();
+        Self { exports, address: server.address().unwrap(), authority, _server: server }
+    }
+
+    /// Returns the configuration of a client with this chain, whose first certificate has the key.
+    fn config(&self, chain: &[&Signed]) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.authority.0.der().clone()).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let Some(first) = chain.first() else { return Arc::new(builder.with_no_client_auth()) };
+        let key = PrivateKeyDer::try_from(first.1.serialize_der()).unwrap();
+        let chain: Vec<CertificateDer<'static>> =
+            chain.iter().map(|of| of.0.der().clone()).collect();
+        Arc::new(builder.with_client_auth_cert(chain, key).unwrap())
+    }
+
+    fn good(&self) -> Arc<ClientConfig> {
+        self.config(&[&Signed::named(&["client.test"], &self.authority)])
+    }
+
+    /// Connects and sends the client flags and the request for TLS, with more bytes behind it.
+    fn start_tls(&self, behind: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.read_exact(&mut [0; 18]).unwrap();
+        let (flags, option) = (3_u32.to_be_bytes(), STARTTLS.to_be_bytes());
+        let sent = [&flags[..], b"IHAVEOPT", &option, &[0; 4], behind].concat();
+        stream.write_all(&sent).unwrap();
+        let mut reply = [0; 20];
+        stream.read_exact(&mut reply).unwrap();
+        assert_eq!(reply[12..16], 1_u32.to_be_bytes(), "NBD_REP_ACK");
+        stream
+    }
+
+    /// Negotiates TLS, and then the export `works`.
+    fn enter(&self, config: &Arc<ClientConfig>) -> std::io::Result<Stream> {
+        let name = ServerName::try_from("localhost").unwrap();
+        let tls = ClientConnection::new(Arc::clone(config), name).unwrap();
+        let mut stream = StreamOwned::new(tls, self.start_tls(&[]));
+        let option = EXPORT_NAME.to_be_bytes();
+        stream.write_all(&[b"IHAVEOPT", &option[..], &[0, 0, 0, 5], b"works"].concat())?;
+        stream.flush()?;
+        stream.read_exact(&mut [0; 10])?;
+        Ok(stream)
+    }
+
+    fn queue(&self) -> NbdQueue {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            if let Some(queue) = self.exports.queues.lock().unwrap().pop() {
+                return queue;
+            }
+            assert!(Instant::now() < deadline, "the connection is not attached");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// As in CVE-2011-0411: bytes that an attacker on the network inserts before the TLS handshake would
+/// be executed as if the client had sent them over TLS.
+#[test]
+fn plain_bytes_behind_the_request_for_tls_are_no_options() {
+    let bench = Bench::new();
+    let list = [b"IHAVEOPT", &3_u32.to_be_bytes()[..], &[0; 4]].concat();
+    let enter = [b"IHAVEOPT", &EXPORT_NAME.to_be_bytes()[..], &[0, 0, 0, 5], b"works"].concat();
+    for behind in [list, enter] {
+        let mut stream = bench.start_tls(&behind);
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        // At most an alert of TLS (RFC 8446, 5.1).
+        assert!(rest.first().is_none_or(|kind| *kind == 21), "{rest:?}");
+        assert!(bench.exports.queues.lock().unwrap().is_empty());
+    }
+    bench.enter(&bench.good()).unwrap();
+}
+
+/// A resumed session would not verify the certificate again, which may have expired.
+#[test]
+fn sessions_are_not_resumed() {
+    let bench = Bench::new();
+    let config = bench.good();
+    for _ in 0..3 {
+        let stream = bench.enter(&config).unwrap();
+        assert_eq!(stream.conn.handshake_kind(), Some(HandshakeKind::Full));
+    }
+}
+
+#[test]
+fn certificates_that_are_not_valid_are_refused_whatever_their_size() {
+    let bench = Bench::new();
+    let authority = &bench.authority;
+    let mut expired = CertificateParams::new(["client.test".to_owned()]).unwrap();
+    expired.not_before = date_time_ymd(2000, 1, 1);
+    expired.not_after = date_time_ymd(2001, 1, 1);
+    let expired = Signed::new(expired, false, Some(authority));
+    let stranger = Signed::new(CertificateParams::default(), true, None);
+    let unknown = Signed::named(&["client.test"], &stranger);
+    let other = Signed::named(&["other.test"], authority);
+    let itself = Signed::named(&["client.test"], &other);
+    let names: Vec<String> = (0..1500).map(|number| format!("n{number}.client.test")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let many_names = Signed::named(&names, authority);
+    // A chain to another CA certificate, each certificate of which could be the issuer of each.
+    let chain: Vec<Signed> =
+        (0..64).map(|_| Signed::new(CertificateParams::default(), true, Some(&stranger))).collect();
+    let leaf = Signed::new(
+        CertificateParams::new(["client.test".to_owned()]).unwrap(),
+        false,
+        chain.last(),
+    );
+    let mut long: Vec<&Signed> = vec![&leaf];
+    long.extend(&chain);
+    let cases = [
+        ("without", bench.config(&[])),
+        ("expired", bench.config(&[&expired])),
+        ("of another CA", bench.config(&[&unknown, &stranger])),
+        ("for another name", bench.config(&[&other])),
+        ("signed by a client", bench.config(&[&itself, &other])),
+        ("for many other names", bench.config(&[&many_names])),
+        ("with a long chain", bench.config(&long)),
+    ];
+    for (case, config) in cases {
+        assert!(bench.enter(&config).is_err(), "a client {case} is admitted");
+    }
+    assert!(bench.exports.queues.lock().unwrap().is_empty());
+    // Many names with the right one among them.
+    let mut with_own = names.clone();
+    with_own.push("client.test");
+    bench.enter(&bench.config(&[&Signed::named(&with_own, authority)])).unwrap();
+}
+
+/// An end of the connection without `close_notify` may be caused by an attacker on the network.
+#[test]
+fn a_write_that_is_cut_off_is_not_executed() {
+    let bench = Bench::new();
+    let mut stream = bench.enter(&bench.good()).unwrap();
+    let mut queue = bench.queue();
+    let head = header(0, WRITE, 1, 0, 4096);
+    stream.write_all(&[head, vec![7; 4000]].concat()).unwrap();
+    stream.flush().unwrap();
+    stream.sock.shutdown(std::net::Shutdown::Both).unwrap();
+    let mut requests = Vec::new();
+    let deadline = Instant::now() + LIMIT;
+    let fault = loop {
+        match queue.receive(8, &mut requests) {
+            Ok(_) => assert!(Instant::now() < deadline, "the end is not detected"),
+            Err(fault) => break fault,
+        }
+        std::thread::yield_now();
+    };
+    assert!(requests.is_empty(), "{requests:?}");
+    assert!(fault.detail.contains("without NBD_CMD_DISC"), "{}", fault.detail);
+}
+
+#[test]
+fn a_flood_of_key_updates_ends_its_connection_only() {
+    let bench = Bench::new();
+    let good = bench.good();
+    let mut other = bench.enter(&good).unwrap();
+    let mut other_queue = bench.queue();
+    let mut stream = bench.enter(&good).unwrap();
+    stream.sock.set_write_timeout(Some(LIMIT)).unwrap();
+    let result = (0..100_000).try_for_each(|_| {
+        stream.conn.refresh_traffic_keys().map_err(std::io::Error::other)?;
+        stream.conn.write_tls(&mut stream.sock).map(drop)
+    });
+    let mut answer = Vec::new();
+    let ended = result.and_then(|()| stream.sock.read_to_end(&mut answer).map(drop));
+    // The server ends the connection: its socket is reset, or read to its end.
+    assert!(ended.is_err_and(|error| error.kind() != ErrorKind::WouldBlock) || !answer.is_empty());
+    other.write_all(&header(0, WRITE, 1, 0, 4096)).unwrap();
+    other.write_all(&[7; 4096]).unwrap();
+    other.flush().unwrap();
+    let deadline = Instant::now() + LIMIT;
+    let mut requests = Vec::new();
+    while other_queue.receive(8, &mut requests).unwrap() == 0 {
+        assert!(Instant::now() < deadline, "another client is not served");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn handshakes_that_stall_delay_no_other_client() {
+    let bench = Bench::new();
+    let good = bench.good();
+    // Parts of a record: the header, and the beginning of a ClientHello of 16 KiB.
+    let parts: [&[u8]; 3] =
+        [&[0x16, 3], &[0x16, 3, 1, 0x40, 0], &[0x16, 3, 1, 0x40, 0, 1, 0, 0x3f]];
+    let stalled: Vec<_> = parts.iter().cycle().take(60).map(|part| bench.start_tls(part)).collect();
+    for _ in 0..3 {
+        bench.enter(&good).unwrap();
+    }
+    drop(stalled);
+}

@@ -1,0 +1,280 @@
+//! Tests of the connection to a monitor with a hostile QEMU at the other end of a real socket.
+
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use serde_json::json;
+use suimon_ports::{VmErrorKind, VmNotice};
+
+use super::*;
+use crate::peer::send_message;
+use crate::wire::{Answer, Ended};
+
+/// Deadline of conditions, generous because the machine may be loaded. A QEMU that could delay the
+/// end of a session would delay it for longer.
+const LIMIT: Duration = Duration::from_secs(40);
+
+struct Notices(Mutex<Sender<VmNotice>>);
+
+impl VmObserver for Notices {
+    fn handle_notice(&self, notice: VmNotice) {
+        let _ = self.0.lock().unwrap().send(notice);
+    }
+}
+
+/// Session with a QEMU and a launcher that the test plays.
+struct Bench {
+    session: Option<Session>,
+    qemu: UnixStream,
+    launcher: OwnedFd,
+    notices: Receiver<VmNotice>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let (stream, qemu) = UnixStream::pair().unwrap();
+        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let (watch, launcher) = socketpair(AddressFamily::UNIX, kind, flags, None).unwrap();
+        let (sender, notices) = channel();
+        let (session, _) = Session::start(SessionParts {
+            name: "web",
+            stream,
+            watch: Watch::of(watch),
+            observer: Arc::new(Notices(Mutex::new(sender))),
+            thread_start: Arc::new(|| Ok(())),
+        })
+        .unwrap();
+        Self { session: Some(session), qemu, launcher, notices }
+    }
+
+    fn shared(&self) -> Arc<Shared> {
+        Arc::clone(self.session.as_ref().unwrap().shared())
+    }
+
+    /// Reports the end of the process, as the launcher does.
+    fn report_end(&self) {
+        let (status, log) = ("QEMU ended with status 1".to_owned(), String::new());
+        let ended = Ended { is_success: Some(false), status, log };
+        send_message(&self.launcher, &Answer::Ended(ended)).unwrap();
+    }
+
+    /// Returns the reason of the end that the observer was told.
+    fn end(&self) -> String {
+        let until = Instant::now() + LIMIT;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let notice = self.notices.recv_timeout(left).expect("the end of the VM");
+            if let VmNotice::Ended { reason, .. } = notice {
+                return reason;
+            }
+        }
+    }
+
+    /// Writes `text` repeatedly until the session stops reading for `patience`, at most `times`.
+    /// Returns true if it stopped.
+    fn flood(&self, text: &str, times: usize, patience: Duration) -> bool {
+        let piece = text.repeat(1000);
+        self.qemu.set_write_timeout(Some(patience)).unwrap();
+        (0..times).any(|_| (&self.qemu).write_all(piece.as_bytes()).is_err())
+    }
+}
+
+impl Bench {
+    /// Writes `text` repeatedly for this time. Returns the number of bytes that the socket accepted.
+    fn flood_for(&self, text: &str, time: Duration) -> u64 {
+        let (piece, until, mut written) = (text.repeat(1000), Instant::now() + time, 0);
+        self.qemu.set_write_timeout(Some(Duration::from_millis(50))).unwrap();
+        while Instant::now() < until {
+            let rest = piece.get(written as usize % piece.len()..).unwrap();
+            written += (&self.qemu).write(rest.as_bytes()).unwrap_or(0) as u64;
+        }
+        written
+    }
+}
+
+const EVENT: &str = "{\"event\":\"RESET\"}\n";
+
+/// The messages of one read alone would take a minute at the pace of events.
+#[test]
+fn a_flood_of_events_delays_neither_the_report_of_the_end_nor_the_release() {
+    let bench = Bench::new();
+    assert!(
+        bench.flood(EVENT, 1000, Duration::from_millis(300)),
+        "events are read without a limit"
+    );
+    bench.report_end();
+    assert!(bench.end().contains("status 1"));
+
+    let mut bench = Bench::new();
+    assert!(bench.flood(EVENT, 1000, Duration::from_millis(300)));
+    let shared: Weak<Shared> = Arc::downgrade(&bench.shared());
+    bench.session = None;
+    let until = Instant::now() + LIMIT;
+    while shared.strong_count() > 0 {
+        assert!(Instant::now() < until, "the thread of a released session goes on");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn replies_that_nothing_has_requested_are_paced_like_events() {
+    let empty_lines = "\n".repeat(50);
+    let cases = [
+        ("{\"return\":{},\"id\":18446744073709551615}\n", true),
+        ("{\"return\":{}}\n", true),
+        ("{\"error\":{\"desc\":\"no\"},\"id\":\"x\"}\n", true),
+        ("{\"QMP\":{\"version\":{\"qemu\":{\"major\":9,\"minor\":0,\"micro\":0}}}}\n", true),
+        // Empty lines are no messages, but their bytes count.
+        (empty_lines.as_str(), false),
+    ];
+    for (text, is_message) in cases {
+        let bench = Bench::new();
+        let began = Instant::now();
+        let written = bench.flood_for(text, Duration::from_secs(3));
+        let seconds = began.elapsed().as_secs() + 1;
+        // The pace, and what the sockets and one read hold: less than 1 MiB. Without a pace, hundreds
+        // of MiB are read in this time, also by a machine under load at least tens.
+        let paced = match is_message {
+            true => (200 + 50 * seconds) * text.len() as u64,
+            false => (4 + seconds) << 20,
+        };
+        assert!(written <= paced + (1 << 20), "{written} bytes of {text:?} were read");
+        bench.report_end();
+        assert!(bench.end().contains("status 1"));
+    }
+}
+
+#[test]
+fn a_caller_gets_the_reply_to_its_own_command_only() {
+    let bench = Bench::new();
+    let shared = bench.shared();
+    let caller = thread::spawn(move || shared.ask(&Command::QueryStatus));
+    let mut command = [0; 256];
+    let got = (&bench.qemu).read(&mut command).unwrap();
+    assert!(got > 0);
+    let lies = "{\"return\":\"two\",\"id\":2}\n{\"return\":\"none\"}\n\
+                {\"return\":\"text\",\"id\":\"1\"}\n{\"return\":\"float\",\"id\":1.5}\n\
+                {\"return\":\"negative\",\"id\":-1}\n{\"event\":\"NO_SUCH\",\"data\":7}\n";
+    // In pieces that end within lines.
+    for piece in lies.as_bytes().chunks(7) {
+        (&bench.qemu).write_all(piece).unwrap();
+    }
+    (&bench.qemu)
+        .write_all(b"{\"return\":\"one\",\"id\":1}\n{\"return\":\"again\",\"id\":1}\n")
+        .unwrap();
+    assert_eq!(caller.join().unwrap().unwrap(), json!("one"));
+}
+
+#[test]
+fn invalid_data_ends_the_session_with_its_position() {
+    let deep = format!("{}\n", "[".repeat(100_000));
+    let long = "x".repeat(suimon_qmp::LINE_BYTES_MAX + 1);
+    let cases = [
+        ("{\"event\":\"STOP\"}\nnonsense\n", "at byte 17: not JSON"),
+        (deep.as_str(), "at byte 0: not JSON"),
+        (long.as_str(), "at byte 0: a line longer than"),
+        ("[]\n", "at byte 0: a line that is not a JSON object"),
+        ("{\"event\":[]}\n", "at byte 0: an event whose name is not a string"),
+        ("{\"QMP\":{}}\n", "at byte 0: a greeting without a version"),
+    ];
+    for (text, wanted) in cases {
+        let bench = Bench::new();
+        let shared = bench.shared();
+        let caller = thread::spawn(move || shared.ask(&Command::QueryStatus));
+        let _ = (&bench.qemu).write_all(text.as_bytes());
+        let error = caller.join().unwrap().unwrap_err();
+        assert_eq!(error.kind, VmErrorKind::Gone);
+        assert!(error.text.starts_with("VM web "), "{error}");
+        // A process that violates the protocol is killed by the launcher, which then ends the watch.
+        drop(bench.launcher.try_clone());
+        bench.report_end();
+        let Bench { notices, .. } = bench;
+        let notice = notices.iter().find(|notice| matches!(notice, VmNotice::Ended { .. }));
+        let Some(VmNotice::Ended { is_orderly, reason }) = notice else { panic!("no end") };
+        assert!(!is_orderly);
+        assert!(reason.contains(wanted) || reason.contains("status 1"), "{reason}");
+    }
+}
+
+#[test]
+fn a_connection_that_ends_within_a_reply_fails_the_command() {
+    let bench = Bench::new();
+    let shared = bench.shared();
+    let caller = thread::spawn(move || shared.ask(&Command::QueryStatus));
+    let mut command = [0; 256];
+    assert!((&bench.qemu).read(&mut command).unwrap() > 0);
+    (&bench.qemu).write_all(b"{\"return\":{\"sta").unwrap();
+    bench.qemu.shutdown(Shutdown::Both).unwrap();
+    let error = caller.join().unwrap().unwrap_err();
+    assert_eq!(error.kind, VmErrorKind::Gone);
+    assert!(error.text.contains("VM web"), "{error}");
+}
+
+/// The reply arrives one byte at a time, and is complete long after the time limit of the command.
+#[test]
+fn a_reply_that_arrives_slowly_is_not_awaited() {
+    let bench = Bench::new();
+    let shared = bench.shared();
+    let caller = thread::spawn(move || shared.ask(&Command::QueryStatus));
+    while !caller.is_finished() {
+        (&bench.qemu).write_all(b" ").unwrap();
+        thread::sleep(Duration::from_millis(20));
+    }
+    let error = caller.join().unwrap().unwrap_err();
+    assert_eq!(error.kind, VmErrorKind::Silent);
+    assert!(error.text.contains("VM web: QEMU did not complete `query-status`"), "{error}");
+}
+
+#[test]
+fn a_qemu_that_reads_no_commands_fails_them_in_time() {
+    let bench = Bench::new();
+    let shared = bench.shared();
+    let command = Command::DeviceDel { id: "x".repeat(1 << 20) };
+    let error = shared.ask(&command).unwrap_err();
+    assert!(error.text.contains("VM web"), "{error}");
+}
+
+#[test]
+fn texts_and_ids_of_qemu_are_bounded() {
+    let bench = Bench::new();
+    let shared = bench.shared();
+    let caller = thread::spawn(move || shared.ask(&Command::QueryStatus));
+    let mut command = [0; 256];
+    assert!((&bench.qemu).read(&mut command).unwrap() > 0);
+    let long = "\\u001b[2J".repeat(50_000);
+    for id in
+        ["../../etc", "nic-", "nic-a/b", "nic-\\u0000", &format!("disk-{long}"), "vf-", "vf-../x"]
+    {
+        let event = format!("{{\"event\":\"DEVICE_DELETED\",\"data\":{{\"device\":\"{id}\"}}}}\n");
+        (&bench.qemu).write_all(event.as_bytes()).unwrap();
+    }
+    let error = format!("{{\"error\":{{\"desc\":\"{long}\"}},\"id\":1}}\n");
+    (&bench.qemu).write_all(error.as_bytes()).unwrap();
+    let error = caller.join().unwrap().unwrap_err();
+    assert!(error.text.len() < 2000 && !error.text.chars().any(char::is_control), "{error}");
+    (&bench.qemu)
+        .write_all(b"{\"event\":\"DEVICE_DELETED\",\"data\":{\"device\":\"vf-a\"}}\n")
+        .unwrap();
+    // Only the valid id was reported.
+    let notice = bench.notices.recv_timeout(LIMIT).unwrap();
+    assert_eq!(notice, VmNotice::Unplugged(VmDevice::Vf("a".to_owned())));
+    let reason = format!("{{\"event\":\"SHUTDOWN\",\"data\":{{\"reason\":\"{long}\"}}}}\n");
+    (&bench.qemu).write_all(reason.as_bytes()).unwrap();
+    bench.report_end();
+    assert!(bench.end().len() < 2000);
+}
+
+#[test]
+fn operations_of_several_commands_have_a_time_limit() {
+    let bench = Bench::new();
+    let (shared, now) = (bench.shared(), Instant::now());
+    assert_eq!(shared.check_time(now, "a query"), Ok(()));
+    let began = now.checked_sub(OPERATION_LIMIT).unwrap();
+    let error = shared.check_time(began, "a query").unwrap_err();
+    assert_eq!(error.kind, VmErrorKind::Silent);
+    assert!(error.text.contains("VM web: QEMU did not complete `a query` within 60 s"), "{error}");
+}

@@ -1,0 +1,66 @@
+//! Protection from descriptors that peers attach to their data, on kernels that cannot refuse them
+//! (before Linux 6.16).
+
+use std::io::{self, IoSliceMut};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use suimon_unix_socket::{receive, refuse_descriptors};
+
+use crate::runtime::SocketRuntime;
+
+/// Owner of a peer's Unix socket and of the descriptors received through it. Their last close,
+/// which may block, is left to a thread for blocking calls. Must be dropped after all other
+/// descriptors of the socket.
+#[derive(Debug)]
+pub struct PeerGuard {
+    runtime: SocketRuntime,
+    socket: Option<OwnedFd>,
+    received: Mutex<Vec<OwnedFd>>,
+}
+
+impl PeerGuard {
+    /// Makes the kernel refuse descriptors on a socket, or creates the guard of the socket if the
+    /// kernel cannot.
+    ///
+    /// # Errors
+    /// The host has no descriptor left.
+    pub fn of(socket: BorrowedFd<'_>, runtime: &SocketRuntime) -> io::Result<Option<Self>> {
+        if refuse_descriptors(socket) { Ok(None) } else { Self::new(socket, runtime).map(Some) }
+    }
+
+    /// Creates the guard of a socket.
+    ///
+    /// # Errors
+    /// The host has no descriptor left.
+    pub fn new(socket: BorrowedFd<'_>, runtime: &SocketRuntime) -> io::Result<Self> {
+        let socket = Some(socket.try_clone_to_owned()?);
+        Ok(Self { runtime: runtime.clone(), socket, received: Mutex::default() })
+    }
+
+    /// Receives data without blocking.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`]: the peer attached a descriptor. Else the error of recvmsg(2).
+    pub fn receive(
+        &self,
+        socket: BorrowedFd<'_>,
+        rooms: &mut [IoSliceMut<'_>],
+    ) -> io::Result<usize> {
+        let mut received = Vec::new();
+        let result = receive(socket, rooms, &mut received);
+        if received.is_empty() {
+            return result;
+        }
+        self.received.lock().unwrap_or_else(PoisonError::into_inner).append(&mut received);
+        let text = "the peer attached a descriptor to its data";
+        Err(io::Error::new(io::ErrorKind::InvalidData, text))
+    }
+}
+
+impl Drop for PeerGuard {
+    fn drop(&mut self) {
+        let received = self.received.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.runtime.drop_later((self.socket.take(), std::mem::take(received)));
+    }
+}
