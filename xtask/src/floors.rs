@@ -91,6 +91,8 @@ const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-vhost-user", "suimon-eventfd"),
     ("suimon-vhost-user", "suimon-mapping"),
     ("suimon-nbd-server", "suimon-uring"),
+    ("suimon-netdev", "suimon-bpf"),
+    ("suimon-netdev", "suimon-netif"),
     ("suimon-node", "suimon-storage"),
     ("suimon-node", "suimon-switch"),
 ];

@@ -3,7 +3,8 @@
 use thiserror::Error;
 
 use crate::ethernet::{ADDRESSES_BYTES, ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES, ethertype};
-use crate::headers::{HeaderError, Headers, Transport};
+use crate::header_error::HeaderError;
+use crate::headers::{Headers, Transport};
 use crate::ip::Network;
 use crate::meta::{Checksum, Gso, GsoKind, Offloads};
 use crate::octets::u16_at;

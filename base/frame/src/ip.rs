@@ -1,7 +1,7 @@
 //! IPv4 header (RFC 791) and IPv6 header with extensions (RFC 8200).
 
 use crate::ethernet::{ethertype, innermost_type};
-use crate::headers::HeaderError;
+use crate::header_error::HeaderError;
 use crate::octets::{array, u8_at, u16_at};
 
 /// Length of an IPv4 header without options, in bytes.

@@ -18,7 +18,8 @@
 use thiserror::Error;
 
 use crate::checksum::{Sum, field};
-use crate::headers::{HeaderError, Headers, Transport};
+use crate::header_error::HeaderError;
+use crate::headers::{Headers, Transport};
 use crate::ip::{IPV6_HEADER_BYTES, Network};
 use crate::meta::{Checksum, FrameMeta, Gso, GsoKind};
 use crate::octets::{put, u8_at, u16_at, u32_at};

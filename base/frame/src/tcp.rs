@@ -1,6 +1,6 @@
 //! TCP header (RFC 9293, section 3.1).
 
-use crate::headers::HeaderError;
+use crate::header_error::HeaderError;
 use crate::octets::u8_at;
 
 /// Length of the header without options, in bytes.

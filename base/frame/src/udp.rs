@@ -1,6 +1,6 @@
 //! UDP header (RFC 768).
 
-use crate::headers::HeaderError;
+use crate::header_error::HeaderError;
 use crate::octets::u16_at;
 
 /// Length of the header in bytes.

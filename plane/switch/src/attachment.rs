@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::link::Latch;
+use crate::latch::Latch;
 
 /// Attachment of one queue, shared by the control plane and the worker that has the queue.
 #[derive(Debug)]

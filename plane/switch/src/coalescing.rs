@@ -1,35 +1,14 @@
 //! Receive coalescing of a batch between the forwarding decision and the delivery, for ports that
 //! accept large frames and have receive coalescing enabled.
 //!
-//! The owners of a port's egress queues know which offloads they accept; [`EgressForms`] reports
-//! them to the other workers. The report may be late by one batch. A frame is then coalesced that
-//! the egress does not accept, and is segmented there into the same segments.
-
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+//! The owners of a port's egress queues know which offloads they accept and report them to the
+//! other workers ([`crate::egress_forms`]). The report may be late by one batch. A frame is then
+//! coalesced that the egress does not accept, and is segmented there into the same segments.
 
 use suimon_forwarding::{PortSlot, Verdict};
 use suimon_frame::{Coalesced, Frame, Lane, Offloads, coalesce};
 
 use crate::published::{PortRuntime, Published};
-
-/// Offloads that a port's egress queues accept, as they last reported.
-#[derive(Debug, Default)]
-pub(crate) struct EgressForms(AtomicU8);
-
-impl EgressForms {
-    /// Sets the offloads. Called by the owner of an egress queue of the port.
-    pub(crate) fn set(&self, offloads: Offloads) {
-        let bits = offloads.to_bits();
-        // The cache line is shared: it is only written on a change.
-        if self.0.load(Relaxed) != bits {
-            self.0.store(bits, Relaxed);
-        }
-    }
-
-    pub(crate) fn get(&self) -> Offloads {
-        Offloads::from_bits(self.0.load(Relaxed))
-    }
-}
 
 /// Coalesces the segments that go to the same port, and counts them there. Absorbed frames must not
 /// be delivered.

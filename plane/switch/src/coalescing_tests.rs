@@ -11,12 +11,13 @@ use suimon_ports::{FrameSink, PortFault, Sent};
 use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId, Time};
 
 use super::*;
+use crate::egress_forms::EgressForms;
 use crate::engine::Engine;
-use crate::link::{Link, Mail};
+use crate::link::{Link, Links, Mail};
 use crate::notice::Notices;
 use crate::owned::OwnedSink;
 use crate::published::{PortRuntime, PortShared};
-use crate::registry::QueueRecord;
+use crate::queue_record::QueueRecord;
 use crate::stages::Probe;
 
 /// Port that sends.
@@ -72,10 +73,12 @@ impl World {
         let shared: Vec<_> =
             (0..PORTS).map(|id| Arc::new(PortShared::new(PortId(id.into())))).collect();
         // Tables with queues are published after the queues have been attached.
-        let without_queues = publish(&[], &links, receive_coalescing);
+        let without_queues = publish(&[], receive_coalescing);
         let notices = Notices::new();
+        let all_links = all(&links);
         let engine = |id: usize| {
-            Engine::new(Arc::clone(&links[id]), Arc::clone(&without_queues), Arc::clone(&notices))
+            let (link, published) = (Arc::clone(&links[id]), Arc::clone(&without_queues));
+            Engine::new(link, published, Arc::clone(&all_links), Arc::clone(&notices))
         };
         let (mut engine, mut other) = (engine(0), engine(1));
         let (mut sunk, mut offloads) = (Vec::new(), Vec::new());
@@ -102,19 +105,21 @@ impl World {
     }
 
     fn set_receive_coalescing(&mut self, is_on: bool) {
-        let published = publish(&self.shared, &self.links, is_on);
-        self.engine.adopt(Arc::clone(&published));
-        self.other.adopt(published);
+        let published = publish(&self.shared, is_on);
+        let links = all(&self.links);
+        self.engine.adopt(Arc::clone(&published), Arc::clone(&links));
+        self.other.adopt(published, links);
     }
 
     /// Makes the sending port an uplink.
     fn set_handing_over_joined(&mut self, is_on: bool) {
-        let mut published = publish(&self.shared, &self.links, true);
+        let mut published = publish(&self.shared, true);
         let new = Arc::get_mut(&mut published).unwrap();
         let slot = new.tables.slot(PortId(SENDER.into())).unwrap().index();
         (new.ports[slot].is_uplink, new.ports[slot].hands_over_joined) = (true, is_on);
-        self.engine.adopt(Arc::clone(&published));
-        self.other.adopt(published);
+        let links = all(&self.links);
+        self.engine.adopt(Arc::clone(&published), Arc::clone(&links));
+        self.other.adopt(published, links);
     }
 
     fn send(&mut self, orders: &[Order]) {
@@ -157,11 +162,11 @@ fn queue(id: u8) -> QueueId {
     QueueId { port: PortId(id.into()), direction: Direction::Egress, index: 0 }
 }
 
-fn publish(
-    shared: &[Arc<PortShared>],
-    links: &[Arc<Link>; 2],
-    receive_coalescing: bool,
-) -> Arc<Published> {
+fn all(links: &[Arc<Link>; 2]) -> Arc<Links> {
+    Arc::new(links.iter().cloned().map(Some).collect())
+}
+
+fn publish(shared: &[Arc<PortShared>], receive_coalescing: bool) -> Arc<Published> {
     let ids = 0..shared.len() as u8;
     let spec = |id: u8| PortSpec::new(PortId(id.into()), SwitchId(1), PortRole::Nic);
     let specs: Vec<_> = ids.clone().map(spec).collect();
@@ -193,7 +198,6 @@ fn publish(
         members: Vec::new(),
         teams: Vec::new(),
         owners,
-        links: links.iter().cloned().map(Some).collect(),
     })
 }
 

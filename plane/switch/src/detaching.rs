@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use suimon_ports::{DetachedQueue, DetachingQueue};
 use suimon_quantity::{Direction, QueueId};
 
+use crate::latch::ANSWER_TIMEOUT;
 use crate::link::Command;
-use crate::plane::{ANSWER_TIMEOUT, DataPlane};
-use crate::registry::QueueRecord;
+use crate::plane::DataPlane;
+use crate::queue_record::QueueRecord;
 
 /// Queue that was requested back. Its counters remain those of its port.
 struct Detaching {

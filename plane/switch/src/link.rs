@@ -1,18 +1,17 @@
 //! Mailboxes: mail between workers, and commands of the control plane.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
 
 use crossbeam_queue::{ArrayQueue, SegQueue};
 use suimon_forwarding::{Entry, Learned};
+use suimon_frame::Frame;
 use suimon_ports::{Placement, Waker};
 use suimon_quantity::{PortId, ProcessorId, QueueId};
 use suimon_teaming::Distribution;
 
+use crate::latch::Latch;
 use crate::owned::{OwnedSink, OwnedSource};
-use crate::post::Parcel;
 use crate::published::Published;
 use crate::pulse::Pulse;
 use crate::tally::ProcessorTally;
@@ -41,9 +40,40 @@ pub(crate) enum Mail {
     Learned(Learned),
 }
 
+/// Frames for one egress queue of another worker.
+pub(crate) struct Parcel {
+    /// Worker that created it.
+    pub home: Arc<Link>,
+    /// Worker that owns the queue.
+    pub to: ProcessorId,
+    pub queue: QueueId,
+    pub frames: Vec<Frame>,
+}
+
+/// Mailboxes by worker id; `None` where no worker runs.
+#[derive(Clone, Default)]
+pub(crate) struct Links(Vec<Option<Arc<Link>>>);
+
+impl Links {
+    pub(crate) fn of(&self, id: ProcessorId) -> Option<&Arc<Link>> {
+        self.0.get(usize::from(id.0))?.as_ref()
+    }
+
+    /// Returns the mailboxes of all running workers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Link>> {
+        self.0.iter().flatten()
+    }
+}
+
+impl FromIterator<Option<Arc<Link>>> for Links {
+    fn from_iter<T: IntoIterator<Item = Option<Arc<Link>>>>(links: T) -> Self {
+        Self(links.into_iter().collect())
+    }
+}
+
 /// Command of the control plane to a worker.
 pub(crate) enum Command {
-    Adopt(Arc<Published>, Latch),
+    Adopt(Arc<Published>, Arc<Links>, Latch),
     /// Sets the distribution of the team with this port. Nothing else changes, so that no tables
     /// are built while a link is down.
     Distribute(PortId, Arc<Distribution>, Latch),
@@ -147,71 +177,11 @@ impl Waker for Link {
     }
 }
 
-/// Mail that must not be lost, queued in order while mailboxes are full.
-#[derive(Default)]
-pub(crate) struct Outbox {
-    waiting: VecDeque<(Arc<Link>, Mail)>,
-}
-
-impl Outbox {
-    /// Returns true if mail for this worker is queued, so that nothing may be sent past it.
-    pub(crate) fn is_waiting_for(&self, id: ProcessorId) -> bool {
-        self.waiting.iter().any(|(link, _)| link.id == id)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    /// Sends mail now, or queues it behind earlier mail.
-    pub(crate) fn send(&mut self, link: &Arc<Link>, mail: Mail) {
-        if self.is_waiting_for(link.id) {
-            self.waiting.push_back((Arc::clone(link), mail));
-        } else if let Err(mail) = link.send(mail) {
-            self.waiting.push_back((Arc::clone(link), mail));
-        }
-    }
-
-    /// Tries again to send the queued mail.
-    pub(crate) fn retry(&mut self) {
-        for (link, mail) in std::mem::take(&mut self.waiting) {
-            self.send(&link, mail);
-        }
-    }
-}
-
-/// Latch that unblocks its waiters when its count reaches zero.
-#[derive(Clone, Debug)]
-pub(crate) struct Latch(Arc<(Mutex<usize>, Condvar)>);
-
-impl Latch {
-    pub(crate) fn new(count: usize) -> Self {
-        Self(Arc::new((Mutex::new(count), Condvar::new())))
-    }
-
-    pub(crate) fn count_down(&self) {
-        let (count, changed) = &*self.0;
-        let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
-        *count = count.saturating_sub(1);
-        if *count == 0 {
-            changed.notify_all();
-        }
-    }
-
-    /// Blocks until the count is zero, at most `timeout`. Returns false on timeout.
-    pub(crate) fn wait(&self, timeout: Duration) -> bool {
-        let until = Instant::now() + timeout;
-        let (count, changed) = &*self.0;
-        let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
-        while *count > 0 {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            count = changed.wait_timeout(count, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
-    }
+/// Returns a parcel with its buffers to the worker that created it.
+pub(crate) fn return_home(parcel: Parcel) {
+    let home = Arc::clone(&parcel.home);
+    // The queue has room for every parcel that exists.
+    let _ = home.returns.push(parcel);
 }
 
 #[cfg(test)]

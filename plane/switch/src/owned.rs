@@ -11,8 +11,9 @@ use suimon_quantity::{QueueId, Time};
 use crate::attachment::Attached;
 use crate::ledger::QueueCost;
 use crate::published::{Ingress, PortShared};
-use crate::registry::QueueRecord;
-use crate::stages::{Probe, Stage};
+use crate::queue_record::QueueRecord;
+use crate::stage::Stage;
+use crate::stages::Probe;
 use crate::tally::QueueTally;
 
 /// State of an ingress queue between polling and sleeping.

@@ -17,16 +17,15 @@ use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, SwitchId, Time};
 use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
 use crate::capture::{CaptureOptions, CaptureReader};
+use crate::latch::ANSWER_TIMEOUT;
 use crate::link::Command;
 use crate::notice::{Notices, PlaneNotice};
 use crate::owned::{OwnedSink, OwnedSource};
-use crate::registry::{ProcessorParts, QueueRecord, Registry};
+use crate::published::PortShared;
+use crate::queue_record::QueueRecord;
+use crate::registry::{ProcessorParts, Registry};
 use crate::topology::{MoveError, Topology, TopologyError};
 use crate::view::{AddressView, PortCountersView, ProcessorView, QueueView};
-
-/// Time limit for a worker to execute a command. Workers execute commands between two batches, so
-/// this is only exceeded if the host does not schedule the worker.
-pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Data plane of one host. Clones refer to the same data plane.
 ///
@@ -244,11 +243,7 @@ impl DataPlane {
         self.0.parts.works.end();
     }
 
-    fn attach(
-        &self,
-        id: QueueId,
-        command: impl FnOnce(Arc<crate::published::PortShared>, QueueRecord) -> Command,
-    ) {
+    fn attach(&self, id: QueueId, command: impl FnOnce(Arc<PortShared>, QueueRecord) -> Command) {
         self.detach_queue(id);
         let mut registry = self.registry();
         let Some(link) = registry.home(id.port) else {

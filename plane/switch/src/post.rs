@@ -13,8 +13,8 @@ use std::sync::Arc;
 use suimon_frame::{BATCH_FRAMES_MAX, Frame};
 use suimon_quantity::{ProcessorId, QueueId};
 
-use crate::link::{Link, Mail, Outbox, PARCELS_MAX};
-use crate::published::Published;
+use crate::link::{Link, Links, Mail, PARCELS_MAX, Parcel, return_home};
+use crate::outbox::Outbox;
 
 /// Maximum number of shared frames in flight to other workers, in addition to [`OWN_FRAMES`] for
 /// each: the capacity of a large ring. Frames beyond it are dropped as if the egress queue were
@@ -24,15 +24,6 @@ const FRAMES_MAX: usize = 1024;
 const OWN_FRAMES: usize = BATCH_FRAMES_MAX;
 /// Limit of a receiver's shared frames, as a multiple of the free ones.
 const SHARE: usize = 3;
-
-/// Frames for one egress queue of another worker.
-pub(crate) struct Parcel {
-    home: Arc<Link>,
-    /// Worker that owns the queue.
-    to: ProcessorId,
-    pub queue: QueueId,
-    pub frames: Vec<Frame>,
-}
 
 /// Outgoing frames of one worker.
 pub(crate) struct Post {
@@ -107,9 +98,9 @@ impl Post {
 
     /// Sends all parcels. There is one per queue, or only the last one of a queue has room, so
     /// their order is irrelevant.
-    pub(crate) fn send_all(&mut self, published: &Published, outbox: &mut Outbox) {
+    pub(crate) fn send_all(&mut self, links: &Links, outbox: &mut Outbox) {
         for parcel in self.open.drain(..) {
-            match published.link(parcel.to) {
+            match links.of(parcel.to) {
                 Some(link) => outbox.send(link, Mail::Parcel(parcel)),
                 None => return_home(parcel),
             }
@@ -188,13 +179,6 @@ impl Post {
             self.parcels.push(parcel);
         }
     }
-}
-
-/// Returns a parcel with its buffers to the worker that created it.
-pub(crate) fn return_home(parcel: Parcel) {
-    let home = Arc::clone(&parcel.home);
-    // The queue has room for every parcel that exists.
-    let _ = home.returns.push(parcel);
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@
 
 mod commands;
 mod polling;
+mod sleeping;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,15 +25,14 @@ use suimon_ports::{Expects, ProcessorWork, Wait, Watches};
 use suimon_quantity::Time;
 
 use crate::engine::Engine;
-use crate::link::{Link, Mail};
+use crate::link::{Link, Links, Mail};
 use crate::notice::Notices;
 use crate::owned::{OwnedSource, Readiness, unwatchable};
 use crate::patience::{Patience, Polling};
 use crate::published::Published;
 use crate::sources::Sources;
-use crate::stages::{Stage, StageClock};
-
-use self::commands::Next;
+use crate::stage::Stage;
+use crate::stages::StageClock;
 
 /// Interval at which a busy worker checks descriptors, so that queues waiting for notifications are
 /// served while others are busy. A check is a system call; a round with large frames takes longer
@@ -61,6 +61,12 @@ const MAIL_PER_ROUND: usize = 64;
 
 /// Longest sleep; an upper bound for deadlines without further meaning.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
+
+/// Whether the worker continues after a command.
+enum Next {
+    GoOn,
+    Stop,
+}
 
 /// State of one worker, used by its own thread.
 pub(crate) struct Processor {
@@ -95,7 +101,7 @@ impl Processor {
     pub(crate) fn new(
         link: Arc<Link>,
         wait: Box<dyn Wait>,
-        published: Arc<Published>,
+        (published, links): (Arc<Published>, Arc<Links>),
         notices: Arc<Notices>,
         work: Box<dyn ProcessorWork>,
         patience: Arc<Patience>,
@@ -103,7 +109,7 @@ impl Processor {
         let stages = StageClock::new(&*wait);
         let now = wait.now();
         Self {
-            engine: Engine::new(Arc::clone(&link), published, Arc::clone(&notices)),
+            engine: Engine::new(Arc::clone(&link), published, links, Arc::clone(&notices)),
             link,
             wait,
             sources: Sources::default(),
@@ -282,66 +288,6 @@ impl Processor {
             self.count_queues();
         }
         true
-    }
-
-    fn sleep(&mut self) {
-        self.account();
-        self.engine.forwarder().handle_age(self.now);
-        self.link.tally.sleeps.add(1);
-        let until = self.next_deadline();
-        self.now = self.wait.now();
-        // Rounds that moved frames are not followed by a sleep.
-        self.stages.end_round(self.now, false);
-        self.engine.ledger().settle();
-        self.stages.publish(&self.link.tally.stages, true);
-        let expects = self.work.expects();
-        self.link.pulse.sleep();
-        self.wait_until(Some(until));
-        self.now = self.wait.now();
-        self.link.pulse.begin(self.now);
-        self.has_slept_for_answers |= expects == Expects::Answers;
-        self.stages.end_sleep(self.now);
-        self.stages.publish(&self.link.tally.stages, false);
-        self.wake_ready();
-    }
-
-    fn next_deadline(&self) -> Time {
-        let throttled = self.sources.iter_active().filter_map(|owned| match owned.readiness {
-            Readiness::Throttled(until) => Some(until),
-            _ => None,
-        });
-        let ageing = self.engine.next_deadline();
-        throttled
-            .chain(ageing)
-            .chain(self.work.next_deadline())
-            .min()
-            .unwrap_or(Time::NEVER)
-            .min(self.now + SLEEP_MAX)
-    }
-
-    /// Checks descriptors without blocking and serves the readable queues.
-    fn look(&mut self) {
-        self.wait_until(None);
-        self.wake_ready();
-    }
-
-    /// Determines the queues whose descriptors are readable. Blocks until one is, at most until
-    /// `until`; `None` does not block.
-    fn wait_until(&mut self, until: Option<Time>) {
-        self.ready.clear();
-        if let Err(error) = self.wait.wait(until, &mut self.ready) {
-            tracing::error!(processor = %self.link.id, %error, "cannot poll queues");
-        }
-    }
-
-    fn wake_ready(&mut self) {
-        self.looked = self.now;
-        for token in &self.ready {
-            match Watches::token(*token) {
-                Some(token) => self.work.wake(token),
-                None => self.sources.wake(usize::try_from(*token).unwrap_or(usize::MAX)),
-            }
-        }
     }
 
     /// Publishes times and ages addresses, if that was not done recently.

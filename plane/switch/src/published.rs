@@ -9,8 +9,7 @@ use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
 use suimon_teaming::{Distribution, MemberId};
 
 use crate::capture::CaptureTap;
-use crate::coalescing::EgressForms;
-use crate::link::Link;
+use crate::egress_forms::EgressForms;
 use crate::notice::Told;
 use crate::tally::PortTally;
 use crate::team_shared::TeamShared;
@@ -26,19 +25,9 @@ pub(crate) struct Published {
     pub teams: Vec<TeamRuntime>,
     /// All egress queues of `ports` and their owners.
     pub owners: Vec<(QueueId, ProcessorId)>,
-    /// Mailboxes by worker id; `None` where no worker runs.
-    pub links: Vec<Option<Arc<Link>>>,
 }
 
 impl Published {
-    pub(crate) fn link(&self, id: ProcessorId) -> Option<&Arc<Link>> {
-        self.links.get(usize::from(id.0))?.as_ref()
-    }
-
-    pub(crate) fn processors(&self) -> usize {
-        self.links.iter().flatten().count()
-    }
-
     /// Returns the port of a switch or member of a team with this id.
     pub(crate) fn port(&self, port: PortId) -> Option<&PortRuntime> {
         let place = match self.tables.slot(port) {

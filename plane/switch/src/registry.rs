@@ -1,5 +1,6 @@
 //! State of the data plane in the control plane, behind one lock.
 
+mod carried;
 mod publication;
 mod teams;
 
@@ -13,24 +14,20 @@ use suimon_forwarding::Tables;
 use suimon_ports::{Placement, ProcessorRuntime, ProcessorWorks, Waker};
 use suimon_quantity::{Direction, PortId, ProcessorId, QueueId, Time};
 
-use crate::attachment::Attachment;
 use crate::capture::CaptureTap;
-use crate::link::{Command, Latch, Link};
+use crate::latch::{ANSWER_TIMEOUT, Latch};
+use crate::link::{Command, Link, Links};
 use crate::notice::Notices;
 use crate::patience::Patience;
-use crate::plane::ANSWER_TIMEOUT;
 use crate::port_record::PortRecord;
 use crate::processor::Processor;
 use crate::published::PortShared;
-use crate::pulse::Watched;
-use crate::tally::QueueTally;
-use crate::topology::{MoveError, Topology, TopologyError};
+use crate::queue_record::QueueRecord;
+use crate::topology::{MoveError, PROCESSORS_MAX, Topology, TopologyError};
 use crate::view::{PortCountersView, ProcessorView};
+use crate::watched::Watched;
 
 use self::teams::Teams;
-
-/// Maximum number of workers, a bound for tables.
-pub(crate) const PROCESSORS_MAX: usize = 64;
 
 /// Components that workers are created with.
 #[derive(Clone)]
@@ -40,25 +37,6 @@ pub(crate) struct ProcessorParts {
     pub notices: Arc<Notices>,
     pub patience: Arc<Patience>,
     pub watched: Arc<Watched>,
-}
-
-/// Attached queue.
-#[derive(Clone)]
-pub(crate) struct QueueRecord {
-    pub owner: ProcessorId,
-    pub tally: Arc<QueueTally>,
-    pub attachment: Arc<Attachment>,
-}
-
-impl QueueRecord {
-    pub(crate) fn new(owner: ProcessorId) -> Self {
-        Self { owner, tally: Arc::default(), attachment: Attachment::new() }
-    }
-
-    /// Returns true if this is the record of that attachment of the queue.
-    pub(crate) fn is_of(&self, attachment: &Arc<Attachment>) -> bool {
-        Arc::ptr_eq(&self.attachment, attachment)
-    }
 }
 
 struct RunningProcessor {
@@ -107,6 +85,12 @@ impl Registry {
 
     pub(crate) fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
         self.running.iter().flatten().map(|running| &running.link)
+    }
+
+    /// Returns the mailboxes of all workers by their ids.
+    fn all_links(&self) -> Links {
+        let link = |of: &RunningProcessor| Arc::clone(&of.link);
+        self.running.iter().map(|running| running.as_ref().map(link)).collect()
     }
 
     pub(crate) fn link(&self, id: ProcessorId) -> Option<Arc<Link>> {
@@ -182,11 +166,13 @@ impl Registry {
     /// The topology is invalid, or a worker did not adopt the tables within [`ANSWER_TIMEOUT`].
     pub(crate) fn republish(&mut self) -> Result<(), TopologyError> {
         let published = Arc::new(self.published()?);
-        let latch = Latch::new(published.processors());
-        for link in self.links() {
-            link.command(Command::Adopt(Arc::clone(&published), latch.clone()));
+        let links = Arc::new(self.all_links());
+        let latch = Latch::new(links.iter().count());
+        for link in links.iter() {
+            let (published, links) = (Arc::clone(&published), Arc::clone(&links));
+            link.command(Command::Adopt(published, links, latch.clone()));
         }
-        if published.processors() > 0 && !latch.wait(ANSWER_TIMEOUT) {
+        if links.iter().next().is_some() && !latch.wait(ANSWER_TIMEOUT) {
             return Err(TopologyError::Stuck(ANSWER_TIMEOUT.as_secs()));
         }
         Ok(())
@@ -311,6 +297,7 @@ impl Registry {
     ) -> io::Result<RunningProcessor> {
         let link = Arc::new(Link::new(id, placement));
         let published = Arc::new(self.published().map_err(io::Error::other)?);
+        let links = Arc::new(self.all_links());
         let mut work = parts.works.begin(id, Arc::clone(&link) as Arc<dyn Waker>);
         work.set_serving(Arc::clone(&link.pulse.serving));
         parts.watched.add(&link);
@@ -318,7 +305,7 @@ impl Registry {
             let (link, notices) = (Arc::clone(&link), Arc::clone(&parts.notices));
             let patience = Arc::clone(&parts.patience);
             Box::new(move |wait| {
-                Processor::new(link, wait, published, notices, work, patience).run();
+                Processor::new(link, wait, (published, links), notices, work, patience).run();
             })
         };
         let (waker, join) = parts.runtime.start(&format!("processor-{id}"), placement, body)?;
@@ -378,16 +365,6 @@ impl Registry {
         let Some(record) = self.ports.get(&port) else { return PortCountersView::default() };
         record.counters(self.carried(port) + self.carried_for_team(port))
     }
-}
-
-fn queues_of(
-    queues: &BTreeMap<QueueId, QueueRecord>,
-    port: PortId,
-    direction: Direction,
-) -> impl Iterator<Item = (&QueueId, &QueueRecord)> {
-    let first = QueueId { port, direction, index: 0 };
-    let last = QueueId { index: u16::MAX, ..first };
-    queues.range(first..=last)
 }
 
 fn stop_all(processors: Vec<RunningProcessor>) {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use suimon_quantity::Time;
 
-use crate::stages::{Nanoseconds, Stage};
+use crate::stage::{Nanoseconds, Stage};
 use crate::view::StageTimes;
 
 /// Maximum number of read attempts. They only fail repeatedly if the worker was preempted between a

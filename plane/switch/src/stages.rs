@@ -19,57 +19,8 @@
 use suimon_ports::Wait;
 use suimon_quantity::Time;
 
+use crate::stage::{Nanoseconds, Stage};
 use crate::stage_tally::StageTally;
-
-/// Stage of a worker's processing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Receiving frames from an ingress queue: copying from a ring or reading from a device,
-    /// validation, and captures.
-    CopyIn,
-    /// Parsing of headers and the forwarding decision.
-    Classify,
-    /// Search for segments of streams, and coalescing.
-    Coalesce,
-    /// Segmentation for an egress that does not support it, without the checksums of the segments.
-    Segment,
-    /// Completion of checksums of frames and segments for an egress that does not support it.
-    Checksum,
-    /// Transmission of frames to egress queues, or to the workers that own these.
-    CopyOut,
-    /// Making transmitted frames visible, and notification of the other sides.
-    Notify,
-    /// Requests of disks: receipt, translation, submission to the device and completion.
-    Storage,
-    /// Search for work: empty polls, descriptors, mail, commands of the control plane, arming of
-    /// notifications.
-    Poll,
-    /// Sleep until a notification or a deadline.
-    Idle,
-}
-
-impl Stage {
-    /// Number of stages.
-    pub const COUNT: usize = 10;
-
-    /// Every stage, in the order of a frame's processing.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::CopyIn,
-        Self::Classify,
-        Self::Coalesce,
-        Self::Segment,
-        Self::Checksum,
-        Self::CopyOut,
-        Self::Notify,
-        Self::Storage,
-        Self::Poll,
-        Self::Idle,
-    ];
-
-    pub(crate) const fn index(self) -> usize {
-        self as usize
-    }
-}
 
 /// Time of a timed round for its ingress and its egress queues.
 #[derive(Clone, Copy, Debug)]
@@ -77,9 +28,6 @@ pub(crate) struct Sides {
     pub ingress_ns: u64,
     pub egress_ns: u64,
 }
-
-/// Nanoseconds by stage.
-pub(crate) type Nanoseconds = [u64; Stage::COUNT];
 
 /// Number of classes of rounds by duration: up to 127 ns, up to 255 ns, …, from one second on.
 const CLASSES: usize = 24;

@@ -7,8 +7,8 @@ use suimon_frame::MacAddr;
 use suimon_quantity::{ProcessorId, Time};
 use suimon_teaming::{BUCKETS, Bucket, BucketLoad, FlowletState};
 
-use crate::registry::PROCESSORS_MAX;
 use crate::tally::OwnTally;
+use crate::topology::PROCESSORS_MAX;
 
 /// Bytes that one worker carried, by bucket.
 pub(crate) type BucketTallies = Arc<[OwnTally]>;

@@ -8,6 +8,9 @@ use suimon_quantity::{BitRate, PortId, ProcessorId, QueueId};
 use suimon_teaming::{Distribution, MemberId};
 use thiserror::Error;
 
+/// Maximum number of workers, a bound for tables.
+pub(crate) const PROCESSORS_MAX: usize = 64;
+
 /// Switches and their ports. Queues are attached separately by devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {

@@ -6,7 +6,7 @@ use suimon_frame::{MacAddr, VlanId};
 use suimon_ports::Placement;
 use suimon_quantity::{PortId, ProcessorId, QueueId};
 
-use crate::stages::{Nanoseconds, Stage};
+use crate::stage::{Nanoseconds, Stage};
 
 /// Status of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use suimon_quantity::{ProcessorId, QueueId};
 
 use crate::handover::{Route, Routes};
-use crate::post::Parcel;
+use crate::link::Parcel;
 use crate::published::Published;
 
 /// Route of frames for an egress queue.

@@ -16,7 +16,7 @@ use core::time::Duration;
 use suimon_quantity::Time;
 
 use crate::hash;
-use crate::tables::Key;
+use crate::key::Key;
 
 const WAYS: usize = 4;
 const KEY_BITS: u64 = (1 << 60) - 1;

@@ -9,9 +9,10 @@ use thiserror::Error;
 
 use crate::addresses::ticks;
 use crate::hash;
+use crate::key::Key;
 use crate::spec::{AGEING_MAX, AGEING_MIN, MTU_MAX, MTU_MIN};
 use crate::statics::Statics;
-use crate::tables::{ACCESS, Ageing, Key, NO_VLAN, Port, Switch};
+use crate::tables::{ACCESS, Ageing, NO_VLAN, Port, Switch};
 use crate::vlan_set::number;
 use crate::{PortRole, PortSlot, PortSpec, SwitchSpec, Tables, VlanMode, VlanSet};
 
@@ -361,10 +362,10 @@ fn placed_addresses(
         let Some(switch) = tables.switch(port.switch) else { continue };
         let slot = reached_by.get(&port.id).and_then(|by| tables.slot(*by)).unwrap_or(*slot);
         if port.trunk == ACCESS {
-            let key = Key::new(switch, port.switch, port.untagged, mac.to_u64());
+            let key = Key::new(switch.salt, port.switch, port.untagged, mac.to_u64());
             addresses.insert_access(&key, slot);
         } else {
-            let key = Key::new(switch, port.switch, 0, mac.to_u64());
+            let key = Key::new(switch.salt, port.switch, 0, mac.to_u64());
             addresses.insert_trunk(&key, switch.salt, slot);
         }
     }

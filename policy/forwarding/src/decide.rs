@@ -4,8 +4,10 @@ use suimon_frame::{BATCH_FRAMES_MAX, Frame, VlanId, VlanTag};
 use suimon_quantity::Time;
 
 use crate::addresses::{age, tick};
+use crate::batch::Batch;
 use crate::egress::{TagRule, fits};
-use crate::tables::{Key, Port, Switch};
+use crate::key::Key;
+use crate::tables::Port;
 use crate::{DropReason, FloodKind, Forwarder, PortSlot, Tables, Verdict};
 
 /// Group bit of a MAC address stored as a number.
@@ -17,16 +19,6 @@ const LINK_LOCAL: u64 = 0x0180_c200_0000;
 /// lookup: the table then exceeds the nearest caches, and independent loads overlap. A smaller
 /// table stays in the cache.
 const TOUCH_ADDRESSES_MIN: usize = 1024;
-
-/// State common to all frames of a batch.
-pub(crate) struct Batch<'a> {
-    pub(crate) tables: &'a Tables,
-    pub(crate) now: Time,
-    pub(crate) tick: u32,
-    pub(crate) ingress: PortSlot,
-    pub(crate) port: &'a Port,
-    pub(crate) switch: &'a Switch,
-}
 
 /// Frame fields that determine the forwarding decision.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -131,7 +123,7 @@ impl Forwarder {
                     continue;
                 }
                 if let Some(place) = hashes.get_mut(noted) {
-                    *place = Key::new(batch.switch, batch.port.switch, vlan, address).hash;
+                    *place = Key::new(batch.switch.salt, batch.port.switch, vlan, address).hash;
                     noted += 1;
                 }
             }
@@ -169,7 +161,7 @@ impl Forwarder {
             return Err(DropReason::LinkLocal);
         }
         if !is_own {
-            let key = Key::new(batch.switch, batch.port.switch, vlan, flow.source);
+            let key = Key::new(batch.switch.salt, batch.port.switch, vlan, flow.source);
             let owner = batch.tables.static_slot(&key);
             match owner.and_then(|slot| batch.tables.port(slot)) {
                 None => self.learn(batch, &key)?,
@@ -185,7 +177,7 @@ impl Forwarder {
         if flow.destination & GROUP != 0 {
             return Ok(Course::Flood(VlanId::new(vlan), FloodKind::Group));
         }
-        let key = Key::new(batch.switch, batch.port.switch, vlan, flow.destination);
+        let key = Key::new(batch.switch.salt, batch.port.switch, vlan, flow.destination);
         let Some(egress) = self.locate(batch, &key) else {
             return Ok(Course::Flood(VlanId::new(vlan), FloodKind::UnknownUnicast));
         };

@@ -7,10 +7,11 @@ use suimon_frame::{MacAddr, VlanId};
 use suimon_quantity::{PortId, SwitchId, Time};
 
 use crate::addresses::{Addresses, Note, Place, age, span, tick};
-use crate::decide::Batch;
+use crate::batch::Batch;
+use crate::key::Key;
 use crate::learned::{Entry, Learned};
 use crate::moves::MoveBudget;
-use crate::tables::{Ageing, Key, Port};
+use crate::tables::{Ageing, Port};
 use crate::vlan_set::number;
 use crate::{DropReason, PortSlot, Tables};
 
@@ -99,7 +100,7 @@ impl Forwarder {
             let begins_to_bind = port.binds_source
                 && self.known.binds_source.get(usize::from(note.slot)) != Some(&true);
             let was_on = switches.get(usize::from(note.switch)).map(|(id, _)| *id);
-            let key = Key::new(switch, port.switch, note.vlan(), note.mac());
+            let key = Key::new(switch.salt, port.switch, note.vlan(), note.mac());
             let Some(count) = counts.get_mut(slot.index()) else { return false };
             let stays = was_on == Some(switch.id)
                 && tables.carries_number(port, note.vlan())
@@ -139,7 +140,7 @@ impl Forwarder {
         let Some(slot) = tables.slot(learned.port) else { return };
         let Some(port) = tables.port(slot) else { return };
         let Some(switch) = tables.switch(port.switch) else { return };
-        let key = Key::new(switch, port.switch, vlan, learned.mac.to_u64());
+        let key = Key::new(switch.salt, port.switch, vlan, learned.mac.to_u64());
         let stamp = tick(learned.seen.min(now));
         if switch.id != learned.switch
             || !learned.mac.is_station()

@@ -24,14 +24,17 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod addresses;
+mod batch;
 mod build;
 mod decide;
 mod egress;
 mod forwarder;
 mod hash;
+mod key;
 mod learned;
 mod limit;
 mod moves;
+mod slot;
 mod spec;
 mod statics;
 mod tables;
@@ -43,10 +46,11 @@ pub use egress::{Flood, FloodMember, TagRule};
 pub use forwarder::Forwarder;
 pub use learned::{Entry, Learned};
 pub use limit::{Limit, LimitState};
+pub use slot::PortSlot;
 pub use spec::{
     AGEING_DEFAULT, AGEING_MAX, AGEING_MIN, LEARNED_MAX_DEFAULT, MTU_MAX, MTU_MIN, PortRole,
     PortSpec, SwitchSpec, VlanMode,
 };
-pub use tables::{PortSlot, Tables};
+pub use tables::Tables;
 pub use verdict::{DropReason, FloodKind, Verdict};
 pub use vlan_set::VlanSet;

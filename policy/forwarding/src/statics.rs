@@ -1,8 +1,8 @@
 //! Table of configured addresses.
 
-use crate::PortSlot;
 use crate::hash;
-use crate::tables::Key;
+use crate::key::Key;
+use crate::slot::PortSlot;
 
 const OCCUPIED: u64 = 1 << 63;
 /// Marker for "every VLAN the port carries"; not a valid VLAN.

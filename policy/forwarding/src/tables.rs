@@ -3,21 +3,10 @@
 use suimon_frame::{MacAddr, VlanId, VlanTag};
 use suimon_quantity::{PortId, SwitchId};
 
+use crate::key::Key;
+use crate::slot::PortSlot;
 use crate::statics::Statics;
 use crate::verdict::DropReason;
-
-/// Index of a port in one [`Tables`], invalid for others: look it up again with [`Tables::slot`]
-/// after a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PortSlot(pub(crate) u16);
-
-impl PortSlot {
-    /// Returns the slot as an index below [`Tables::slots`] into tables of the caller.
-    #[inline]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// Value of `Port::trunk` for an access port.
 pub(crate) const ACCESS: u32 = u32::MAX;
@@ -122,7 +111,7 @@ impl Tables {
     ) -> Option<PortSlot> {
         let at = self.switches.binary_search_by_key(&switch, |switch| switch.id).ok()?;
         let at = u16::try_from(at).ok()?;
-        let key = Key::new(self.switch(at)?, at, crate::vlan_set::number(vlan), mac.to_u64());
+        let key = Key::new(self.switch(at)?.salt, at, crate::vlan_set::number(vlan), mac.to_u64());
         self.static_slot(&key)
     }
 
@@ -211,28 +200,5 @@ impl Tables {
         let carries =
             |slot| self.port(slot).is_some_and(|port| self.carries_number(port, key.vlan()));
         addresses.of_trunk(key, switch.salt, carries)
-    }
-}
-
-/// Address on a VLAN of a switch, with its hash.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Key {
-    /// MAC address in bits 0 to 47, VLAN number in bits 48 to 59.
-    pub(crate) word: u64,
-    /// Index into `Tables::switches`.
-    pub(crate) switch: u16,
-    pub(crate) hash: u64,
-}
-
-impl Key {
-    #[inline]
-    pub(crate) fn new(switch: &Switch, index: u16, vlan: u16, mac: u64) -> Self {
-        let word = mac | u64::from(vlan) << 48;
-        Self { word, switch: index, hash: crate::hash::mix(word, switch.salt) }
-    }
-
-    #[inline]
-    pub(crate) fn vlan(&self) -> u16 {
-        (self.word >> 48) as u16 & 0x0fff
     }
 }

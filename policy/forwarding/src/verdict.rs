@@ -5,7 +5,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use suimon_frame::VlanId;
 
-use crate::PortSlot;
+use crate::slot::PortSlot;
 
 /// Forwarding decision for one frame of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

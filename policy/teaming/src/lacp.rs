@@ -27,6 +27,7 @@ mod constants;
 mod counters;
 mod engine;
 mod error;
+mod fields;
 mod frame;
 mod info;
 mod key;

@@ -37,6 +37,7 @@ mod flowlet;
 pub mod lacp;
 mod lookup;
 mod member;
+mod mode;
 #[cfg(test)]
 mod properties_tests;
 mod rebalance;
@@ -57,8 +58,9 @@ pub use change::{Announcement, Change, MemberFault, TeamEvent};
 pub use distribution::{BUCKETS, Choice, Distribution, Origin, OutgoingKey};
 pub use flowlet::{Bucket, FlowletState};
 pub use member::{MemberId, MemberLink, MemberSpec};
+pub use mode::{Algorithm, TeamId, TeamMode};
 pub use rebalance::{BucketLoad, REBALANCE_PERIOD};
 pub use slots::{MEMBERS_MAX, MemberSlot};
-pub use spec::{Algorithm, TeamId, TeamMode, TeamSpec};
+pub use spec::TeamSpec;
 pub use spec_error::{SpecError, UnknownMember};
 pub use team::{MemberStatus, Team, TeamPort};

@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::Load;
+use crate::load::{Load, USUAL_OF};
 use crate::marks::{
     ALERT, FOLLOWED, FORGET, MOVE_EVERY, PEAK_FADES_IN, REST_MAX, REST_MIN, REST_NEXT, STEP_MIN,
-    UNPAID_FREE, USUAL_OF,
+    UNPAID_FREE,
 };
 
 /// Reference for the detection of a rise in load.

@@ -5,7 +5,7 @@ use core::fmt;
 use suimon_quantity::{Count, PortId, ProcessorId, QueueId};
 use thiserror::Error;
 
-use crate::spec::WEIGHT_MAX;
+use crate::marks::WEIGHT_MAX;
 
 /// Reason for which a configuration is rejected. The previous configuration stays in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

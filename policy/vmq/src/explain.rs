@@ -8,39 +8,7 @@ use suimon_quantity::{PortId, ProcessorId, QueueId, Time};
 
 use crate::queue::Queue;
 use crate::spec::VmqMode;
-use crate::{Figures, Load, Reason, Vmq, WaterMarks};
-
-/// Reason for which a queue was placed on its processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "why", rename_all = "snake_case")]
-pub enum Why {
-    /// Initial placement of the queue.
-    Home,
-    /// Default queue, which the base processor services.
-    DefaultQueue,
-    /// Static assignment by weight.
-    Assigned {
-        /// Weight of the queue's NIC.
-        weight: u8,
-    },
-    /// The queue was moved there.
-    Moved {
-        /// Processor it was moved from.
-        from: ProcessorId,
-        /// Reason for which the queue is moved.
-        #[serde(rename = "because")]
-        reason: Reason,
-        /// Predicted effect of the move.
-        predicted: Figures,
-    },
-    /// A move away from the processor failed.
-    NotMoved {
-        /// Processor that the move was for.
-        wanted: ProcessorId,
-    },
-    /// The queue was found there, moved by an external agent.
-    Found,
-}
+use crate::{Load, Vmq, WaterMarks, Why};
 
 /// Reason for which a queue stays on its processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,23 +151,6 @@ impl Vmq {
         match self.alert.rest_until().since(now) {
             Duration::ZERO => Stays::Momentary,
             left => Stays::Rests { left },
-        }
-    }
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Home => f.write_str("first assigned there"),
-            Self::DefaultQueue => f.write_str("the default queue, which the base worker services"),
-            Self::Assigned { weight } => write!(f, "assigned there with weight {weight}"),
-            Self::Moved { from, reason, predicted } => {
-                write!(f, "moved from worker {from}: {reason} (predicted {predicted})")
-            }
-            Self::NotMoved { wanted } => {
-                write!(f, "its move to worker {wanted} failed")
-            }
-            Self::Found => f.write_str("moved there by another cause than VMQ"),
         }
     }
 }

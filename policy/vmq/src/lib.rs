@@ -61,10 +61,11 @@ mod shed;
 mod spec;
 mod vacate;
 mod vmq;
+mod why;
 
 pub use effect::Effect;
 pub use error::{QueueError, SpecError};
-pub use explain::{Explanation, QueueExplanation, Stays, Why};
+pub use explain::{Explanation, QueueExplanation, Stays};
 pub use load::Load;
 pub use measure::{Measurements, ProcessorBusy, QueueBusy};
 pub use moves::{Figures, Move, Reason};
@@ -73,3 +74,4 @@ pub use own_queue::{DEFAULT_QUEUE, own_queues};
 pub use seat_view::ProcessorView;
 pub use spec::{NicSpec, Processor, VmqMode, VmqSpec, WaterMarks};
 pub use vmq::{Added, Vmq};
+pub use why::Why;

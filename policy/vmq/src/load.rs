@@ -6,7 +6,8 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::marks::USUAL_OF;
+/// The usual load is a running mean of about this number of measurements, about four seconds.
+pub(crate) const USUAL_OF: u32 = 16;
 
 /// Fraction of one processor's time, in parts per million. Predicted loads may exceed the whole.
 /// Arithmetic saturates.

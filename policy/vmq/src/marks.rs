@@ -23,6 +23,9 @@ pub const SHED_MIN: Load = Load::percent(1);
 /// Load of other work up to which a processor without queues parks.
 pub const PARKED_MAX: Load = Load::percent(5);
 
+/// Largest weight of a NIC, as in Hyper-V.
+pub(crate) const WEIGHT_MAX: u8 = 100;
+
 /// Minimum length of a measurement; shorter ones are added up.
 pub const PERIOD_MIN: Duration = Duration::from_millis(200);
 /// Minimum hold: time for which emptying a processor must have been possible continuously, with
@@ -76,8 +79,6 @@ pub const UNPAID_FREE: u32 = 2;
 /// The recent maximum decays to the mean by one part in this number per measurement, in about two
 /// minutes.
 pub const PEAK_FADES_IN: u32 = 512;
-/// The usual load is a running mean of about this number of measurements, about four seconds.
-pub const USUAL_OF: u32 = 16;
 /// Usual load from which a processor counts as saturated; some time always remains unused.
 pub const SATURATED_USUALLY: Load = Load::percent(95);
 /// Time without being hot after which a hot processor counts as having a new load.

@@ -3,11 +3,8 @@
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{PortId, ProcessorId};
 
-use crate::marks::{FIT, HIGH, LOW, SHED_TO};
+use crate::marks::{FIT, HIGH, LOW, SHED_TO, WEIGHT_MAX};
 use crate::{Load, SpecError};
-
-/// Largest weight of a NIC, as in Hyper-V.
-pub(crate) const WEIGHT_MAX: u8 = 100;
 
 /// Method of assigning queues to processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,15 +7,15 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use suimon_frame::{MacAddr, ethertype};
+use suimon_netif::control_filter::{Kept, slow_protocols};
+use suimon_netif::raw_socket::RawSocket;
 use suimon_ports::{
     AfterTurn, CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_TURN, ControlError, ControlFrame,
     ControlSocket, DeviceError,
 };
 
-use crate::control_filter::{Kept, slow_protocols};
 use crate::explain::host;
 use crate::link::Link;
-use crate::raw_socket::RawSocket;
 
 /// Receive buffer size in bytes, which the kernel doubles. The kernel accounts about 1 KB for a
 /// LACPDU, or one page of the driver.

@@ -10,9 +10,9 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
 };
+use suimon_netif::ethtool::{self, AnswerError};
 use suimon_ports::{DeviceError, DeviceErrorKind, DeviceFeatures, LinkSpeed};
 
-use crate::ethtool::{self, AnswerError};
 use crate::explain::{error, host};
 use crate::link::Link;
 

@@ -29,28 +29,19 @@
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-mod attributes;
-mod bpf;
-mod control_filter;
 mod control_socket;
 mod device_query;
-mod ethtool;
 mod explain;
-mod flow_calls;
-mod flow_rules;
 mod gather;
-mod ioctl;
 mod kernel_path;
 mod link;
 mod namespace;
 mod namespace_names;
 mod net_devices;
-mod netlink;
 mod offload;
 mod packet_device;
 mod packet_queue;
 mod packet_socket;
-mod raw_socket;
 mod speed_notices;
 mod sriov;
 mod tap;

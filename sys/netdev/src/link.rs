@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use suimon_frame::MacAddr;
+use suimon_netif::ethtool::speed_of;
+use suimon_netif::ioctl::{self, IfRequest, IfRequestOp};
+use suimon_netif::netlink::LinkState;
 use suimon_ports::{DeviceError, DeviceErrorKind, LinkSpeed};
 
-use crate::ethtool::speed_of;
 use crate::explain::{error, host};
-use crate::ioctl::{self, IfRequest, IfRequestOp};
-use crate::netlink::LinkState;
 
 /// Maximum length of a device name in bytes.
 const NAME_BYTES_MAX: usize = 15;

@@ -22,7 +22,7 @@ fn uplink(queue_pairs: u16, mtu: Option<u16>) -> Uplink {
     let (far, far_notices) = Notices::new();
     let namespace = Namespace::open(Some(cable.far.name())).unwrap();
     let index = namespace.run(|| crate::link::Link::new("far0")?.index()).unwrap();
-    let present = crate::netlink::LinkState::default();
+    let present = suimon_netif::netlink::LinkState::default();
     let (device, has_speed, follows_name) = ("far0", false, false);
     let subject = WatchSubject { index, device, present, has_speed, follows_name };
     let _watch = devices.watcher.watch(&namespace, subject, PortId(9), far).unwrap();

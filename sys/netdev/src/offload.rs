@@ -55,7 +55,7 @@ pub(crate) fn restrict(frame: &mut Frame, ingress: Offloads) {
     }
 }
 
-/// Returns the flags `TUN_F_*` for [`ioctl::TAP_OFFLOAD`](crate::ioctl::TAP_OFFLOAD).
+/// Returns the flags `TUN_F_*` for [`ioctl::TAP_OFFLOAD`](suimon_netif::ioctl::TAP_OFFLOAD).
 pub(crate) fn tap_flags(offloads: Offloads) -> u32 {
     [
         (offloads.checksum, libc::TUN_F_CSUM),

@@ -7,8 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use libc::c_int;
 use suimon_frame::VNET_HEADER_SHORT_BYTES;
-
-use crate::raw_socket::RawSocket;
+use suimon_netif::raw_socket::RawSocket;
 
 /// Receive buffer size in bytes: about a hundred large frames, which are accounted with more than
 /// their length.

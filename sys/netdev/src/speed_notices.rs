@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
+use suimon_netif::ethtool::changed_speeds;
+use suimon_netif::raw_socket::set_option;
 
 use crate::device_query::{DeviceQuery, Monitor};
-use crate::ethtool::changed_speeds;
-use crate::raw_socket::set_option;
 
 /// Devices whose speed may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,15 +13,15 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use suimon_frame::{MacAddr, Offloads, VNET_HEADER_BYTES};
+use suimon_netif::ioctl::{self, IfRequest};
+use suimon_netif::netlink::LinkState;
+use suimon_netif::rtnetlink::Settings;
 use suimon_ports::{DeviceError, DeviceErrorKind, OffloadSwitches, TapSpec, UplinkSpec};
 
 use crate::explain::{error, host};
-use crate::ioctl::{self, IfRequest};
 use crate::kernel_path;
-use crate::kernel_path::requests::Settings;
 use crate::link::Link;
 use crate::namespace::Namespace;
-use crate::netlink::LinkState;
 use crate::offload;
 
 const CLONE_DEVICE: &str = "/dev/net/tun";

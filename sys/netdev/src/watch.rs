@@ -14,6 +14,7 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
 };
+use suimon_netif::netlink::{LinkState, link_messages, state_request};
 use suimon_ports::{DeviceError, LinkSpeed, PortObserver};
 use suimon_quantity::PortId;
 
@@ -21,7 +22,6 @@ use crate::device_query::DeviceQuery;
 use crate::explain::host;
 use crate::namespace::{Namespace, NamespaceId};
 use crate::namespace_names::{DEAF, NamespaceNames};
-use crate::netlink::{LinkState, link_messages, state_request};
 use crate::speed_notices::{Changed, SpeedNotices};
 use crate::watched_link::{WatchSubject, WatchedLink, lock};
 

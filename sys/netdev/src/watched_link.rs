@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use suimon_netif::netlink::{LinkEvent, LinkState};
 use suimon_ports::{DeviceErrorKind, DeviceNotice, LinkFacts, LinkSpeed, PortObserver};
 use suimon_quantity::PortId;
 
 use crate::device_query::DeviceQuery;
 use crate::namespace::{Namespace, NamespaceId};
-use crate::netlink::{LinkEvent, LinkState};
 
 /// Device to monitor.
 #[derive(Clone, Copy)]

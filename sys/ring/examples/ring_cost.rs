@@ -2,6 +2,9 @@
 //! `flush`, in batches of 32, without the driver's work. Memory is warm, so the result is the cost
 //! of the instructions, without cache misses between CPUs.
 //!
+//! `regions` as first argument measures only rings whose buffers alternate between several memory
+//! regions.
+//!
 //!     cargo run --release -p suimon-ring --example ring_cost
 
 mod clock;
@@ -71,6 +74,17 @@ fn main() -> ExitCode {
 }
 
 fn measure_all() -> Result<()> {
+    for regions in [1, 2, 4, 8, 64] {
+        let (sender, receiver) = (Vm::of_regions(SIZE, regions), Vm::of_regions(SIZE, regions));
+        let mut drivers = (Driver::new(&sender, SIZE), Driver::new(&receiver, SIZE));
+        drivers.0.scatter();
+        drivers.1.scatter();
+        let name = format!("split, {regions} regions");
+        run(&name, FEATURES, 64, &RingRecords::default(), (&sender, &receiver), drivers);
+    }
+    if std::env::args().nth(1).as_deref() == Some("regions") {
+        return Ok(());
+    }
     let forms = [
         ("split", FEATURES),
         ("split, in order", FEATURES | IN_ORDER),

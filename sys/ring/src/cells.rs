@@ -10,11 +10,11 @@ use virtio_bindings::virtio_ring::{
     VRING_USED_F_NO_NOTIFY,
 };
 
+use crate::addresses::{QUEUE_SIZE_MAX, RingAddresses};
 use crate::arming::NotifyCells;
 use crate::fault::{RingArea, RingFault};
 use crate::memory::GuestMemory;
 use crate::prefetch::prefetch;
-use crate::setup::{QUEUE_SIZE_MAX, RingAddresses};
 
 /// Size of a descriptor in bytes.
 pub(crate) const DESCRIPTOR_BYTES: usize = 16;

@@ -2,62 +2,16 @@
 //! validated before use (virtio 1.3, sections 2.7.5 and 2.8.5 to 2.8.7).
 
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
+use crate::chain_walk::{ChainWalk, IndirectTable};
 use crate::fault::RingFault;
+use crate::head::Head;
 use crate::memory::OutOfRange;
 use crate::memory_view::MemoryView;
-use crate::virtqueue::{Access, Head, Virtqueue};
+use crate::virtqueue::{Access, Virtqueue};
 
 /// Maximum entries of an indirect table if the queue is not longer. Drivers of small queues build
 /// tables of up to this size.
 const INDIRECT_ENTRIES_MAX: u32 = 1024;
-
-/// Indirect descriptor table: guest address and number of entries.
-#[derive(Clone, Copy, Debug)]
-struct IndirectTable {
-    addr: u64,
-    entries: u32,
-}
-
-/// Iterator state over one chain.
-pub(crate) struct ChainWalk {
-    head: u16,
-    next: Option<Descriptor>,
-    table: Option<IndirectTable>,
-    /// Position of `next` in the indirect table.
-    table_at: u16,
-    /// Descriptors of the current table before `next`.
-    passed: u16,
-    /// Descriptors that the current table may still contribute.
-    left: u32,
-    /// True once a device-writable buffer was found. No device-readable buffer may follow it.
-    has_writable: bool,
-}
-
-impl ChainWalk {
-    /// Starts an iteration over a chain in a ring of `size` entries.
-    #[inline]
-    pub(crate) fn new(head: Head, size: u16) -> Self {
-        Self {
-            head: head.index,
-            next: Some(head.first),
-            table: None,
-            table_at: 0,
-            passed: 0,
-            left: u32::from(size),
-            has_writable: false,
-        }
-    }
-
-    /// Returns the head's index, or in a packed ring the buffer id.
-    pub(crate) fn head(&self) -> u16 {
-        self.head
-    }
-
-    /// Returns the number of descriptors before the current one in the same table.
-    pub(crate) fn passed(&self) -> u16 {
-        self.passed
-    }
-}
 
 /// Buffer of a chain, by guest address. The range is not yet checked against guest memory.
 #[derive(Clone, Copy, Debug)]

@@ -15,13 +15,14 @@ use crate::disk_request::{
     Header, IO_ERROR, OK, Parts, SEGMENT_BYTES, Verdict, has_segment, judge, status_of,
 };
 use crate::fault::RingFault;
+use crate::head::Head;
 use crate::kick::kick_of;
 use crate::memory::GuestMemory;
 use crate::packed::PackedQueue;
 use crate::request_buffers::{RequestBuffers, Span};
 use crate::setup::{RingRecords, RingSetup};
 use crate::split::SplitQueue;
-use crate::virtqueue::{Access, AnyOrder, Head, RingState, Taken};
+use crate::virtqueue::{Access, AnyOrder, RingState, Taken};
 
 /// Maximum size of a disk's ring. A ring's memory grows with its size times the buffers per
 /// request. This limit bounds it to 64 MB for any driver.

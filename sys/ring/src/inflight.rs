@@ -22,18 +22,14 @@ use std::sync::Arc;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 
+use crate::addresses::QUEUE_SIZE_MAX;
 use crate::fault::{InflightError, RingFault};
-use crate::inflight_packed;
-use crate::inflight_split;
-use crate::setup::QUEUE_SIZE_MAX;
+use crate::inflight_layout::{
+    PACKED_ENTRY_BYTES, PACKED_HEADER_BYTES, SPLIT_ENTRY_BYTES, SPLIT_HEADER_BYTES, VERSION,
+    VERSION_AT,
+};
 use crate::shared_map::SharedMap;
 
-/// Version of both layouts (`version`).
-pub(crate) const VERSION: u16 = 1;
-/// Offset of the version in both layouts.
-pub(crate) const VERSION_AT: usize = 8;
-/// Offset of the number of entries in both layouts.
-pub(crate) const ENTRIES_AT: usize = 10;
 /// Alignment of each part in bytes.
 const PART_ALIGNMENT: usize = 64;
 
@@ -52,9 +48,9 @@ impl InflightShape {
     /// Returns the length of a part in bytes.
     fn part_bytes(&self) -> usize {
         let (header, entry) = if self.is_packed {
-            (inflight_packed::HEADER_BYTES, inflight_packed::ENTRY_BYTES)
+            (PACKED_HEADER_BYTES, PACKED_ENTRY_BYTES)
         } else {
-            (inflight_split::HEADER_BYTES, inflight_split::ENTRY_BYTES)
+            (SPLIT_HEADER_BYTES, SPLIT_ENTRY_BYTES)
         };
         (header + entry * usize::from(self.queue_size)).next_multiple_of(PART_ALIGNMENT)
     }

@@ -22,14 +22,13 @@
 
 use crate::cells::Descriptor;
 use crate::fault::RingFault;
-use crate::inflight::{ENTRIES_AT, InflightQueue, Part, VERSION, VERSION_AT};
+use crate::inflight::{InflightQueue, Part};
+use crate::inflight_layout::{
+    ChainEntries, ENTRIES_AT, PACKED_ENTRY_BYTES, PACKED_HEADER_BYTES, VERSION, VERSION_AT,
+};
 use crate::packed_arming::PackedNotifyCells;
-use crate::packed_cells::{Done, PackedCells, Place};
-
-/// Size in bytes of the header before the entries.
-pub(crate) const HEADER_BYTES: usize = 32;
-/// Size in bytes of an entry (`DescStatePacked`).
-pub(crate) const ENTRY_BYTES: usize = 32;
+use crate::packed_cells::{Done, PackedCells};
+use crate::place::Place;
 
 const FREE_HEAD_AT: usize = 12;
 const OLD_FREE_HEAD_AT: usize = 14;
@@ -43,13 +42,6 @@ const COUNTER_AT: usize = 8;
 /// Offset of id, flags and length.
 const REST_AT: usize = 16;
 const ADDR_AT: usize = 24;
-
-/// First and last entry of a chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ChainEntries {
-    first: u16,
-    last: u16,
-}
 
 /// In-flight part while a ring uses it.
 pub(crate) struct PackedInflight {
@@ -346,5 +338,5 @@ impl PackedInflight {
 
 /// Returns the offset of entry `index` in the part.
 fn entry_at(index: u16) -> usize {
-    HEADER_BYTES + ENTRY_BYTES * usize::from(index)
+    PACKED_HEADER_BYTES + PACKED_ENTRY_BYTES * usize::from(index)
 }

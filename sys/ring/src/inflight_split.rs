@@ -9,12 +9,10 @@
 //! then those used plus those recorded, which determines the next available entry.
 
 use crate::fault::RingFault;
-use crate::inflight::{ENTRIES_AT, InflightQueue, Part, VERSION, VERSION_AT};
-
-/// Size in bytes of the header before the entries.
-pub(crate) const HEADER_BYTES: usize = 16;
-/// Size in bytes of an entry (`DescStateSplit`).
-pub(crate) const ENTRY_BYTES: usize = 16;
+use crate::inflight::{InflightQueue, Part};
+use crate::inflight_layout::{
+    ENTRIES_AT, SPLIT_ENTRY_BYTES, SPLIT_HEADER_BYTES, VERSION, VERSION_AT,
+};
 
 const LAST_BATCH_HEAD_AT: usize = 12;
 const USED_IDX_AT: usize = 14;
@@ -205,5 +203,5 @@ impl SplitInflight {
 
 /// Returns the offset of the entry of head `index` in the part.
 fn entry_at(index: u16) -> usize {
-    HEADER_BYTES + ENTRY_BYTES * usize::from(index)
+    SPLIT_HEADER_BYTES + SPLIT_ENTRY_BYTES * usize::from(index)
 }

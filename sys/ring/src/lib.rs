@@ -44,10 +44,12 @@
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod addresses;
 mod arming;
 mod call_line;
 mod cells;
 mod chain;
+mod chain_walk;
 mod copy;
 mod dirty_log;
 mod disk_facts;
@@ -55,7 +57,9 @@ mod disk_request;
 mod disk_ring;
 mod fault;
 mod features;
+mod head;
 mod inflight;
+mod inflight_layout;
 mod inflight_packed;
 mod inflight_split;
 #[cfg(test)]
@@ -67,6 +71,7 @@ mod memory_view;
 mod packed;
 mod packed_arming;
 mod packed_cells;
+mod place;
 mod position;
 mod prefetch;
 mod region;
@@ -80,6 +85,7 @@ mod tail;
 mod tx_ring;
 mod virtqueue;
 
+pub use addresses::{QUEUE_SIZE_MAX, RingAddresses};
 pub use call_line::CallLine;
 pub use dirty_log::{DirtyLog, LOG_PAGE_BYTES, RingLog};
 pub use disk_facts::{DiskFacts, DiskShape, RANGE_SECTORS_MAX, SECTOR_BYTES, SERIAL_BYTES};
@@ -93,6 +99,6 @@ pub use position::used_position;
 pub use region::{Region, RegionSpec, is_in_memory};
 pub use rings::{RxRing, TxRing};
 pub use rx_ring::OffloadMask;
-pub use setup::{QUEUE_SIZE_MAX, RingAddresses, RingRecords, RingSetup};
+pub use setup::{RingRecords, RingSetup};
 pub use tx_ring::Announcer;
 pub use virtqueue::RingState;

@@ -17,6 +17,9 @@ pub const REGIONS_MAX: usize = 256;
 pub struct GuestMemory {
     /// Regions, ascending by guest address, without overlap.
     regions: Vec<Arc<Region>>,
+    /// Address translations of `regions`, in the same order. They are in one array, because a ring
+    /// searches them whenever a buffer is in another region than the previous one.
+    windows: Box<[Window]>,
 }
 
 impl core::fmt::Debug for GuestMemory {
@@ -39,7 +42,8 @@ impl GuestMemory {
         check_overlap(&regions, "user address", |region| region.user_addr())?;
         regions.sort_by_key(|region| region.guest_addr());
         check_overlap(&regions, "guest address", |region| region.guest_addr())?;
-        Ok(Self { regions })
+        let windows = regions.iter().map(|region| Window::of(region)).collect();
+        Ok(Self { regions, windows })
     }
 
     /// Maps the regions for a device of their own, and creates guest memory of them.
@@ -111,20 +115,17 @@ impl GuestMemory {
             // SAFETY: the offset lies inside the mapping.
             each(unsafe { window.base.add(offset as usize) }, done, now);
             done += now;
-            last = Some(window);
+            last = Some(*window);
         }
         Ok(last)
     }
 
     /// Returns the mapped window that contains a guest address.
-    fn window(&self, addr: u64) -> Option<Window> {
-        let after = self.regions.partition_point(|region| region.guest_addr() <= addr);
-        let region = self.regions.get(after.checked_sub(1)?)?;
-        (addr - region.guest_addr() < region.size()).then_some(Window {
-            start: region.guest_addr(),
-            size: region.size(),
-            base: region.base(),
-        })
+    #[inline]
+    pub(crate) fn window(&self, addr: u64) -> Option<&Window> {
+        let after = self.windows.partition_point(|window| window.start <= addr);
+        let window = self.windows.get(after.checked_sub(1)?)?;
+        (addr - window.start < window.size).then_some(window)
     }
 }
 
@@ -151,7 +152,17 @@ pub(crate) struct Window {
     base: *mut u8,
 }
 
+// SAFETY: `base` points into plain shared memory and is only used for copies that tolerate
+// concurrent writers, as that of the region.
+unsafe impl Send for Window {}
+// SAFETY: as above.
+unsafe impl Sync for Window {}
+
 impl Window {
+    fn of(region: &Region) -> Self {
+        Self { start: region.guest_addr(), size: region.size(), base: region.base() }
+    }
+
     /// Window that contains no address.
     pub(crate) const EMPTY: Self = Self { start: 0, size: 0, base: core::ptr::null_mut() };
 

@@ -211,3 +211,18 @@ fn a_bus_error_elsewhere_still_ends_the_process() {
     use std::os::unix::process::ExitStatusExt;
     assert_eq!(status.signal(), Some(libc::SIGBUS));
 }
+
+#[test]
+fn a_span_inside_one_region_is_located_in_every_region() {
+    let file = file(0x8000);
+    let specs: Vec<_> = (0..4)
+        .map(|nth| spec(&file, 0x2000 * nth, 0x1000, 0x10_0000 * nth, 0x1000 * nth))
+        .collect();
+    let mut view = MemoryView::new(Arc::new(GuestMemory::map(&specs).unwrap()));
+    for addr in [0x2010, 0x6fff, 0x10, 0x4000, 0x6000, 0x2fff] {
+        assert!(view.pointer(addr, 1).is_some(), "{addr:#x}");
+    }
+    for (addr, bytes) in [(0xfff, 2), (0x1000, 1), (0x7000, 1), (u64::MAX, 1), (0x6000, 0x1001)] {
+        assert!(view.pointer(addr, bytes).is_none(), "{addr:#x}");
+    }
+}

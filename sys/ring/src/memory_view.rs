@@ -14,9 +14,6 @@ pub(crate) struct MemoryView {
     cached: Window,
 }
 
-// SAFETY: the window points into `memory`, which is `Send` and held beside it.
-unsafe impl Send for MemoryView {}
-
 impl MemoryView {
     pub(crate) fn new(memory: Arc<GuestMemory>) -> Self {
         Self { memory, cached: Window::EMPTY }
@@ -29,7 +26,7 @@ impl MemoryView {
     /// Copies guest memory at `addr` to `into`.
     #[inline(always)]
     pub(crate) fn read(&mut self, addr: u64, into: &mut [u8]) -> Result<(), OutOfRange> {
-        match self.cached.pointer(addr, into.len()) {
+        match self.pointer(addr, into.len()) {
             Some(src) => {
                 // SAFETY: `src` is mapped for the length of `into`; our own memory
                 // and the guest's do not overlap.
@@ -46,23 +43,44 @@ impl MemoryView {
     /// Checks that `bytes` bytes at a guest address are in memory.
     #[inline(always)]
     pub(crate) fn check(&mut self, addr: u64, bytes: usize) -> Result<(), OutOfRange> {
-        match self.cached.pointer(addr, bytes) {
+        match self.pointer(addr, bytes) {
             Some(_) => Ok(()),
             None => self.each_part(addr, bytes, |_, _, _| ()),
         }
     }
 
-    /// Returns the mapped location of `bytes` bytes at a guest address, if the cached region
-    /// contains them. The pointer is valid while the memory is held.
+    /// Returns the mapped location of `bytes` bytes at a guest address, if one region contains
+    /// them, and caches that region. The pointer is valid while the memory is held.
     #[inline(always)]
-    pub(crate) fn pointer(&self, addr: u64, bytes: usize) -> Option<*mut u8> {
-        self.cached.pointer(addr, bytes)
+    pub(crate) fn pointer(&mut self, addr: u64, bytes: usize) -> Option<*mut u8> {
+        match self.cached.pointer(addr, bytes) {
+            Some(pointer) => Some(pointer),
+            None => self.pointer_elsewhere(addr, bytes),
+        }
+    }
+
+    /// Searches all regions, and caches the one that contains the bytes.
+    #[inline(never)]
+    fn pointer_elsewhere(&mut self, addr: u64, bytes: usize) -> Option<*mut u8> {
+        let window = *self.memory.window(addr)?;
+        let pointer = window.pointer(addr, bytes)?;
+        self.cached = window;
+        Some(pointer)
+    }
+
+    /// As [`MemoryView::pointer`], for bytes that are accessed later: the cached region stays.
+    #[inline(always)]
+    fn locate(&self, addr: u64, bytes: usize) -> Option<*mut u8> {
+        match self.cached.pointer(addr, bytes) {
+            Some(pointer) => Some(pointer),
+            None => self.memory.window(addr)?.pointer(addr, bytes),
+        }
     }
 
     /// Copies `from` to guest memory at `addr`.
     #[inline(always)]
     pub(crate) fn write(&mut self, addr: u64, from: &[u8]) -> Result<(), OutOfRange> {
-        match self.cached.pointer(addr, from.len()) {
+        match self.pointer(addr, from.len()) {
             Some(dst) => {
                 // SAFETY: `dst` is mapped for the length of `from`; our own memory
                 // and the guest's do not overlap.
@@ -79,7 +97,7 @@ impl MemoryView {
     /// Reads the 16 bytes at `addr`.
     #[inline(always)]
     pub(crate) fn read_16(&mut self, addr: u64) -> Result<[u8; 16], OutOfRange> {
-        if let Some(src) = self.cached.pointer(addr, 16) {
+        if let Some(src) = self.pointer(addr, 16) {
             // SAFETY: sixteen bytes are mapped at `src`; bytes have no alignment.
             let bytes = unsafe { src.cast::<[u8; 16]>().read() };
             // SAFETY: it contains no instruction; the bytes are not read again.
@@ -97,7 +115,7 @@ impl MemoryView {
     /// Reads the 12 bytes at `addr` as two little-endian words.
     #[inline(always)]
     pub(crate) fn read_words(&mut self, addr: u64) -> Result<(u64, u32), OutOfRange> {
-        if let Some(src) = self.cached.pointer(addr, 12) {
+        if let Some(src) = self.pointer(addr, 12) {
             // SAFETY: twelve bytes are mapped at `src`; it need not be aligned.
             let words = unsafe {
                 (src.cast::<u64>().read_unaligned(), src.add(8).cast::<u32>().read_unaligned())
@@ -117,7 +135,7 @@ impl MemoryView {
     /// need not move between CPUs.
     #[inline(always)]
     pub(crate) fn write_words(&mut self, addr: u64, low: u64, high: u32) -> Result<(), OutOfRange> {
-        if let Some(dst) = self.cached.pointer(addr, 12) {
+        if let Some(dst) = self.pointer(addr, 12) {
             let (low, high) = (low.to_le(), high.to_le());
             let (dst_low, dst_high) = (dst.cast::<u64>(), dst.wrapping_add(8).cast::<u32>());
             // SAFETY: twelve bytes are mapped at `dst`; they need not be aligned.
@@ -142,7 +160,7 @@ impl MemoryView {
     /// Prefetches the first two cache lines of a buffer for reading.
     #[inline(always)]
     pub(crate) fn prefetch_read(&self, addr: u64) {
-        if let Some(pointer) = self.cached.pointer(addr, 65) {
+        if let Some(pointer) = self.locate(addr, 65) {
             prefetch::<false>(pointer);
             // SAFETY: 65 bytes are mapped.
             prefetch::<false>(unsafe { pointer.add(64) });
@@ -153,7 +171,7 @@ impl MemoryView {
     /// behind it for writing. Both may be the same line.
     #[inline(always)]
     pub(crate) fn prefetch_write(&self, addr: u64, header_bytes: usize) {
-        if let Some(pointer) = self.cached.pointer(addr, header_bytes + 64) {
+        if let Some(pointer) = self.locate(addr, header_bytes + 64) {
             prefetch::<false>(pointer);
             // SAFETY: `header_bytes + 64` bytes are mapped at `pointer`.
             prefetch::<true>(unsafe { pointer.add(header_bytes) });

@@ -15,15 +15,17 @@ use suimon_frame::BATCH_FRAMES_MAX;
 use suimon_ports::Wakeup;
 
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
-use crate::chain::ChainWalk;
+use crate::chain_walk::ChainWalk;
 use crate::dirty_log::RingLog;
 use crate::fault::RingFault;
+use crate::head::Head;
 use crate::inflight_packed::{PackedInflight, Replay, ReplayMark};
 use crate::memory::GuestMemory;
 use crate::packed_arming::{self, Returned};
-use crate::packed_cells::{Done, PackedCells, Place, says_available};
+use crate::packed_cells::{Done, PackedCells, says_available};
+use crate::place::Place;
 use crate::setup::{RingRecords, RingSetup};
-use crate::virtqueue::{Access, Head, PREFETCH_DISTANCE, QueueSide, Virtqueue};
+use crate::virtqueue::{Access, PREFETCH_DISTANCE, QueueSide, Virtqueue};
 
 mod any_order;
 
@@ -82,7 +84,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
             let (queue, base, size) = (setup.queue, setup.base, cells.size());
             return Err(RingFault::PackedBase { queue, base, size });
         }
-        any_order::check(setup, access)?;
+        check_order(setup, access)?;
         let (mut inflight, mut replay) = (None, Replay::default());
         if let Some(part) = &records.inflight {
             let (opened, recovery) = PackedInflight::open(part, setup.queue, &cells, next)?;
@@ -397,4 +399,13 @@ impl<const RECORDS: bool> Drop for PackedQueue<RECORDS> {
             }
         }
     }
+}
+
+/// Rejects a ring whose driver negotiated an order of returned buffers that the device does not
+/// keep.
+fn check_order(setup: &RingSetup, access: Access) -> Result<(), RingFault> {
+    if access == Access::ReadThenWrite && setup.features.in_order() {
+        return Err(RingFault::InOrder { queue: setup.queue });
+    }
+    Ok(())
 }

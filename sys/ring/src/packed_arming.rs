@@ -6,7 +6,7 @@
 
 use suimon_ports::Wakeup;
 
-use crate::packed_cells::Place;
+use crate::place::Place;
 
 /// `desc_event_flags`: notification always.
 const ENABLE: u16 = 0;

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use virtio_bindings::virtio_ring::{VRING_PACKED_DESC_F_AVAIL, VRING_PACKED_DESC_F_USED};
 
+use crate::addresses::{QUEUE_SIZE_MAX, RingAddresses};
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
 use crate::fault::{RingArea, RingFault};
-use crate::inflight_packed::ChainEntries;
+use crate::inflight_layout::ChainEntries;
 use crate::memory::GuestMemory;
 use crate::packed_arming::PackedNotifyCells;
+use crate::place::Place;
 use crate::prefetch::prefetch;
-use crate::setup::{QUEUE_SIZE_MAX, RingAddresses};
 
 const AVAIL: u16 = 1 << VRING_PACKED_DESC_F_AVAIL;
 const USED: u16 = 1 << VRING_PACKED_DESC_F_USED;
@@ -21,39 +22,6 @@ const USED: u16 = 1 << VRING_PACKED_DESC_F_USED;
 const EVENT_BYTES: u64 = 4;
 /// Offset of length, id and flags in a descriptor.
 const TAIL_AT: usize = 8;
-
-/// Position in a descriptor ring: an index, and the wrap counter, which toggles each time the index
-/// passes the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) index: u16,
-    pub(crate) wrap: bool,
-}
-
-impl Place {
-    /// Decodes a position: the index with the wrap counter as bit 15.
-    pub(crate) fn from_number(number: u16) -> Self {
-        Self { index: number & 0x7fff, wrap: number & 0x8000 != 0 }
-    }
-
-    /// Encodes the position: the index with the wrap counter as bit 15.
-    #[inline(always)]
-    pub(crate) fn number(self) -> u16 {
-        self.index | if self.wrap { 0x8000 } else { 0 }
-    }
-
-    /// Returns the position `descriptors` further in a ring of `size` entries. `descriptors` is at
-    /// most `size`.
-    #[inline(always)]
-    pub(crate) fn ahead(self, descriptors: u16, size: u16) -> Self {
-        let left = size - self.index.min(size);
-        if descriptors < left {
-            Self { index: self.index + descriptors, wrap: self.wrap }
-        } else {
-            Self { index: descriptors - left, wrap: !self.wrap }
-        }
-    }
-}
 
 /// Completed chain that is to be returned.
 #[derive(Clone, Copy, Debug)]

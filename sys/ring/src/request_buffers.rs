@@ -117,7 +117,7 @@ impl RequestBuffers {
         }
     }
 
-    /// Adds a buffer that is not inside the cached region.
+    /// Adds a buffer that is not inside one region.
     #[cold]
     fn add_parts(
         &mut self,

@@ -9,10 +9,12 @@ use suimon_frame::{Frame, Offloads, Span, TailMemory, TailReader, VNET_HEADER_BY
 use suimon_ports::{FrameSink, PortFault, Sent};
 
 use crate::cells::Descriptor;
-use crate::chain::{ChainWalk, step};
+use crate::chain::step;
+use crate::chain_walk::ChainWalk;
 use crate::fault::RingFault;
+use crate::head::Head;
 use crate::setup::RingSetup;
-use crate::virtqueue::{Head, Virtqueue};
+use crate::virtqueue::Virtqueue;
 
 /// Offset of `num_buffers` in the header.
 const NUM_BUFFERS_AT: usize = 10;

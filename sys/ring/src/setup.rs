@@ -4,32 +4,18 @@ use std::sync::Arc;
 
 use suimon_eventfd::PeerEventFd;
 
+use crate::addresses::RingAddresses;
 use crate::call_line::CallLine;
 use crate::dirty_log::RingLog;
 use crate::features::RingFeatures;
 use crate::inflight::InflightQueue;
-
-/// Maximum queue size in entries (virtio 1.3, sections 2.7 and 2.8).
-pub const QUEUE_SIZE_MAX: u16 = 32_768;
-
-/// Addresses of a ring's areas in the front-end's address space (vhost-user,
-/// `VHOST_USER_SET_VRING_ADDR`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RingAddresses {
-    /// Address of the descriptor table; packed ring: of the descriptor ring.
-    pub descriptors: u64,
-    /// Address of the available ring; packed ring: of the driver's event suppression structure.
-    pub available: u64,
-    /// Address of the used ring; packed ring: of the device's event suppression structure.
-    pub used: u64,
-}
 
 /// Parameters of a ring. The ring is packed if [`RingFeatures::packed`], else split.
 #[derive(Clone)]
 pub struct RingSetup {
     /// Index of the vring in its device, for error messages.
     pub queue: u16,
-    /// Size in entries, at most [`QUEUE_SIZE_MAX`]; for a split ring a power of two.
+    /// Size in entries, at most [`QUEUE_SIZE_MAX`](crate::QUEUE_SIZE_MAX); for a split ring a power of two.
     pub size: u32,
     /// Addresses of the ring's areas.
     pub addresses: RingAddresses,

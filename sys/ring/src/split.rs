@@ -13,17 +13,19 @@ use suimon_ports::Wakeup;
 
 use crate::arming::{self, NotifyCells};
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor, RingCells, USED_ENTRY_BYTES, USED_IDX_AT};
-use crate::chain::ChainWalk;
+use crate::chain_walk::ChainWalk;
 use crate::dirty_log::RingLog;
 use crate::fault::RingFault;
+use crate::head::Head;
 use crate::inflight_split::{SplitInflight, SplitReplay};
 use crate::memory::GuestMemory;
 use crate::setup::{RingRecords, RingSetup};
-use crate::virtqueue::{Access, Head, PREFETCH_DISTANCE, QueueSide, Virtqueue};
+use crate::virtqueue::{Access, PREFETCH_DISTANCE, QueueSide, Virtqueue};
 
 mod any_order;
+mod held_heads;
 
-use any_order::HeldHeads;
+use held_heads::HeldHeads;
 
 /// Chains whose first descriptors were fetched ahead of their use.
 struct Ahead {

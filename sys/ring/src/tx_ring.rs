@@ -18,11 +18,13 @@ use suimon_frame::{
 };
 use suimon_ports::{FrameSource, PortFault, Wakeup};
 
-use crate::chain::{ChainWalk, step};
+use crate::chain::step;
+use crate::chain_walk::ChainWalk;
 use crate::fault::RingFault;
+use crate::head::Head;
 use crate::kick::kick_of;
 use crate::setup::RingSetup;
-use crate::virtqueue::{Head, Virtqueue};
+use crate::virtqueue::Virtqueue;
 
 /// Minimum length in bytes of frames with a tail, if they are to be segmented. Below it, a copy
 /// within the first-level cache costs less than the handling of tails.

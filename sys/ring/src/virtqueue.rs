@@ -8,10 +8,11 @@ use suimon_ports::Wakeup;
 
 use crate::call_line::CallLine;
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
-use crate::chain::ChainWalk;
+use crate::chain_walk::ChainWalk;
 use crate::fault::RingFault;
 use crate::features::RingFeatures;
-use crate::inflight_packed::ChainEntries;
+use crate::head::Head;
+use crate::inflight_layout::ChainEntries;
 use crate::memory::GuestMemory;
 use crate::memory_view::MemoryView;
 use crate::setup::RingSetup;
@@ -127,17 +128,6 @@ pub(crate) struct Taken {
     pub(crate) descriptors: u16,
     /// Entries of the chain in a packed ring's in-flight region.
     pub(crate) entries: Option<ChainEntries>,
-}
-
-/// Fetched chain.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Head {
-    /// First descriptor of the chain.
-    pub(crate) first: Descriptor,
-    /// Index of the first descriptor, or in a packed ring the buffer id.
-    pub(crate) index: u16,
-    /// Number of the chain's descriptors in the ring. Set in packed rings only.
-    pub(crate) descriptors: u16,
 }
 
 /// Direction in which the device accesses a ring's buffers.

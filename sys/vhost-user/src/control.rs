@@ -5,24 +5,24 @@
 //! executed. The ring of a disk whose store has stalled may take arbitrarily long to detach: the
 //! task sleeps between short attempts, so that it occupies no thread meanwhile.
 
+mod publication;
+
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{DeviceNotice, DeviceStatus, VhostUserPromise};
-use suimon_socket_runtime::{
-    Interrupted, LogPace, ReconnectPause, Stop, TurnAwayPace, Watched, blocking_on,
-};
+use suimon_socket_runtime::{Interrupted, Stop, Watched, blocking_on};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::connection::{Connection, End, Incoming};
-use crate::device::{Device, DeviceLink, Stops};
+use crate::device::{Device, Stops};
 use crate::door::{Door, TurnedAway};
 use crate::fault::DeviceFault;
-use crate::features::protocol;
-use crate::pace::{Pace, RingPace, Turn};
+use crate::pace::{Pace, Turn};
+use crate::peer_limits::PeerLimits;
 use crate::reply::Reply;
 use crate::subject::Subject;
 
@@ -87,18 +87,6 @@ struct Session {
     is_announced: bool,
     /// True once a ring has run.
     has_run: bool,
-}
-
-/// Limits on the costs and log entries that a device's front-ends and other connections cause.
-#[derive(Default)]
-pub(crate) struct PeerLimits {
-    pause: ReconnectPause,
-    /// Delay before further connections are accepted and closed while a front-end is served.
-    pub(crate) turned_away: TurnAwayPace,
-    pub(crate) turned_away_log: LogPace,
-    refused_log: LogPace,
-    /// Not reset by a new connection.
-    rings: Option<(Instant, RingPace)>,
 }
 
 /// State needed to clean up and report after a front-end's end.
@@ -267,7 +255,7 @@ impl Shared {
         tokio::select! {
             biased;
             () = stop.wait() => return Err(End::Stopped.into()),
-            () = keep_ring_pace(limits, rings) => {}
+            () = limits.keep_ring_pace(rings) => {}
         }
         let is_first = !session.is_announced;
         session.is_announced = true;
@@ -373,59 +361,6 @@ impl Shared {
              be incomplete"
         );
     }
-
-    /// Stops all rings of a device if one has a fault, and reports the fault. The connection stays
-    /// open, so that the guest can reinitialise its driver.
-    fn take_fault(&self, device: &mut Device) {
-        let Some(fault) = device.take_fault() else { return };
-        self.publish(device);
-        self.notify(DeviceNotice::Violation { detail: fault.to_string() });
-    }
-
-    /// Returns the device and the offer for the next front-end.
-    fn link(&self) -> DeviceLink {
-        let promised = self.changing().promise.features;
-        let (model, offer) = self.subject.offer(promised);
-        DeviceLink { model, offer, faults: Arc::clone(&self.faults) }
-    }
-
-    /// Updates the status. Reports a change in which the guest's driver has rings running.
-    fn publish(&self, device: &Device) {
-        let queue_pairs = device.running_queues();
-        let features = Some(device.features()).filter(|bits| *bits != 0);
-        let mut changing = self.changing();
-        let status = &mut changing.status;
-        let was = (status.queue_pairs, status.features);
-        status.link_up = queue_pairs > 0;
-        status.queue_pairs = queue_pairs;
-        status.features = features;
-        if was == (queue_pairs, features) {
-            return;
-        }
-        self.subject.refresh_offloads(status);
-        drop(changing);
-        if let Some(features) = features.filter(|_| queue_pairs > 0) {
-            self.promise(VhostUserPromise { features: lasting(features), queue_pairs });
-            self.notify(DeviceNotice::Negotiated { features, queue_pairs });
-        }
-    }
-
-    /// Records features and queues that the VM relies on from now on, and reports the change.
-    fn promise(&self, promise: VhostUserPromise) {
-        let mut changing = self.changing();
-        if changing.promise == promise {
-            return;
-        }
-        changing.promise = promise;
-        drop(changing);
-        self.notify(DeviceNotice::Promised(promise));
-    }
-}
-
-/// Returns the features that stay negotiated while the guest runs: a log of written pages is only
-/// enabled during a migration.
-fn lasting(features: u64) -> u64 {
-    features & !(1 << protocol::LOG_ALL_BIT)
 }
 
 /// Delays a front-end that exceeds [`Pace::PER_SECOND`].
@@ -446,21 +381,6 @@ async fn keep_pace(session: &mut Session) -> Result<(), Reason> {
                 );
                 return Err(Reason::Fault(text));
             }
-        }
-    }
-}
-
-/// Delays a front-end that stops more rings of a NIC than [`RingPace`] permits.
-async fn keep_ring_pace(limits: &mut PeerLimits, rings: usize) {
-    if rings == 0 {
-        return;
-    }
-    let (began, pace) = limits.rings.get_or_insert_with(|| (Instant::now(), RingPace::new(0)));
-    loop {
-        let now_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        match pace.take(now_ms, rings) {
-            Ok(()) => return,
-            Err(ms) => sleep(Duration::from_millis(ms)).await,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Device state of one front-end and the effect of its messages on the rings. Uses no socket and no
 //! thread.
 
+mod eventfd;
 mod rings;
 mod stops;
 
@@ -23,7 +24,7 @@ use crate::reply::Reply;
 use crate::request::Request;
 use crate::vring::Vring;
 
-use rings::checked;
+use eventfd::checked;
 pub use stops::Stops;
 
 /// Properties of a device and the features that it offers.

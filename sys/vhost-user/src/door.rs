@@ -21,8 +21,8 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::sleep;
 
 use crate::connection::{Connection, Pending};
-use crate::control::PeerLimits;
 use crate::model::DeviceName;
+use crate::peer_limits::PeerLimits;
 
 /// Maximum number of connections that have sent nothing. A further one replaces the oldest.
 const SILENT_MAX: usize = 8;

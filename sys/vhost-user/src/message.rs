@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use suimon_frame::MacAddr;
 use thiserror::Error;
 
-use crate::payload::{Fields, payload_bytes};
+use crate::fields::{Fields, payload_bytes};
 use crate::request::Request;
 
 /// Size of a message header in bytes.

@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use suimon_frame::MacAddr;
 use suimon_ring::QUEUE_SIZE_MAX;
 
+use crate::fields::{Fields, REGION_BYTES, payload_bytes};
 use crate::message::{
     CONFIG_BYTES_MAX, FDS_MAX, Header, InflightInfo, LogInfo, Message, MessageError, RegionInfo,
     VringFd,
 };
 use crate::request::Request;
 
-const REGION_BYTES: usize = 32;
 /// Number of vrings that a message can address: messages with a descriptor have an 8-bit index.
 const VRINGS_MAX: u16 = 256;
 /// Bit of a vring descriptor message's payload: the message carries no descriptor.
@@ -21,32 +21,6 @@ const LOGS_USED: u32 = 1;
 /// Length of the in-flight description, without and with padding by the front-end's compiler.
 const INFLIGHT_BYTES: usize = 20;
 const INFLIGHT_BYTES_PADDED: usize = 24;
-
-/// Returns the payload length of requests with a fixed one.
-pub(crate) const fn payload_bytes(request: Request) -> Option<usize> {
-    use Request as R;
-    match request {
-        R::SetMemTable
-        | R::GetConfig
-        | R::SetConfig
-        | R::SetLogFd
-        | R::GetInflightFd
-        | R::SetInflightFd => None,
-        R::GetFeatures
-        | R::SetOwner
-        | R::ResetOwner
-        | R::GetProtocolFeatures
-        | R::GetQueueNum
-        | R::ResetDevice
-        | R::GetMaxMemSlots
-        | R::SetBackendReqFd
-        | R::GetStatus => Some(0),
-        R::SetLogBase => Some(16),
-        R::SetVringAddr => Some(40),
-        R::AddMemReg | R::RemMemReg => Some(8 + REGION_BYTES),
-        _ => Some(8),
-    }
-}
 
 impl Message {
     /// Parses the message with this header, payload and descriptors.
@@ -99,35 +73,6 @@ impl Message {
         };
         body.expect_fds(0, 0)?;
         Ok(message)
-    }
-}
-
-/// Reader of native-endian integers from a payload of checked length. Returns zeros beyond its end.
-pub(crate) struct Fields<'a> {
-    pub(crate) rest: &'a [u8],
-}
-
-impl Fields<'_> {
-    fn take<const N: usize>(&mut self) -> [u8; N] {
-        match self.rest.split_first_chunk::<N>() {
-            Some((bytes, rest)) => {
-                self.rest = rest;
-                *bytes
-            }
-            None => [0; N],
-        }
-    }
-
-    fn u16(&mut self) -> u16 {
-        u16::from_ne_bytes(self.take())
-    }
-
-    pub(crate) fn u32(&mut self) -> u32 {
-        u32::from_ne_bytes(self.take())
-    }
-
-    fn u64(&mut self) -> u64 {
-        u64::from_ne_bytes(self.take())
     }
 }
 

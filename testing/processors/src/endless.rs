@@ -1,6 +1,6 @@
 //! Queues of negligible cost, for measurements of the switch itself.
 
-use suimon_frame::{Frame, FrameBatch, Offloads, Sum, VnetHeader};
+use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads, Sum, VnetHeader};
 use suimon_ports::{FrameSink, PortFault, Sent};
 
 use crate::supply::Supply;
@@ -9,6 +9,8 @@ use crate::supply::Supply;
 pub struct Endless {
     frames: Vec<Vec<u8>>,
     header: VnetHeader,
+    /// Largest number of frames per poll.
+    batch_frames: usize,
 }
 
 impl Endless {
@@ -46,14 +48,19 @@ impl Endless {
     }
 
     fn of(frames: Vec<Vec<u8>>, header: VnetHeader) -> Self {
-        Self { frames, header }
+        Self { frames, header, batch_frames: BATCH_FRAMES_MAX }
+    }
+
+    /// Returns the same source with at most `frames` frames per poll.
+    pub fn in_batches_of(self, frames: usize) -> Self {
+        Self { batch_frames: frames, ..self }
     }
 }
 
 impl Supply for Endless {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
         let before = batch.len();
-        for bytes in self.frames.iter().cycle() {
+        for bytes in self.frames.iter().cycle().take(self.batch_frames) {
             let Some(frame) = batch.spare() else { break };
             frame.space_mut()[..bytes.len()].copy_from_slice(bytes);
             frame.set_len(bytes.len());

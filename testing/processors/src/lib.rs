@@ -9,12 +9,14 @@
 mod clock;
 mod endless;
 mod lan;
+mod neighbours;
 mod supply;
 mod timed;
 
 pub use clock::OnClock;
 pub use endless::{Bottomless, Endless};
 pub use lan::{mac, plane_of_nics, queue, small_frame};
+pub use neighbours::{ns_per_frame_beside_full_mailbox, ns_per_frame_of_workers};
 pub use supply::Supply;
 pub use timed::{Clock, Gate, Slow, Timed};
 

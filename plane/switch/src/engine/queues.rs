@@ -2,27 +2,28 @@
 
 use std::sync::Arc;
 
-use suimon_quantity::{ProcessorId, QueueId};
+use suimon_quantity::{PortId, ProcessorId, QueueId};
+use suimon_teaming::Distribution;
 
 use super::Engine;
+use super::egress::Egress;
 use super::teams::Teams;
-use crate::link::{Latch, Mail};
+use crate::latch::Latch;
+use crate::link::{Links, Mail, return_home};
 use crate::owned::OwnedSink;
-use crate::post::return_home;
 use crate::published::Published;
 use crate::stages::Probe;
 
 impl Engine {
     /// Switches to these tables, and starts the moves that they contain.
-    pub(crate) fn adopt(&mut self, published: Arc<Published>) {
+    pub(crate) fn adopt(&mut self, published: Arc<Published>, links: Arc<Links>) {
         self.forwarder.handle_tables(&published.tables);
-        let others = published.processors().saturating_sub(1);
-        let sink_of = &self.sink_of;
-        let adopted =
-            self.routes.adopt(&published.owners, others, |queue| sink_of.contains_key(&queue));
-        self.published = published;
-        self.teams = Teams::of(&self.published, self.link.id);
-        for at in 0..self.sinks.len() {
+        let others = links.iter().count().saturating_sub(1);
+        let Egress { routes, sink_of, .. } = &mut self.egress;
+        let adopted = routes.adopt(&published.owners, others, |queue| sink_of.contains_key(&queue));
+        (self.published, self.links) = (published, links);
+        self.teams = Teams::of(&self.published, self.egress.link.id);
+        for at in 0..self.egress.sinks.len() {
             self.inform_sink(at);
         }
         adopted.orphans.into_iter().for_each(return_home);
@@ -32,13 +33,18 @@ impl Engine {
         for (queue, to) in adopted.departing {
             self.depart(queue, to);
         }
-        self.find_ways();
+        self.egress.find_ways(&self.published);
+    }
+
+    /// Sets the distribution of this team.
+    pub(crate) fn set_distribution(&mut self, port: PortId, distribution: &Arc<Distribution>) {
+        self.teams.set_distribution(&self.published, port, distribution);
     }
 
     pub(crate) fn handle_fence(&mut self, queue: QueueId) {
-        if let Some(to) = self.routes.handle_fence(queue) {
+        if let Some(to) = self.egress.routes.handle_fence(queue) {
             self.depart(queue, to);
-            self.find_ways();
+            self.egress.find_ways(&self.published);
         }
     }
 
@@ -46,7 +52,7 @@ impl Engine {
         let mut sink = self.detach_sink(queue);
         if let Some(Err(fault)) = sink.as_mut().map(|sink| sink.flush()) {
             if let Some(sink) = sink.take() {
-                self.notices.tell_fault(queue, &sink.attached, fault);
+                self.egress.notices.tell_fault(queue, &sink.attached, fault);
             }
         }
         self.send_must(to, Mail::Sink(queue, sink));
@@ -54,9 +60,9 @@ impl Engine {
 
     /// Sends mail that must arrive, after all frames sent to that worker before.
     pub(crate) fn send_must(&mut self, to: ProcessorId, mail: Mail) {
-        self.post.send_all(&self.published, &mut self.outbox);
-        if let Some(link) = self.published.link(to) {
-            self.outbox.send(link, mail);
+        self.egress.send_parcels(&self.links);
+        if let Some(link) = self.links.of(to) {
+            self.egress.outbox.send(link, mail);
         }
     }
 
@@ -71,17 +77,17 @@ impl Engine {
             sink.tally.moves.add(1);
             self.attach_sink(sink);
         }
-        for parcel in self.routes.handle_arrival(queue) {
+        for parcel in self.egress.routes.handle_arrival(queue) {
             self.handle_parcel(parcel, probe);
         }
-        self.find_ways();
+        self.egress.find_ways(&self.published);
         if let Some(latch) = self.expected.remove(&queue) {
             latch.count_down();
         }
     }
 
     pub(crate) fn expect_sink(&mut self, queue: QueueId, latch: Latch) {
-        if self.sink_of.contains_key(&queue) {
+        if self.egress.sink_of.contains_key(&queue) {
             latch.count_down();
         } else {
             self.expected.insert(queue, latch);
@@ -93,19 +99,20 @@ impl Engine {
         if sink.attached.is_revoked() {
             return;
         }
-        self.ledger.open(&mut sink.cost, &sink.tally);
-        let at = self.sinks.iter().position(Option::is_none).unwrap_or(self.sinks.len());
-        if at == self.sinks.len() {
-            self.sinks.push(None);
+        let Egress { ledger, sinks, sink_of, .. } = &mut self.egress;
+        ledger.open(&mut sink.cost, &sink.tally);
+        let at = sinks.iter().position(Option::is_none).unwrap_or(sinks.len());
+        if at == sinks.len() {
+            sinks.push(None);
         }
-        self.sink_of.insert(sink.id, at);
-        self.sinks[at] = Some(sink);
+        sink_of.insert(sink.id, at);
+        sinks[at] = Some(sink);
         self.inform_sink(at);
     }
 
     /// Applies the port settings of the current tables to a sink.
     fn inform_sink(&mut self, at: usize) {
-        let Some(Some(sink)) = self.sinks.get_mut(at) else { return };
+        let Some(Some(sink)) = self.egress.sinks.get_mut(at) else { return };
         if let Some(port) = self.published.port(sink.id.port) {
             sink.takes_coalesced = port.receive_coalescing;
         }
@@ -113,23 +120,19 @@ impl Engine {
 
     /// Takes a queue that was requested back.
     pub(crate) fn take_revoked_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {
-        let at = *self.sink_of.get(&queue)?;
-        let sink = self.sinks.get(at)?.as_ref()?;
+        let at = *self.egress.sink_of.get(&queue)?;
+        let sink = self.egress.sinks.get(at)?.as_ref()?;
         if sink.attached.is_revoked() { self.detach_sink(queue) } else { None }
     }
 
     pub(crate) fn detach_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {
-        let at = self.sink_of.remove(&queue)?;
-        self.touched.retain(|touched| *touched != at);
-        let mut sink = self.sinks.get_mut(at).and_then(Option::take);
+        let at = self.egress.sink_of.remove(&queue)?;
+        self.egress.touched.retain(|touched| *touched != at);
+        let mut sink = self.egress.sinks.get_mut(at).and_then(Option::take);
         if let Some(sink) = &mut sink {
-            self.ledger.close(&mut sink.cost);
+            self.egress.ledger.close(&mut sink.cost);
         }
-        self.find_ways();
+        self.egress.find_ways(&self.published);
         sink
-    }
-
-    pub(super) fn find_ways(&mut self) {
-        self.ways.find(&self.published, &self.routes, &self.sink_of);
     }
 }

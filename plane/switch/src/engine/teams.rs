@@ -9,17 +9,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use suimon_forwarding::DropReason;
 use suimon_frame::{Frame, MacAddr};
-use suimon_quantity::{Direction, PortId, ProcessorId, Time};
+use suimon_quantity::{PortId, ProcessorId, Time};
 use suimon_teaming::{
     Bucket, Choice, Distribution, FlowletState, MEMBERS_MAX, MemberSlot, Origin, OutgoingKey,
 };
 
-use super::{Batch, Engine};
 use crate::capture::CaptureTap;
 use crate::published::{Published, TeamRuntime};
-use crate::stages::Probe;
 use crate::team_shared::{BucketTallies, TeamShared};
-use crate::ways::Exit;
 
 /// All teams, parallel to [`Published::teams`].
 #[derive(Default)]
@@ -30,7 +27,7 @@ pub(super) struct Team {
     port: PortId,
     /// Index in [`Published::ports`].
     place: usize,
-    capture: Option<Arc<CaptureTap>>,
+    pub(super) capture: Option<Arc<CaptureTap>>,
     pub(super) distribution: Arc<Distribution>,
     /// Indices in [`Published::ports`], by member slot.
     places: [Option<usize>; MEMBERS_MAX],
@@ -47,6 +44,20 @@ pub(super) struct Team {
 impl Teams {
     pub(super) fn of(published: &Published, processor: ProcessorId) -> Self {
         Self(published.teams.iter().map(|team| Team::of(published, team, processor)).collect())
+    }
+
+    /// Sets the distribution of the team with this port.
+    pub(super) fn set_distribution(
+        &mut self,
+        published: &Published,
+        port: PortId,
+        distribution: &Arc<Distribution>,
+    ) {
+        let teams = self.0.iter_mut().zip(&published.teams);
+        for (team, published) in teams.filter(|(team, _)| team.port == port) {
+            team.distribution = Arc::clone(distribution);
+            team.seat(published);
+        }
     }
 
     #[inline]
@@ -96,13 +107,18 @@ impl Team {
     /// source address to write if it is replaced. Returns `None` if the frame is dropped, which is
     /// counted.
     #[inline]
-    fn exit_of(&self, of: &Batch<'_>, frame: &Frame) -> Option<(usize, Option<MacAddr>)> {
-        let Some(choice) = self.choose(of.now, of.from, frame) else {
-            self.count_lost(of.published, DropReason::TeamDown);
+    pub(super) fn exit_of(
+        &self,
+        published: &Published,
+        (now, from): (Time, PortId),
+        frame: &Frame,
+    ) -> Option<(usize, Option<MacAddr>)> {
+        let Some(choice) = self.choose(now, from, frame) else {
+            self.count_lost(published, DropReason::TeamDown);
             return None;
         };
         let Some(place) = self.places[choice.member.index()] else {
-            self.count_lost(of.published, DropReason::EgressDown);
+            self.count_lost(published, DropReason::EgressDown);
             return None;
         };
         Some((place, choice.source))
@@ -170,47 +186,6 @@ impl Team {
         if self.noted.get() != Some((source, now)) {
             self.noted.set(Some((source, now)));
             self.shared.sent.note(source, now);
-        }
-    }
-}
-
-impl Engine {
-    /// Sets the distribution of this team.
-    pub(crate) fn set_distribution(&mut self, port: PortId, distribution: &Arc<Distribution>) {
-        let teams = self.teams.0.iter_mut().zip(&self.published.teams);
-        for (team, published) in teams.filter(|(team, _)| team.port == port) {
-            team.distribution = Arc::clone(distribution);
-            team.seat(published);
-        }
-    }
-
-    /// Delivers one frame to one member of a team. The member is selected for the whole frame,
-    /// before segmentation.
-    pub(super) fn deliver_to_team(
-        &mut self,
-        of: &Batch<'_>,
-        team: usize,
-        frame: &mut Frame,
-        is_only: bool,
-        probe: &mut Probe<'_>,
-    ) {
-        let Some(team) = of.teams.get(team) else { return };
-        let Some((place, source)) = team.exit_of(of, frame) else { return };
-        let original = source.map(|source| {
-            let original = frame.source();
-            frame.set_source(source);
-            original
-        });
-        if let Some(tap) = &team.capture {
-            frame.gather();
-            tap.take(of.now, Direction::Egress, frame);
-        }
-        match self.ways.exit(place) {
-            Exit::Sink(sink) => self.transmit(sink as usize, frame, probe),
-            _ => self.deliver_to_queue(of, place, frame, is_only, probe),
-        }
-        if let Some(original) = original.filter(|_| !is_only) {
-            frame.set_source(original);
         }
     }
 }

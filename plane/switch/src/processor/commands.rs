@@ -2,23 +2,18 @@
 
 use suimon_quantity::{Direction, ProcessorId, QueueId};
 
-use super::Processor;
-use crate::link::{Command, Latch, Mail};
-
-/// Whether the worker continues after a command.
-pub(super) enum Next {
-    GoOn,
-    Stop,
-}
+use super::{Next, Processor};
+use crate::latch::Latch;
+use crate::link::{Command, Mail};
 
 impl Processor {
     pub(super) fn handle_command(&mut self, command: Command) -> Next {
         match command {
-            Command::Adopt(published, latch) => {
+            Command::Adopt(published, links, latch) => {
                 for owned in self.sources.iter_mut() {
                     owned.ingress = published.ingress(owned.id.port);
                 }
-                self.engine.adopt(published);
+                self.engine.adopt(published, links);
                 latch.count_down();
             }
             Command::Distribute(team, distribution, latch) => {

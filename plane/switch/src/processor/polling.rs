@@ -1,12 +1,11 @@
 //! Polling of the ingress queues in one round, and processing of a batch.
 
-use std::sync::Arc;
-
 use suimon_ports::ServedDevice;
 
 use super::{EMPTY_POLLS_MAX, Processor};
 use crate::owned::{Readiness, unwatchable};
-use crate::stages::{Sides, Stage};
+use crate::stage::Stage;
+use crate::stages::Sides;
 
 impl Processor {
     pub(super) fn poll_sources(&mut self) -> bool {
@@ -36,7 +35,7 @@ impl Processor {
 
     /// Receives one batch from one queue and forwards it. Returns true if there were frames.
     fn poll_source(&mut self, token: usize) -> bool {
-        let published = Arc::clone(self.engine.published());
+        let published = self.engine.published();
         let Some(source) = self.sources.get_mut(token) else { return false };
         let owned = &mut source.owned;
         let port = owned.ingress.and_then(|of| published.ports.get(of.slot.index()));

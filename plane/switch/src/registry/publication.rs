@@ -6,8 +6,9 @@ use std::sync::Arc;
 use suimon_forwarding::{Limit, PortRole, Tables};
 use suimon_quantity::{BitRate, Direction, PortId, ProcessorId, QueueId};
 
-use super::{Registry, queues_of};
+use super::Registry;
 use crate::published::{MemberPlace, PortRuntime, Published, TeamRuntime};
+use crate::queue_record::queues_of;
 use crate::topology::{PortTopology, TopologyError};
 
 type Owners = Vec<(QueueId, ProcessorId)>;
@@ -41,15 +42,10 @@ impl Registry {
                 team: None,
             });
         }
-        let links = self
-            .running
-            .iter()
-            .map(|running| running.as_ref().map(|running| running.link.clone()))
-            .collect();
         // Every slot belongs to one of the ports from which the tables were built.
         let ports = ports.into_iter().flatten().collect();
         let (members, teams) = (Vec::new(), Vec::new());
-        let mut published = Published { tables, ports, members, teams, owners, links };
+        let mut published = Published { tables, ports, members, teams, owners };
         self.publish_teams(&mut published);
         Ok(published)
     }

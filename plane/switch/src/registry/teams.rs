@@ -3,28 +3,24 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use suimon_quantity::{Direction, PortId};
-use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
+use suimon_quantity::PortId;
+use suimon_teaming::BUCKETS;
 
-use super::{Registry, queues_of};
-use crate::link::{Command, Latch};
-use crate::plane::ANSWER_TIMEOUT;
 use crate::port_record::Carried;
 use crate::team_shared::TeamShared;
-use crate::topology::{Topology, TopologyError};
 
 /// By the port that is a team.
 #[derive(Default)]
-pub(super) struct Teams(BTreeMap<PortId, TeamRecord>);
+pub(super) struct Teams(pub(super) BTreeMap<PortId, TeamRecord>);
 
-struct TeamRecord {
-    shared: Arc<TeamShared>,
+pub(super) struct TeamRecord {
+    pub(super) shared: Arc<TeamShared>,
     /// Frames and bytes that former members carried during their membership.
-    departed: Carried,
+    pub(super) departed: Carried,
     /// Counters of members when they joined.
-    joined: BTreeMap<PortId, Carried>,
+    pub(super) joined: BTreeMap<PortId, Carried>,
     /// By bucket: bytes at the last query of its load.
-    loads_taken: Box<[u64; BUCKETS]>,
+    pub(super) loads_taken: Box<[u64; BUCKETS]>,
 }
 
 impl Default for TeamRecord {
@@ -42,91 +38,5 @@ impl Teams {
     /// Returns the shared state of a team; creates it on first use.
     pub(super) fn shared(&mut self, port: PortId) -> Arc<TeamShared> {
         Arc::clone(&self.0.entry(port).or_default().shared)
-    }
-}
-
-impl Registry {
-    /// Sets the distribution of a team and blocks until all workers use it.
-    ///
-    /// # Errors
-    /// The port is not a team, or a worker did not respond within [`ANSWER_TIMEOUT`].
-    pub(crate) fn set_distribution(
-        &mut self,
-        port: PortId,
-        distribution: &Arc<Distribution>,
-    ) -> Result<(), TopologyError> {
-        let team = self.topology.teams.iter_mut().find(|team| team.port == port);
-        team.ok_or(TopologyError::NoSuchTeam(port))?.distribution = Arc::clone(distribution);
-        let latch = Latch::new(self.links().count());
-        for link in self.links() {
-            link.command(Command::Distribute(port, Arc::clone(distribution), latch.clone()));
-        }
-        if latch.wait(ANSWER_TIMEOUT) {
-            Ok(())
-        } else {
-            Err(TopologyError::Stuck(ANSWER_TIMEOUT.as_secs()))
-        }
-    }
-
-    /// Returns the bytes that each bucket carried since the last call.
-    pub(crate) fn take_bucket_loads(&mut self, port: PortId) -> Option<Box<[BucketLoad; BUCKETS]>> {
-        let record = self.teams.0.get_mut(&port)?;
-        let mut loads = record.shared.loads();
-        for (load, taken) in loads.iter_mut().zip(record.loads_taken.iter_mut()) {
-            let all = std::mem::replace(taken, load.bytes);
-            load.bytes = load.bytes.wrapping_sub(all);
-        }
-        Some(loads)
-    }
-
-    /// Returns frames and bytes of a port's own queues, including detached ones.
-    pub(super) fn carried(&self, port: PortId) -> Carried {
-        let departed = self.ports.get(&port).map(|record| record.departed).unwrap_or_default();
-        let directions = [Direction::Ingress, Direction::Egress];
-        let of = |direction| {
-            let attached = queues_of(&self.queues, port, direction);
-            attached.chain(queues_of(&self.detaching, port, direction))
-        };
-        let queues = directions.into_iter().flat_map(of);
-        queues.fold(departed, |sum, (id, queue)| sum + Carried::of(id.direction, &queue.tally))
-    }
-
-    /// Returns frames and bytes that members of a team carried during their membership; zero for
-    /// other ports.
-    pub(super) fn carried_for_team(&self, port: PortId) -> Carried {
-        let Some(record) = self.teams.0.get(&port) else { return Carried::default() };
-        let members = record.joined.iter();
-        members
-            .fold(record.departed, |sum, (member, before)| sum + (self.carried(*member) - *before))
-    }
-
-    /// Returns the current counters of all members in a topology.
-    pub(super) fn carried_by_members(&self, topology: &Topology) -> BTreeMap<PortId, Carried> {
-        topology.members().map(|member| (member.port, self.carried(member.port))).collect()
-    }
-
-    /// Applies a topology that is in effect: new members count for their team from `joining` on,
-    /// former members stop counting.
-    pub(super) fn settle_teams(&mut self, joining: &BTreeMap<PortId, Carried>) {
-        let mut teams = std::mem::take(&mut self.teams.0);
-        teams.retain(|port, _| self.topology.teams.iter().any(|team| team.port == *port));
-        for team in &self.topology.teams {
-            let record = teams.entry(team.port).or_default();
-            let before = std::mem::take(&mut record.joined);
-            for (member, carried) in &before {
-                if !team.members.iter().any(|of| of.port == *member) {
-                    record.departed = record.departed + (self.carried(*member) - *carried);
-                }
-            }
-            record.joined = team
-                .members
-                .iter()
-                .map(|member| {
-                    let carried = before.get(&member.port).or_else(|| joining.get(&member.port));
-                    (member.port, carried.copied().unwrap_or_default())
-                })
-                .collect();
-        }
-        self.teams.0 = teams;
     }
 }

@@ -21,3 +21,7 @@ pub(crate) const VERSION: u8 = 1;
 pub(crate) const COLLECTOR_MAX_DELAY: u16 = 5_000;
 /// Maximum number of LACPDUs in any [`FAST_PERIODIC_TIME`] (6.4.16).
 pub(crate) const SENT_MAX: usize = 3;
+/// Number of key bits that encode the speed.
+pub(crate) const SPEED_BITS: u32 = 5;
+/// Largest administrative key: the key bits left by the speed code.
+pub(crate) const ADMIN_KEY_MAX: u16 = (1 << (16 - SPEED_BITS)) - 1;

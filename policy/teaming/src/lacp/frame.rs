@@ -1,7 +1,5 @@
 //! Ethernet frame that carries a slow protocol PDU.
 
-use core::fmt;
-
 use serde::{Deserialize, Serialize};
 use suimon_frame::{MacAddr, ethertype};
 use thiserror::Error;
@@ -62,12 +60,6 @@ impl SlowFrame {
         for (to, from) in self.0.iter_mut().zip(octets) {
             *to = from;
         }
-    }
-}
-
-impl fmt::Debug for SlowFrame {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SlowFrame").field(&super::parse(&self.0)).finish()
     }
 }
 

@@ -1,9 +1,8 @@
 //! Operational keys, which determine the members that may aggregate.
 
+use super::constants::SPEED_BITS;
 use super::{LacpSpec, Link};
 
-/// Number of key bits that encode the speed.
-const SPEED_BITS: u32 = 5;
 /// Code of a speed that is not in [`SPEEDS`]. Members with this code can aggregate with each other.
 const OTHER_SPEED: u16 = (1 << SPEED_BITS) - 1;
 /// Link speeds in Mbit/s in ascending order. The code of a speed is its index plus one; code 0
@@ -12,9 +11,6 @@ const SPEEDS: [u32; 17] = [
     0, 10, 100, 1_000, 2_500, 5_000, 10_000, 14_000, 20_000, 25_000, 40_000, 50_000, 56_000,
     100_000, 200_000, 400_000, 800_000,
 ];
-
-/// Largest administrative key: the key bits left by the speed code.
-pub(crate) const ADMIN_KEY_MAX: u16 = (1 << (16 - SPEED_BITS)) - 1;
 
 /// Returns the operational key (IEEE 802.1AX-2014, 6.3.5). Links with the same key can aggregate,
 /// so the key includes the speed unless mixed speeds are permitted.

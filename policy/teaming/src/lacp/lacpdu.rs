@@ -3,8 +3,8 @@
 use suimon_frame::MacAddr;
 
 use super::error::PduError;
+use super::fields::{Fields, SUBTYPE_LACP};
 use super::frame::{PDU_AT, SLOW_FRAME_BYTES};
-use super::parse::{Fields, SUBTYPE_LACP};
 use super::{PortInfo, SlowFrame};
 
 /// Contents of a LACPDU, without reserved fields.

@@ -1,13 +1,14 @@
 //! Parsing of slow protocol frames.
 
+use core::fmt;
+
 use suimon_frame::MacAddr;
 
 use super::error::PduError;
-use super::frame::{DESTINATION, ETHERTYPE, PDU_AT};
+use super::fields::{Fields, SUBTYPE_LACP, SUBTYPE_MARKER};
+use super::frame::{DESTINATION, ETHERTYPE, PDU_AT, SlowFrame};
 use super::{Lacpdu, Marker};
 
-pub(crate) const SUBTYPE_LACP: u8 = 1;
-pub(crate) const SUBTYPE_MARKER: u8 = 2;
 /// Largest subtype assigned to slow protocols (IEEE 802.3, Table 57A-3).
 const SUBTYPE_MAX: u8 = 10;
 /// Maximum length of an untagged frame without FCS, in bytes.
@@ -73,76 +74,9 @@ pub fn parse_exact(frame: &[u8]) -> Result<SlowPdu, PduError> {
     Ok(pdu)
 }
 
-/// Frame with access to fields by offset and name.
-pub(crate) struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    fn cut_off(&self, offset: usize, field: &'static str) -> PduError {
-        PduError::Truncated { field, offset, bytes: self.0.len() }
-    }
-
-    /// Returns the `N` octets of `field`.
-    pub(crate) fn array<const N: usize>(
-        &self,
-        offset: usize,
-        field: &'static str,
-    ) -> Result<[u8; N], PduError> {
-        let octets = self.0.get(offset..).and_then(|rest| rest.first_chunk());
-        octets.copied().ok_or_else(|| self.cut_off(offset, field))
-    }
-
-    pub(crate) fn octet(&self, offset: usize, field: &'static str) -> Result<u8, PduError> {
-        self.array(offset, field).map(|[octet]| octet)
-    }
-
-    /// Checks that the frame extends to `end`; `field` names the octets before it.
-    pub(crate) fn up_to(
-        &self,
-        end: usize,
-        offset: usize,
-        field: &'static str,
-    ) -> Result<(), PduError> {
-        if self.0.len() < end { Err(self.cut_off(offset, field)) } else { Ok(()) }
-    }
-
-    pub(crate) fn length(
-        &self,
-        offset: usize,
-        field: &'static str,
-        expected: u8,
-    ) -> Result<(), PduError> {
-        let found = self.octet(offset, field)?;
-        if found == expected {
-            return Ok(());
-        }
-        Err(PduError::TlvLength { field, offset, found, expected })
-    }
-
-    pub(crate) fn tlv_type(
-        &self,
-        offset: usize,
-        field: &'static str,
-        expected: u8,
-    ) -> Result<(), PduError> {
-        let found = self.octet(offset, field)?;
-        if found == expected {
-            return Ok(());
-        }
-        Err(PduError::TlvType { field, offset, found, expected })
-    }
-
-    /// Checks that all octets from `start` to `end` are zero.
-    pub(crate) fn zero(
-        &self,
-        start: usize,
-        end: usize,
-        field: &'static str,
-    ) -> Result<(), PduError> {
-        let octets = self.0.get(start..end).ok_or_else(|| self.cut_off(start, field))?;
-        match octets.iter().position(|octet| *octet != 0) {
-            Some(at) => Err(PduError::Reserved { field, offset: start + at }),
-            None => Ok(()),
-        }
+impl fmt::Debug for SlowFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SlowFrame").field(&parse(self.bytes())).finish()
     }
 }
 

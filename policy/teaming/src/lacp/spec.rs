@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
 use thiserror::Error;
 
-use super::key::ADMIN_KEY_MAX;
+use super::constants::ADMIN_KEY_MAX;
 use crate::MEMBERS_MAX;
 use crate::MemberId;
 

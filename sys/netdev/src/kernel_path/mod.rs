@@ -13,7 +13,6 @@
 //! continues with the last table.
 
 mod programs;
-pub(crate) mod requests;
 mod way;
 
 pub(crate) use way::take_away;
@@ -25,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rustix::fs::{Mode, OFlags};
+use suimon_bpf::{Kind, Map};
 use suimon_frame::MacAddr;
 use suimon_ports::{
     DeviceError, DeviceErrorKind, KERNEL_PATH_HEARD_EVERY, KernelPathAddress, KernelPathCounters,
@@ -36,14 +36,13 @@ use crate::explain::{error, host};
 use crate::link::Link;
 use crate::namespace::{Namespace, OURS};
 
-use crate::bpf::{Kind, Map};
+use self::way::FIELD;
 use programs::{ADDRESS_BYTES, ADDRESS_KEY_BYTES, COUNTERS_BYTES, GATE_BYTES, MapFds};
 
 const SLOTS: u32 = 4096;
 const ADDRESSES_MAX: u32 = 65_536;
 /// Maximum number of closed devices whose counters are kept.
 const COUNTED_MAX: usize = 4 * SLOTS as usize;
-const FIELD: &str = "kernel_path";
 
 /// Kernel paths of this process's TAPs. Clones share the same state.
 #[derive(Clone, Default)]

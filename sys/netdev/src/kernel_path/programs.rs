@@ -19,8 +19,6 @@
 //! same group. Other functions of the switch (limits, captures, offloads that are off) close gates.
 //! DHCP messages are never permitted, because the switch completes their checksums.
 
-use crate::bpf::instructions::{Assembler, If, Instruction, Label, Register, Width};
-
 /// Descriptors of the maps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MapFds {
@@ -291,3 +289,4 @@ fn verdict(p: &mut Assembler, label: Label, verdict: i32) -> Vec<Instruction> {
     p.exit();
     std::mem::take(p).finish()
 }
+use suimon_bpf::instructions::{Assembler, If, Instruction, Label, Register, Width};

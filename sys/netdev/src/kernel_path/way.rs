@@ -5,15 +5,16 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
+use suimon_bpf::Purpose;
+use suimon_netif::rtnetlink::{Hook, Settings};
 use suimon_ports::{DeviceError, DeviceErrorKind};
 
-use super::FIELD;
 use super::programs::{self, MapFds};
-use super::requests::{Hook, Settings};
-use crate::bpf::{self, Purpose};
 use crate::explain::{error, host};
 use crate::link::Link;
 
+/// Configuration key that errors name.
+pub(super) const FIELD: &str = "kernel_path";
 /// MTU of the pair in bytes: the largest frame of a TAP, so that the pair does not limit lengths.
 const WAY_MTU: u32 = 65_535;
 /// Name pattern of the pair's end in the daemon's namespace; the kernel inserts a number.
@@ -79,9 +80,9 @@ pub(super) fn guard(maps: MapFds, slot: u32, other: u32) -> Result<(), DeviceErr
 fn guard_end(maps: MapFds, slot: u32, other: u32) -> io::Result<()> {
     let mut settings = Settings::open()?;
     settings.keep_without_address(other);
-    let cross = bpf::load(Purpose::Classifier, &programs::cross(maps, slot))?;
+    let cross = suimon_bpf::load(Purpose::Classifier, &programs::cross(maps, slot))?;
     settings.attach(other, Hook::Ingress, cross.as_fd())?;
-    let shut = bpf::load(Purpose::Classifier, &programs::shut())?;
+    let shut = suimon_bpf::load(Purpose::Classifier, &programs::shut())?;
     settings.attach(other, Hook::Egress, shut.as_fd())?;
     settings.bring_up(other)?;
     Ok(())
@@ -97,10 +98,10 @@ pub(super) fn connect(maps: MapFds, slot: u32, tap: u32, way: u32) -> Result<(),
 
 fn connect_tap(maps: MapFds, slot: u32, tap: u32, way: u32) -> io::Result<()> {
     let mut settings = Settings::open()?;
-    let arrive = bpf::load(Purpose::Classifier, &programs::arrive(tap))?;
+    let arrive = suimon_bpf::load(Purpose::Classifier, &programs::arrive(tap))?;
     settings.attach(way, Hook::Ingress, arrive.as_fd())?;
     settings.bring_up(way)?;
-    let leave = bpf::load(Purpose::Classifier, &programs::leave(maps, slot, way))?;
+    let leave = suimon_bpf::load(Purpose::Classifier, &programs::leave(maps, slot, way))?;
     settings.attach(tap, Hook::Egress, leave.as_fd())?;
     Ok(())
 }

@@ -12,11 +12,11 @@ use rustix::net::{
 use suimon_frame::MacAddr;
 
 use super::vf_info::{VFINFO_LIST, vf_list};
-use crate::attributes::{
+use std::collections::BTreeMap;
+use suimon_netif::attributes::{
     HEADER_BYTES, Message, attributes, messages, push_attribute, push_message, u32_at,
 };
-use crate::netlink::LINK_BYTES;
-use std::collections::BTreeMap;
+use suimon_netif::netlink::LINK_BYTES;
 use suimon_ports::VfSettings;
 
 /// Receive timeout. The kernel replies before `send` returns, unless a driver is slow.

@@ -1,6 +1,7 @@
 //! Messages that change a virtual function: `RTM_SETLINK` on the network device of its physical
 //! function. Each setting has a separate message, so that a rejection identifies it.
 
+use suimon_netif::attributes::push_attribute;
 use suimon_ports::VfChange;
 
 use super::links::link_message;
@@ -8,7 +9,6 @@ use super::vf_info::{
     VF_INFO, VF_LINK_STATE, VF_MAC, VF_RATE, VF_SPOOF_CHECK, VF_TRUST, VF_VLAN, VFINFO_LIST,
     link_state_number,
 };
-use crate::attributes::push_attribute;
 
 /// Size in bytes of the address in `struct ifla_vf_mac`.
 const ADDRESS_BYTES: usize = 32;
@@ -61,8 +61,8 @@ mod tests {
 
     use super::super::vf_info::vf_list;
     use super::*;
-    use crate::attributes::attribute;
-    use crate::netlink::LINK_BYTES;
+    use suimon_netif::attributes::attribute;
+    use suimon_netif::netlink::LINK_BYTES;
 
     #[test]
     fn what_is_told_is_what_would_be_read() {
@@ -79,7 +79,7 @@ mod tests {
         let expected = ["mac", "vlan", "spoof_check", "trust", "bandwidth_max_bps", "link_state"];
         assert_eq!(fields, expected);
         for (_, body) in &all {
-            assert_eq!(crate::attributes::u32_at(body, 4), Some(9));
+            assert_eq!(suimon_netif::attributes::u32_at(body, 4), Some(9));
         }
         // Combines the settings of all messages to those of one function.
         let mut info = Vec::new();

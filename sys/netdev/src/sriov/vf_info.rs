@@ -5,9 +5,8 @@
 use std::collections::BTreeMap;
 
 use suimon_frame::{MacAddr, VlanId};
+use suimon_netif::attributes::{attributes, u32_at};
 use suimon_ports::{VfLinkState, VfSettings};
-
-use crate::attributes::{attributes, u32_at};
 
 pub(super) const VFINFO_LIST: u16 = 22;
 pub(super) const VF_INFO: u16 = 1;
@@ -95,7 +94,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::attributes::push_attribute;
+    use suimon_netif::attributes::push_attribute;
 
     fn words(words: &[u32]) -> Vec<u8> {
         words.iter().flat_map(|word| word.to_ne_bytes()).collect()

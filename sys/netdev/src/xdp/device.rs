@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 use suimon_frame::Offloads;
+use suimon_netif::raw_socket::RawSocket;
+use suimon_netif::rtnetlink::Settings;
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortObserver, PortSpec, QueueHost,
     SteeringRule, UplinkSpec, XdpHook, XdpState,
@@ -21,13 +23,10 @@ use super::program::{Attached, is_taken};
 use super::queue::{XdpQueue, XdpSink, XdpSource, frame_bytes};
 use super::socket::{Place, RECEIVE_HEADROOM, Receiver, Sender, Shape, Step, XdpSocket};
 use super::steering::Steering;
-use crate::bpf;
 use crate::explain::{error, host};
-use crate::kernel_path::requests::Settings;
 use crate::link::Link;
 use crate::namespace::Namespace;
 use crate::offload;
-use crate::raw_socket::RawSocket;
 use crate::watch::{LinkWatch, LinkWatcher};
 use crate::watched_link::WatchSubject;
 
@@ -232,7 +231,7 @@ fn open_sockets(
     let attached = Attached::new(index, queues, several, host).map_err(|cause| {
         if is_taken(&cause) { taken(&spec.device, 0) } else { opening(spec, &cause) }
     })?;
-    let shape = shape(mtu, attached.hook == bpf::XdpHook::Generic);
+    let shape = shape(mtu, attached.hook == suimon_bpf::XdpHook::Generic);
     let mut opened = Vec::new();
     for queue in 0..queues {
         let place = Place { index, queue };
@@ -297,8 +296,8 @@ fn explain(
 fn state(attached: &Attached, opened: &[(XdpSocket, Receiver, Sender)], shape: Shape) -> XdpState {
     XdpState {
         hook: match attached.hook {
-            bpf::XdpHook::Driver => XdpHook::Driver,
-            bpf::XdpHook::Generic => XdpHook::Generic,
+            suimon_bpf::XdpHook::Driver => XdpHook::Driver,
+            suimon_bpf::XdpHook::Generic => XdpHook::Generic,
         },
         // A driver supports zero-copy for all of its queues or for none.
         zero_copy: opened.iter().all(|(socket, ..)| socket.zero_copy),

@@ -4,10 +4,10 @@ use core::fmt;
 use std::io;
 
 use rustix::io::Errno;
+use suimon_netif::flow_calls::{self, FlowOp};
+use suimon_netif::flow_rules::{ANY_LOCATION, FlowRequest, FlowRule};
+use suimon_netif::ioctl::{HEEDS_FLOW_RULES, has_feature, set_feature};
 
-use crate::flow_calls::{self, FlowOp};
-use crate::flow_rules::{ANY_LOCATION, FlowRequest, FlowRule};
-use crate::ioctl::{HEEDS_FLOW_RULES, has_feature, set_feature};
 use crate::link::Link;
 
 /// `ENOTSUPP`, which some drivers return instead of `EOPNOTSUPP`.

@@ -11,9 +11,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use suimon_bpf::instructions::{Assembler, If, Label, Register, Width};
 use suimon_frame::MacAddr;
-
-use crate::bpf::instructions::{Assembler, If, Label, Register, Width};
 
 const ETHERTYPE_AT: i16 = 12;
 const ETHERNET_BYTES: i32 = 14;

@@ -14,10 +14,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
+use suimon_bpf::instructions::{Assembler, Instruction, Register, Width};
+use suimon_bpf::{Kind, Map, Purpose, XdpHook};
 
 use super::kept::{HostAddresses, Registers, sort_out};
-use crate::bpf::instructions::{Assembler, Instruction, Register, Width};
-use crate::bpf::{self, Kind, Map, Purpose, XdpHook};
 
 // Offsets in `struct xdp_md`, linux/bpf.h.
 const DATA: i16 = 0;
@@ -73,7 +73,7 @@ impl Attached {
     ) -> io::Result<Self> {
         let sockets = Map::new(Kind::Sockets, queues)?;
         let program = load(&sockets, takes_fragments, &host)?;
-        let attach = |hook| bpf::attach_xdp(program.as_fd(), index, hook);
+        let attach = |hook| suimon_bpf::attach_xdp(program.as_fd(), index, hook);
         let (hook, link) = match attach(XdpHook::Driver) {
             Ok(link) => (XdpHook::Driver, link),
             Err(cause) if is_taken(&cause) => return Err(cause),
@@ -104,7 +104,7 @@ impl Attached {
     pub(super) fn set_host(&mut self, host: HostAddresses) -> io::Result<()> {
         if host != self.host {
             let program = load(&self.sockets, self.takes_fragments, &host)?;
-            bpf::replace_program(self.link.as_fd(), program.as_fd())?;
+            suimon_bpf::replace_program(self.link.as_fd(), program.as_fd())?;
             self.program = program;
             self.host = host;
         }
@@ -113,7 +113,7 @@ impl Attached {
 }
 
 fn load(sockets: &Map<4, 4>, takes_fragments: bool, host: &HostAddresses) -> io::Result<OwnedFd> {
-    bpf::load(Purpose::Xdp { takes_fragments }, &instructions(sockets.descriptor(), host))
+    suimon_bpf::load(Purpose::Xdp { takes_fragments }, &instructions(sockets.descriptor(), host))
 }
 
 /// True if the error of attaching means that the device has another program.

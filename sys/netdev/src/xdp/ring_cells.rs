@@ -6,7 +6,32 @@ use core::sync::atomic::{AtomicU32, Ordering, fence};
 use std::io;
 
 use super::memory::Mapping;
-use super::ring::RingCells;
+
+/// Shared memory fields of a ring.
+pub(super) trait RingCells<T> {
+    /// Returns the number of entries, a power of two.
+    fn len(&self) -> u32;
+    /// Returns the index behind the last entry (acquire): entries read afterwards were written
+    /// before the producer set it.
+    fn producer(&self) -> u32;
+    /// Sets the index behind the last entry (release): earlier writes are visible to a reader of
+    /// the index.
+    fn set_producer(&self, index: u32);
+    /// Returns the index of the first entry not taken (acquire): entries written afterwards are
+    /// written after the consumer read the old ones.
+    fn consumer(&self) -> u32;
+    /// Sets the index of the first entry not taken (release): earlier reads precede later writes of
+    /// a reader of the index.
+    fn set_consumer(&self, index: u32);
+    /// True if the kernel does not process this ring until it is woken by a system call.
+    fn wants_wakeup(&self) -> bool;
+    /// Makes earlier stores visible before later loads are executed.
+    fn full_barrier(&self);
+    /// Reads the entry at an index, whose upper bits are ignored.
+    fn read(&self, index: u32) -> T;
+    /// Writes the entry at an index, whose upper bits are ignored.
+    fn write(&mut self, index: u32, entry: T);
+}
 
 /// Entry of a ring, for which any bytes are a valid value.
 pub(super) trait Entry: Copy {}

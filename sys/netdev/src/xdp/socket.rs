@@ -14,11 +14,11 @@ use std::time::Duration;
 use libc::{socklen_t, xdp_desc};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+use suimon_netif::raw_socket::{get_option, set_option};
 
 use super::memory::{Area, Mapping, areas};
 use super::ring::{Consumer, Producer};
 use super::ring_cells::{Entry, MappedCells};
-use crate::raw_socket::{get_option, set_option};
 
 /// Number of chunks for receiving, and of entries of the RX and fill rings.
 const RECEIVE_CHUNKS: u32 = 2048;

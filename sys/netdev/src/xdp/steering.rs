@@ -9,10 +9,10 @@
 
 use std::collections::BTreeSet;
 
+use suimon_netif::flow_rules::FlowRule;
 use suimon_ports::{SteeringRule, SteeringState};
 
 use super::flow_table::{FlowError, FlowTable};
-use crate::flow_rules::FlowRule;
 
 /// Flow rules of one device; see the module's documentation.
 pub(super) struct Steering<T: FlowTable> {

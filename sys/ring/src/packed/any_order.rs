@@ -5,19 +5,10 @@
 //! chain was taken.
 
 use crate::fault::RingFault;
+use crate::head::Head;
 use crate::packed::PackedQueue;
 use crate::packed_cells::Done;
-use crate::setup::RingSetup;
-use crate::virtqueue::{Access, AnyOrder, Head, PREFETCH_DISTANCE, Taken};
-
-/// Rejects a ring whose driver negotiated an order of returned buffers that the device does not
-/// keep.
-pub(super) fn check(setup: &RingSetup, access: Access) -> Result<(), RingFault> {
-    if access == Access::ReadThenWrite && setup.features.in_order() {
-        return Err(RingFault::InOrder { queue: setup.queue });
-    }
-    Ok(())
-}
+use crate::virtqueue::{AnyOrder, PREFETCH_DISTANCE, Taken};
 
 impl<const RECORDS: bool> AnyOrder for PackedQueue<RECORDS> {
     #[inline(always)]

@@ -1,12 +1,12 @@
 //! Messages that concern single rings: set up, start, stop and enable.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use suimon_eventfd::{EventFdError, PeerEventFd};
+use suimon_eventfd::PeerEventFd;
 use suimon_ring::{RingAddresses, RingFeatures};
 
 use super::Device;
+use super::eventfd::checked;
 use crate::fault::DeviceFault;
 use crate::features::protocol;
 use crate::message::{Message, VringFd};
@@ -116,16 +116,4 @@ impl Device {
             vring.repair();
         }
     }
-}
-
-/// Converts a received descriptor to an eventfd with `accept`, which determines its use. Descriptors
-/// of other kinds are rejected.
-pub(super) fn checked(
-    request: Request,
-    vring_fd: VringFd,
-    accept: fn(OwnedFd) -> Result<PeerEventFd, EventFdError>,
-) -> Result<Option<PeerEventFd>, DeviceFault> {
-    let VringFd { index, fd } = vring_fd;
-    let accepted = fd.map(accept).transpose();
-    accepted.map_err(|source| DeviceFault::EventFd { request, index, source })
 }

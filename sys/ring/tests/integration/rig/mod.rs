@@ -50,6 +50,14 @@ impl Vm {
         Self::with_regions(vec![first, bytes - first])
     }
 
+    /// Creates memory of `count` regions of about the same size, the first of which contains the
+    /// ring.
+    pub fn of_regions(size: u16, count: u64) -> Self {
+        let bytes = 0x10_0000 + u64::from(size) * (TABLE_BYTES + AREA_BYTES);
+        let each = bytes.div_ceil(count).next_multiple_of(0x1000).max(0x10_0000);
+        Self::with_regions(vec![each; count as usize])
+    }
+
     pub fn with_regions(regions: Vec<u64>) -> Self {
         let fd = memfd_create("vm", MemfdFlags::CLOEXEC).unwrap();
         ftruncate(&fd, regions.iter().sum()).unwrap();

@@ -190,6 +190,14 @@ impl<'a> Driver<'a> {
         GUEST_BASE + 0x10_0000 + (self.ring_addr - GUEST_BASE) * 0x100
     }
 
+    /// Makes consecutive chains use distant slots, so that their buffers are in different regions.
+    pub fn scatter(&mut self) {
+        let slots = self.free.len();
+        // Odd and therefore coprime to the number of slots, a power of two.
+        let stride = slots / 4 + 1;
+        self.free = (0..slots).map(|nth| (nth * stride % slots) as u16).collect();
+    }
+
     pub fn free_slots(&self) -> usize {
         self.free.len()
     }

@@ -29,7 +29,7 @@ const LOAD: u32 = libc::BPF_LD | libc::BPF_ABS;
 
 /// Class of LACPDUs and Marker PDUs that a filter passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub enum Kept {
     /// PDUs whose length and TLV lengths are valid.
     Whole,
     /// Malformed PDUs.
@@ -37,7 +37,7 @@ pub(crate) enum Kept {
 }
 
 /// Returns a filter for LACPDUs and Marker PDUs to the slow protocols group address.
-pub(crate) fn slow_protocols(kept: Kept) -> Vec<Instruction> {
+pub fn slow_protocols(kept: Kept) -> Vec<Instruction> {
     let [a, b, c, d, e, f] = MacAddr::SLOW_PROTOCOLS.octets();
     let (keep, refuse) = (verdict(KEEP_ALL), verdict(0));
     let (whole, spoiled) = match kept {

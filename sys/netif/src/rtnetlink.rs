@@ -52,7 +52,7 @@ const HANDLE: u32 = 1;
 
 /// `tc` hook of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hook {
+pub enum Hook {
     /// Frames that the device received.
     Ingress,
     /// Frames that are sent through the device.
@@ -70,7 +70,7 @@ impl Hook {
 }
 
 /// rtnetlink socket of the namespace in which it was opened.
-pub(crate) struct Settings {
+pub struct Settings {
     socket: OwnedFd,
     sequence: u32,
 }
@@ -80,7 +80,7 @@ impl Settings {
     ///
     /// # Errors
     /// No file descriptor is available.
-    pub(crate) fn open() -> Result<Self, Errno> {
+    pub fn open() -> Result<Self, Errno> {
         // Protocol 0 is rtnetlink.
         let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
         let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
@@ -94,7 +94,7 @@ impl Settings {
     ///
     /// # Errors
     /// The kernel's errno.
-    pub(super) fn make_pair(
+    pub fn make_pair(
         &mut self,
         name: &str,
         mtu: u32,
@@ -122,7 +122,7 @@ impl Settings {
     ///
     /// # Errors
     /// The kernel's errno; `ENODATA` if the device has no other end.
-    pub(super) fn other_end(&mut self, index: u32) -> Result<u32, Errno> {
+    pub fn other_end(&mut self, index: u32) -> Result<u32, Errno> {
         send(&self.socket, &state_request(Some(index)), SendFlags::empty())?;
         self.answer(|message| {
             if message.kind != libc::RTM_NEWLINK {
@@ -138,7 +138,7 @@ impl Settings {
     ///
     /// # Errors
     /// The kernel's errno.
-    pub(crate) fn xdp_program(&mut self, index: u32) -> Result<Option<u32>, Errno> {
+    pub fn xdp_program(&mut self, index: u32) -> Result<Option<u32>, Errno> {
         send(&self.socket, &state_request(Some(index)), SendFlags::empty())?;
         self.answer(|message| {
             if message.kind != libc::RTM_NEWLINK {
@@ -156,7 +156,7 @@ impl Settings {
     ///
     /// # Errors
     /// The kernel's errno; `ENODEV` if the device does not exist.
-    pub(crate) fn alias(&mut self, index: u32) -> Result<Vec<u8>, Errno> {
+    pub fn alias(&mut self, index: u32) -> Result<Vec<u8>, Errno> {
         send(&self.socket, &state_request(Some(index)), SendFlags::empty())?;
         self.answer(|message| {
             if message.kind != libc::RTM_NEWLINK {
@@ -173,14 +173,14 @@ impl Settings {
     ///
     /// # Errors
     /// The kernel's errno; `ENODEV` if the device does not exist.
-    pub(crate) fn set_alias(&mut self, index: u32, alias: &str) -> Result<(), Errno> {
+    pub fn set_alias(&mut self, index: u32, alias: &str) -> Result<(), Errno> {
         let mut body = link_header(index);
         push_attribute(&mut body, LINK_ALIAS, alias.as_bytes());
         self.request(libc::RTM_SETLINK, 0, &body)
     }
 
     /// Disables automatic IPv6 addresses of a device. Has no effect on a kernel without IPv6.
-    pub(super) fn keep_without_address(&mut self, index: u32) {
+    pub fn keep_without_address(&mut self, index: u32) {
         let mut mode = Vec::new();
         push_attribute(&mut mode, INET6_ADDRESS_MODE, &[ADDRESS_MODE_NONE]);
         let mut family = Vec::new();
@@ -196,7 +196,7 @@ impl Settings {
     ///
     /// # Errors
     /// The kernel's errno.
-    pub(super) fn bring_up(&mut self, index: u32) -> Result<(), Errno> {
+    pub fn bring_up(&mut self, index: u32) -> Result<(), Errno> {
         let up = (libc::IFF_UP as u32).to_ne_bytes();
         let mut body = link_header(index);
         // `ifi_flags` and `ifi_change`.
@@ -208,7 +208,7 @@ impl Settings {
     ///
     /// # Errors
     /// The kernel's errno; `ENODEV` if it does not exist.
-    pub(super) fn delete(&mut self, index: u32) -> Result<(), Errno> {
+    pub fn delete(&mut self, index: u32) -> Result<(), Errno> {
         self.request(libc::RTM_DELLINK, 0, &link_header(index))
     }
 
@@ -216,12 +216,7 @@ impl Settings {
     ///
     /// # Errors
     /// The kernel's errno; `ENOENT` without `cls_bpf`.
-    pub(super) fn attach(
-        &mut self,
-        index: u32,
-        hook: Hook,
-        program: BorrowedFd<'_>,
-    ) -> Result<(), Errno> {
+    pub fn attach(&mut self, index: u32, hook: Hook, program: BorrowedFd<'_>) -> Result<(), Errno> {
         let mut queueing = tc_header(index, CLSACT_HANDLE, CLSACT, 0);
         push_attribute(&mut queueing, TC_KIND, b"clsact\0");
         match self.request(libc::RTM_NEWQDISC, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &queueing) {
@@ -242,7 +237,7 @@ impl Settings {
     ///
     /// # Errors
     /// The kernel's errno; `ENOENT` or `EINVAL` if there is none.
-    pub(super) fn detach(&mut self, index: u32, hook: Hook) -> Result<(), Errno> {
+    pub fn detach(&mut self, index: u32, hook: Hook) -> Result<(), Errno> {
         let mut body = filter_header(index, hook);
         push_attribute(&mut body, TC_KIND, b"bpf\0");
         self.request(libc::RTM_DELTFILTER, 0, &body)

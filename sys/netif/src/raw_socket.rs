@@ -9,11 +9,11 @@ use libc::{c_int, c_void, socklen_t};
 use suimon_frame::MacAddr;
 
 /// Instruction of classic BPF.
-pub(crate) type Instruction = libc::sock_filter;
+pub type Instruction = libc::sock_filter;
 
 /// Non-blocking packet socket for whole frames.
 #[derive(Debug)]
-pub(crate) struct RawSocket {
+pub struct RawSocket {
     fd: OwnedFd,
 }
 
@@ -22,7 +22,7 @@ impl RawSocket {
     ///
     /// # Errors
     /// The errno of the call.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // Protocol 0: no frame of any device is received.
         // SAFETY: no pointers.
@@ -33,7 +33,7 @@ impl RawSocket {
     }
 
     /// Returns the descriptor, which is readable when a frame is available or an error is pending.
-    pub(crate) fn fd(&self) -> &OwnedFd {
+    pub fn fd(&self) -> &OwnedFd {
         &self.fd
     }
 
@@ -42,7 +42,7 @@ impl RawSocket {
     ///
     /// # Errors
     /// The errno of the call.
-    pub(crate) fn bind(&self, index: u32, ethertype: u16) -> io::Result<()> {
+    pub fn bind(&self, index: u32, ethertype: u16) -> io::Result<()> {
         let address = address(index, ethertype);
         // SAFETY: `address` is a sockaddr_ll and the length is its size.
         checked(unsafe {
@@ -59,7 +59,7 @@ impl RawSocket {
     ///
     /// # Errors
     /// The errno of the call.
-    pub(crate) fn is_orphaned(&self) -> io::Result<bool> {
+    pub fn is_orphaned(&self) -> io::Result<bool> {
         let mut address = address(0, 0);
         let mut len = size_of_val(&address) as socklen_t;
         // SAFETY: `address` is writable for `len` bytes, which is its size, and any
@@ -80,7 +80,7 @@ impl RawSocket {
     ///
     /// # Errors
     /// The errno of the call.
-    pub(crate) fn add_membership(&self, index: u32, group: Option<MacAddr>) -> io::Result<()> {
+    pub fn add_membership(&self, index: u32, group: Option<MacAddr>) -> io::Result<()> {
         let kind =
             if group.is_some() { libc::PACKET_MR_MULTICAST } else { libc::PACKET_MR_PROMISC };
         let [a, b, c, d, e, f] = group.unwrap_or_default().octets();
@@ -97,7 +97,7 @@ impl RawSocket {
     ///
     /// # Errors
     /// The errno of the call: the kernel rejects the program.
-    pub(crate) fn attach_filter(&self, program: &[Instruction]) -> io::Result<()> {
+    pub fn attach_filter(&self, program: &[Instruction]) -> io::Result<()> {
         let len = u16::try_from(program.len()).map_err(io::Error::other)?;
         let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
         self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
@@ -108,7 +108,7 @@ impl RawSocket {
     ///
     /// # Errors
     /// The errno of the call.
-    pub(crate) fn send(&self, index: u32, ethertype: u16, frame: &[u8]) -> io::Result<()> {
+    pub fn send(&self, index: u32, ethertype: u16, frame: &[u8]) -> io::Result<()> {
         let address = address(index, ethertype);
         // SAFETY: `frame` is readable for its length, `address` is a sockaddr_ll and
         // the length is its size.
@@ -129,11 +129,7 @@ impl RawSocket {
     ///
     /// # Errors
     /// The errno of the call.
-    pub(crate) fn option<const N: usize>(
-        &self,
-        level: c_int,
-        option: c_int,
-    ) -> io::Result<[u8; N]> {
+    pub fn option<const N: usize>(&self, level: c_int, option: c_int) -> io::Result<[u8; N]> {
         get_option(self.fd.as_fd(), level, option)
     }
 
@@ -141,7 +137,7 @@ impl RawSocket {
     ///
     /// # Errors
     /// The errno of the call.
-    pub(crate) fn set<T: Copy>(&self, level: c_int, option: c_int, value: T) -> io::Result<()> {
+    pub fn set<T: Copy>(&self, level: c_int, option: c_int, value: T) -> io::Result<()> {
         set_option(self.fd.as_fd(), level, option, value)
     }
 }
@@ -150,7 +146,7 @@ impl RawSocket {
 ///
 /// # Errors
 /// The errno of the call.
-pub(crate) fn get_option<const N: usize>(
+pub fn get_option<const N: usize>(
     fd: BorrowedFd<'_>,
     level: c_int,
     option: c_int,
@@ -174,7 +170,7 @@ pub(crate) fn get_option<const N: usize>(
 ///
 /// # Errors
 /// The errno of the call.
-pub(crate) fn set_option<T: Copy>(
+pub fn set_option<T: Copy>(
     fd: BorrowedFd<'_>,
     level: c_int,
     option: c_int,

@@ -1,13 +1,13 @@
 //! Assembler for eBPF programs.
 //!
-//! Implements the part of RFC 9669 ("BPF Instruction Set Architecture") that the programs of this
-//! crate need. These programs are short and depend on the port they are for, which does not justify
-//! a second compiler at build time.
+//! Implements the part of RFC 9669 ("BPF Instruction Set Architecture") that the programs of
+//! `sys/netdev` need. These programs are short and depend on the port they are for, which does not
+//! justify a second compiler at build time.
 
 /// Instruction (RFC 9669, section 3): opcode, registers, offset, immediate value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub(crate) struct Instruction {
+pub struct Instruction {
     opcode: u8,
     /// Destination register in the lower four bits, source in the upper four; reversed on
     /// big-endian machines.
@@ -18,19 +18,26 @@ pub(crate) struct Instruction {
 
 /// Register of the eBPF machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Register {
+pub enum Register {
     /// Return value of a call and of the program.
     R0 = 0,
     /// First argument of a call.
     R1 = 1,
+    /// Second argument of a call.
     R2 = 2,
+    /// Third argument of a call.
     R3 = 3,
+    /// Fourth argument of a call.
     R4 = 4,
+    /// Fifth argument of a call.
     R5 = 5,
     /// First register preserved across calls.
     R6 = 6,
+    /// Preserved across calls.
     R7 = 7,
+    /// Preserved across calls.
     R8 = 8,
+    /// Preserved across calls.
     R9 = 9,
     /// Frame pointer (read-only): end of the stack, whose contents have negative offsets.
     Frame = 10,
@@ -38,7 +45,7 @@ pub(crate) enum Register {
 
 /// Number of bytes that an instruction moves (RFC 9669, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Width {
+pub enum Width {
     /// Four bytes.
     Word = 0x00,
     /// Two bytes.
@@ -49,18 +56,20 @@ pub(crate) enum Width {
 
 /// Condition of a jump (RFC 9669, section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum If {
+pub enum If {
+    /// Equal.
     Equal = 0x10,
     /// Greater, as unsigned values.
     Greater = 0x20,
     /// At least one bit is set in both values.
     AnyBit = 0x40,
+    /// Not equal.
     NotEqual = 0x50,
 }
 
 /// Target of forward jumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Label(usize);
+pub struct Label(usize);
 
 // Instruction classes and modes, RFC 9669, sections 3 to 5.
 const LOAD_IMMEDIATE_64: u8 = 0x18;
@@ -81,7 +90,7 @@ const MAP_BY_DESCRIPTOR: u8 = 1;
 
 /// Program under construction.
 #[derive(Debug, Default)]
-pub(crate) struct Assembler {
+pub struct Assembler {
     instructions: Vec<Instruction>,
     jumps: Vec<(usize, Label)>,
     /// Instruction index of each label.
@@ -90,95 +99,97 @@ pub(crate) struct Assembler {
 
 impl Assembler {
     /// Creates a label without a position.
-    pub(crate) fn label(&mut self) -> Label {
+    pub fn label(&mut self) -> Label {
         self.labels.push(0);
         Label(self.labels.len() - 1)
     }
 
     /// Sets the position of `label` to the next instruction.
-    pub(crate) fn place(&mut self, label: Label) {
+    pub fn place(&mut self, label: Label) {
         let here = self.instructions.len();
         if let Some(place) = self.labels.get_mut(label.0) {
             *place = here;
         }
     }
 
-    pub(crate) fn set(&mut self, to: Register, value: i32) {
+    /// Sets a register to a value.
+    pub fn set(&mut self, to: Register, value: i32) {
         self.push(MOVE_IMMEDIATE, to as u8, 0, 0, value);
     }
 
-    pub(crate) fn copy(&mut self, to: Register, from: Register) {
+    /// Copies a register.
+    pub fn copy(&mut self, to: Register, from: Register) {
         self.push(MOVE, to as u8, from as u8, 0, 0);
     }
 
-    pub(crate) fn add(&mut self, to: Register, value: i32) {
+    /// Adds a value to a register.
+    pub fn add(&mut self, to: Register, value: i32) {
         self.push(ADD_IMMEDIATE, to as u8, 0, 0, value);
     }
 
     /// Loads the address of the stack location at this offset.
-    pub(crate) fn address(&mut self, to: Register, at: i16) {
+    pub fn address(&mut self, to: Register, at: i16) {
         self.copy(to, Register::Frame);
         self.add(to, at.into());
     }
 
-    pub(crate) fn load(&mut self, width: Width, to: Register, from: Register, at: i16) {
+    /// Loads a register from the memory at `at` behind the address in `from`.
+    pub fn load(&mut self, width: Width, to: Register, from: Register, at: i16) {
         self.push(LOAD | width as u8, to as u8, from as u8, at, 0);
     }
 
     /// Stores a register on the stack.
-    pub(crate) fn store(&mut self, width: Width, at: i16, from: Register) {
+    pub fn store(&mut self, width: Width, at: i16, from: Register) {
         self.push(STORE | width as u8, Register::Frame as u8, from as u8, at, 0);
     }
 
     /// Stores a value on the stack.
-    pub(crate) fn store_value(&mut self, width: Width, at: i16, value: i32) {
+    pub fn store_value(&mut self, width: Width, at: i16, value: i32) {
         self.push(STORE_IMMEDIATE | width as u8, Register::Frame as u8, 0, at, value);
     }
 
     /// Adds a register to eight bytes in memory, atomically.
-    pub(crate) fn add_to(&mut self, to: Register, at: i16, from: Register) {
+    pub fn add_to(&mut self, to: Register, at: i16, from: Register) {
         self.push(ATOMIC_64, to as u8, from as u8, at, 0);
     }
 
     /// Loads a map, given by its descriptor, as the argument of a call.
-    pub(crate) fn map(&mut self, to: Register, descriptor: i32) {
+    pub fn map(&mut self, to: Register, descriptor: i32) {
         self.push(LOAD_IMMEDIATE_64, to as u8, MAP_BY_DESCRIPTOR, 0, descriptor);
         self.push(0, 0, 0, 0, 0);
     }
 
-    pub(crate) fn jump(&mut self, to: Label) {
+    /// Jumps to a label.
+    pub fn jump(&mut self, to: Label) {
         self.jumps.push((self.instructions.len(), to));
         self.push(JUMP, 0, 0, 0, 0);
     }
 
-    pub(crate) fn jump_if(&mut self, left: Register, when: If, right: i32, to: Label) {
+    /// Jumps to a label if a register and a value compare true.
+    pub fn jump_if(&mut self, left: Register, when: If, right: i32, to: Label) {
         self.jumps.push((self.instructions.len(), to));
         self.push(JUMP | when as u8, left as u8, 0, 0, right);
     }
 
-    pub(crate) fn jump_if_registers(
-        &mut self,
-        left: Register,
-        when: If,
-        right: Register,
-        to: Label,
-    ) {
+    /// Jumps to a label if two registers compare true.
+    pub fn jump_if_registers(&mut self, left: Register, when: If, right: Register, to: Label) {
         self.jumps.push((self.instructions.len(), to));
         self.push(JUMP | FROM_REGISTER | when as u8, left as u8, right as u8, 0, 0);
     }
 
     /// Calls a helper function of the kernel by its number in `linux/bpf.h`.
-    pub(crate) fn call(&mut self, function: i32) {
+    pub fn call(&mut self, function: i32) {
         self.push(CALL, 0, 0, 0, function);
     }
 
-    pub(crate) fn exit(&mut self) {
+    /// Ends the program; `R0` is its result.
+    pub fn exit(&mut self) {
         self.push(EXIT, 0, 0, 0, 0);
     }
 
     /// Returns the program. Jumps to labels without a position go to its beginning, which the
     /// kernel rejects.
-    pub(crate) fn finish(mut self) -> Vec<Instruction> {
+    pub fn finish(mut self) -> Vec<Instruction> {
         for (at, label) in self.jumps {
             let target = self.labels.get(label.0).copied().unwrap_or_default();
             // The programs have some hundred instructions at most.

@@ -54,7 +54,7 @@ const DUPLEX_UNKNOWN: u8 = 0xff;
 
 /// Error of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AnswerError {
+pub enum AnswerError {
     /// The kernel rejected the request with this errno.
     Refused(Errno),
     /// The datagram contains no reply to the request.
@@ -74,7 +74,7 @@ impl fmt::Display for AnswerError {
 }
 
 /// Encodes a request for the number of the family.
-pub(crate) fn family_request(sequence: u32) -> Vec<u8> {
+pub fn family_request(sequence: u32) -> Vec<u8> {
     let command = libc::CTRL_CMD_GETFAMILY as u8;
     request(CONTROL, sequence, command, libc::CTRL_ATTR_FAMILY_NAME as u16, FAMILY_NAME)
 }
@@ -83,7 +83,7 @@ pub(crate) fn family_request(sequence: u32) -> Vec<u8> {
 ///
 /// # Errors
 /// The kernel rejected the request (`ENOENT`: unknown family), or the datagram contains no reply.
-pub(crate) fn family(datagram: &[u8], sequence: u32) -> Result<u16, AnswerError> {
+pub fn family(datagram: &[u8], sequence: u32) -> Result<u16, AnswerError> {
     let reply = answer(datagram, sequence, CONTROL, libc::CTRL_CMD_NEWFAMILY as u8)?;
     let id = attribute(reply, libc::CTRL_ATTR_FAMILY_ID as u16);
     id.and_then(|id| u16_at(id, 0)).ok_or(AnswerError::Lacks("the number of the family"))
@@ -93,7 +93,7 @@ pub(crate) fn family(datagram: &[u8], sequence: u32) -> Result<u16, AnswerError>
 ///
 /// # Errors
 /// As [`family`].
-pub(crate) fn monitor_group(datagram: &[u8], sequence: u32) -> Result<u32, AnswerError> {
+pub fn monitor_group(datagram: &[u8], sequence: u32) -> Result<u32, AnswerError> {
     let reply = answer(datagram, sequence, CONTROL, libc::CTRL_CMD_NEWFAMILY as u8)?;
     let groups = attribute(reply, libc::CTRL_ATTR_MCAST_GROUPS as u16).unwrap_or_default();
     let is_monitor =
@@ -104,7 +104,7 @@ pub(crate) fn monitor_group(datagram: &[u8], sequence: u32) -> Result<u32, Answe
 }
 
 /// Encodes a request for the speed of the device with this index.
-pub(crate) fn speed_request(family: u16, sequence: u32, index: u32) -> Vec<u8> {
+pub fn speed_request(family: u16, sequence: u32, index: u32) -> Vec<u8> {
     let mut header = Vec::new();
     push_attribute(&mut header, HEADER_DEVICE_INDEX, &index.to_ne_bytes());
     let nested = LINK_MODES_HEADER | libc::NLA_F_NESTED as u16;
@@ -116,7 +116,7 @@ pub(crate) fn speed_request(family: u16, sequence: u32, index: u32) -> Vec<u8> {
 /// # Errors
 /// The kernel rejected the request (`ENODEV`: no such device; `EOPNOTSUPP`: the driver does not
 /// report a speed), or the datagram contains no reply.
-pub(crate) fn speed(datagram: &[u8], sequence: u32, family: u16) -> Result<LinkSpeed, AnswerError> {
+pub fn speed(datagram: &[u8], sequence: u32, family: u16) -> Result<LinkSpeed, AnswerError> {
     let reply = answer(datagram, sequence, family, LINK_MODES_GET_REPLY)?;
     let mbps = attribute(reply, LINK_MODES_SPEED).and_then(|mbps| u32_at(mbps, 0));
     let duplex = attribute(reply, LINK_MODES_DUPLEX).and_then(|duplex| duplex.first().copied());
@@ -125,7 +125,7 @@ pub(crate) fn speed(datagram: &[u8], sequence: u32, family: u16) -> Result<LinkS
 
 /// Converts a driver's speed and duplex (linux/ethtool.h, `SPEED_*` and `DUPLEX_*`). Some drivers
 /// report 0 for an unknown speed.
-pub(crate) fn speed_of(mbps: u32, duplex: u8) -> LinkSpeed {
+pub fn speed_of(mbps: u32, duplex: u8) -> LinkSpeed {
     LinkSpeed {
         mbps: (mbps != 0 && mbps != SPEED_UNKNOWN).then_some(mbps),
         full_duplex: match duplex {
@@ -138,7 +138,7 @@ pub(crate) fn speed_of(mbps: u32, duplex: u8) -> LinkSpeed {
 
 /// Returns the indices of devices whose speed was set, from a datagram of the group of change
 /// notifications.
-pub(crate) fn changed_speeds(datagram: &[u8], family: u16) -> impl Iterator<Item = u32> {
+pub fn changed_speeds(datagram: &[u8], family: u16) -> impl Iterator<Item = u32> {
     messages(datagram).filter_map(move |message| {
         let is_notice = message.kind == family && message.body.first() == Some(&LINK_MODES_NOTICE);
         let attributes = message.body.get(GENERIC_HEADER_BYTES..).filter(|_| is_notice)?;
@@ -148,7 +148,7 @@ pub(crate) fn changed_speeds(datagram: &[u8], family: u16) -> impl Iterator<Item
 }
 
 /// Encodes a request for the features of `device`, a name of at most 15 bytes.
-pub(crate) fn features_request(family: u16, sequence: u32, device: &str) -> Vec<u8> {
+pub fn features_request(family: u16, sequence: u32, device: &str) -> Vec<u8> {
     let mut header = Vec::new();
     let name: Vec<u8> = device.bytes().chain([0]).collect();
     push_attribute(&mut header, HEADER_DEVICE_NAME, &name);
@@ -161,7 +161,7 @@ pub(crate) fn features_request(family: u16, sequence: u32, device: &str) -> Vec<
 /// # Errors
 /// The kernel rejected the request (`ENODEV`: no such device), or the datagram contains no complete
 /// reply.
-pub(crate) fn features(
+pub fn features(
     datagram: &[u8],
     sequence: u32,
     family: u16,

@@ -12,14 +12,14 @@ const DATA_ROOM: usize = 24;
 /// `struct ifreq` (netdevice(7)): a device's name and 24 bytes whose meaning depends on the
 /// request.
 #[repr(C, align(8))]
-pub(crate) struct IfRequest {
+pub struct IfRequest {
     name: [u8; NAME_ROOM],
     data: [u8; DATA_ROOM],
 }
 
 impl IfRequest {
     /// Creates a request for `device`, whose name was checked to be at most 15 bytes.
-    pub(crate) fn new(device: &str) -> Self {
+    pub fn new(device: &str) -> Self {
         let mut name = [0; NAME_ROOM];
         let room = name.iter_mut().take(NAME_ROOM - 1);
         room.zip(device.bytes()).for_each(|(to, from)| *to = from);
@@ -27,13 +27,13 @@ impl IfRequest {
     }
 
     /// Sets the first bytes of the data.
-    pub(crate) fn with<const N: usize>(mut self, bytes: [u8; N]) -> Self {
+    pub fn with<const N: usize>(mut self, bytes: [u8; N]) -> Self {
         self.data.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
         self
     }
 
     /// Returns the first `N` ≤ 24 bytes of the data.
-    pub(crate) fn data<const N: usize>(&self) -> [u8; N] {
+    pub fn data<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         bytes.iter_mut().zip(self.data).for_each(|(to, from)| *to = from);
         bytes
@@ -42,36 +42,32 @@ impl IfRequest {
 
 /// Request that takes an `ifreq` whose data contains no pointer.
 #[derive(Clone, Copy)]
-pub(crate) struct IfRequestOp(Ioctl);
+pub struct IfRequestOp(Ioctl);
 
 /// Flags of an interface: `short ifr_flags`.
-pub(crate) const GET_FLAGS: IfRequestOp = IfRequestOp(libc::SIOCGIFFLAGS);
+pub const GET_FLAGS: IfRequestOp = IfRequestOp(libc::SIOCGIFFLAGS);
 /// Sets the flags of an interface: `short ifr_flags`.
-pub(crate) const SET_FLAGS: IfRequestOp = IfRequestOp(libc::SIOCSIFFLAGS);
+pub const SET_FLAGS: IfRequestOp = IfRequestOp(libc::SIOCSIFFLAGS);
 /// MTU in bytes: `int ifr_mtu`.
-pub(crate) const GET_MTU: IfRequestOp = IfRequestOp(libc::SIOCGIFMTU);
+pub const GET_MTU: IfRequestOp = IfRequestOp(libc::SIOCGIFMTU);
 /// Sets the MTU in bytes: `int ifr_mtu`.
-pub(crate) const SET_MTU: IfRequestOp = IfRequestOp(libc::SIOCSIFMTU);
+pub const SET_MTU: IfRequestOp = IfRequestOp(libc::SIOCSIFMTU);
 /// Hardware address: `struct sockaddr ifr_hwaddr`.
-pub(crate) const GET_ADDRESS: IfRequestOp = IfRequestOp(libc::SIOCGIFHWADDR);
+pub const GET_ADDRESS: IfRequestOp = IfRequestOp(libc::SIOCGIFHWADDR);
 /// Sets the hardware address: `struct sockaddr ifr_hwaddr`.
-pub(crate) const SET_ADDRESS: IfRequestOp = IfRequestOp(libc::SIOCSIFHWADDR);
+pub const SET_ADDRESS: IfRequestOp = IfRequestOp(libc::SIOCSIFHWADDR);
 /// Interface index: `int ifr_ifindex`.
-pub(crate) const GET_INDEX: IfRequestOp = IfRequestOp(libc::SIOCGIFINDEX);
+pub const GET_INDEX: IfRequestOp = IfRequestOp(libc::SIOCGIFINDEX);
 /// Sets the transmit queue length in packets: `int ifr_qlen`.
-pub(crate) const SET_QUEUE_LENGTH: IfRequestOp = IfRequestOp(libc::SIOCSIFTXQLEN);
+pub const SET_QUEUE_LENGTH: IfRequestOp = IfRequestOp(libc::SIOCSIFTXQLEN);
 /// Creates a TAP or attaches to it: `short ifr_flags`.
-pub(crate) const TAP_ATTACH: IfRequestOp = IfRequestOp(libc::TUNSETIFF);
+pub const TAP_ATTACH: IfRequestOp = IfRequestOp(libc::TUNSETIFF);
 
 /// Executes an interface request.
 ///
 /// # Errors
 /// The errno of the call.
-pub(crate) fn interface(
-    fd: BorrowedFd<'_>,
-    op: IfRequestOp,
-    request: &mut IfRequest,
-) -> io::Result<()> {
+pub fn interface(fd: BorrowedFd<'_>, op: IfRequestOp, request: &mut IfRequest) -> io::Result<()> {
     // SAFETY: every `IfRequestOp` reads and writes one `struct ifreq` without
     // pointers in it; `IfRequest` has its layout and is at least as large.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), op.0, core::ptr::from_mut(request)) })
@@ -79,18 +75,18 @@ pub(crate) fn interface(
 
 /// TAP request that takes a number by value.
 #[derive(Clone, Copy)]
-pub(crate) struct TapValueOp(Ioctl);
+pub struct TapValueOp(Ioctl);
 
 /// Sets the offloads: flags `TUN_F_*`.
-pub(crate) const TAP_OFFLOAD: TapValueOp = TapValueOp(libc::TUNSETOFFLOAD);
+pub const TAP_OFFLOAD: TapValueOp = TapValueOp(libc::TUNSETOFFLOAD);
 /// Sets persistence: 0 or 1.
-pub(crate) const TAP_PERSIST: TapValueOp = TapValueOp(libc::TUNSETPERSIST);
+pub const TAP_PERSIST: TapValueOp = TapValueOp(libc::TUNSETPERSIST);
 
 /// Executes a TAP request.
 ///
 /// # Errors
 /// The errno of the call.
-pub(crate) fn tap_value(fd: BorrowedFd<'_>, op: TapValueOp, value: u32) -> io::Result<()> {
+pub fn tap_value(fd: BorrowedFd<'_>, op: TapValueOp, value: u32) -> io::Result<()> {
     // SAFETY: every `TapValueOp` takes its argument by value.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), op.0, c_ulong::from(value)) })
 }
@@ -99,7 +95,7 @@ pub(crate) fn tap_value(fd: BorrowedFd<'_>, op: TapValueOp, value: u32) -> io::R
 ///
 /// # Errors
 /// The errno of the call.
-pub(crate) fn set_tap_header_bytes(fd: BorrowedFd<'_>, bytes: u8) -> io::Result<()> {
+pub fn set_tap_header_bytes(fd: BorrowedFd<'_>, bytes: u8) -> io::Result<()> {
     let bytes = c_int::from(bytes);
     // SAFETY: TUNSETVNETHDRSZ reads one int.
     checked(unsafe {
@@ -125,7 +121,7 @@ struct DriverInfo {
 ///
 /// # Errors
 /// The errno of the call; `EOPNOTSUPP` if the driver reports none.
-pub(crate) fn driver(fd: BorrowedFd<'_>, device: &str) -> io::Result<(String, String)> {
+pub fn driver(fd: BorrowedFd<'_>, device: &str) -> io::Result<(String, String)> {
     let text = [0; TEXT_ROOM];
     let mut info = DriverInfo {
         cmd: ETHTOOL_GDRVINFO,
@@ -167,7 +163,7 @@ struct LinkSettings {
 ///
 /// # Errors
 /// The errno of the call; `EOPNOTSUPP` if the driver reports none.
-pub(crate) fn speed(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u8)> {
+pub fn speed(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u8)> {
     let mut settings = LinkSettings { cmd: ETHTOOL_GSET, ..LinkSettings::default() };
     // SAFETY: ETHTOOL_GSET writes a LinkSettings.
     unsafe { ethtool(fd, device, &mut settings) }?;
@@ -192,7 +188,7 @@ struct Channels {
 ///
 /// # Errors
 /// The errno of the call; `EOPNOTSUPP` if the driver reports none.
-pub(crate) fn queues(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u32)> {
+pub fn queues(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u32)> {
     let mut channels = Channels { cmd: ETHTOOL_GCHANNELS, ..Channels::default() };
     // SAFETY: ETHTOOL_GCHANNELS writes a Channels.
     unsafe { ethtool(fd, device, &mut channels) }?;
@@ -205,12 +201,12 @@ const ETHTOOL_SFLAGS: u32 = 0x26;
 
 /// Device feature that `ETHTOOL_SFLAGS` switches.
 #[derive(Clone, Copy)]
-pub(crate) struct Feature(u32);
+pub struct Feature(u32);
 
 /// `rx-vlan-offload`, `ETH_FLAG_RXVLAN`: removes VLAN tags from received frames.
-pub(crate) const TAKES_TAGS_OUT: Feature = Feature(1 << 8);
+pub const TAKES_TAGS_OUT: Feature = Feature(1 << 8);
 /// `ntuple-filters`, `ETH_FLAG_NTUPLE`: applies flow rules.
-pub(crate) const HEEDS_FLOW_RULES: Feature = Feature(1 << 27);
+pub const HEEDS_FLOW_RULES: Feature = Feature(1 << 27);
 
 /// `struct ethtool_value`.
 #[repr(C)]
@@ -223,7 +219,7 @@ struct EthtoolValue {
 ///
 /// # Errors
 /// The errno of the call.
-pub(crate) fn has_feature(fd: BorrowedFd<'_>, device: &str, of: Feature) -> io::Result<bool> {
+pub fn has_feature(fd: BorrowedFd<'_>, device: &str, of: Feature) -> io::Result<bool> {
     Ok(flags(fd, device)? & of.0 != 0)
 }
 
@@ -231,12 +227,7 @@ pub(crate) fn has_feature(fd: BorrowedFd<'_>, device: &str, of: Feature) -> io::
 ///
 /// # Errors
 /// The errno of the call; `EINVAL` or `EOPNOTSUPP` if it cannot be changed.
-pub(crate) fn set_feature(
-    fd: BorrowedFd<'_>,
-    device: &str,
-    of: Feature,
-    on: bool,
-) -> io::Result<()> {
+pub fn set_feature(fd: BorrowedFd<'_>, device: &str, of: Feature, on: bool) -> io::Result<()> {
     let others = flags(fd, device)? & !of.0;
     let data = if on { others | of.0 } else { others };
     let mut value = EthtoolValue { cmd: ETHTOOL_SFLAGS, data };
@@ -255,7 +246,7 @@ fn flags(fd: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
 ///
 /// # Safety
 /// `command` is the structure that the command in its first four bytes reads and writes.
-pub(crate) unsafe fn ethtool<T: ?Sized>(
+pub unsafe fn ethtool<T: ?Sized>(
     fd: BorrowedFd<'_>,
     device: &str,
     command: &mut T,

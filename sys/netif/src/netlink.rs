@@ -7,7 +7,7 @@ use suimon_frame::MacAddr;
 use crate::attributes::{HEADER_BYTES, attribute, attributes, messages, u32_at};
 
 /// Size in bytes of `struct ifinfomsg`.
-pub(crate) const LINK_BYTES: usize = 16;
+pub const LINK_BYTES: usize = 16;
 
 /// `IFLA_NEW_IFINDEX` of linux/if_link.h: index of a moved device in its new namespace (since Linux
 /// 4.9 in the message of its removal).
@@ -18,18 +18,18 @@ const REQUEST_BYTES: usize = HEADER_BYTES + LINK_BYTES;
 
 /// Contents of a link message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LinkMessage {
+pub struct LinkMessage {
     /// Index of the device.
-    pub(crate) index: u32,
+    pub index: u32,
     /// Name of the device; `None` if the message has none.
-    pub(crate) name: Option<Box<str>>,
+    pub name: Option<Box<str>>,
     /// State or removal of the device.
-    pub(crate) event: LinkEvent,
+    pub event: LinkEvent,
 }
 
 /// Event of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LinkEvent {
+pub enum LinkEvent {
     /// The device has this state.
     Is(LinkState),
     /// The device was deleted, or left this namespace and the kernel does not tell how.
@@ -40,27 +40,27 @@ pub(crate) enum LinkEvent {
 
 /// State of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LinkState {
+pub struct LinkState {
     /// True if an administrator set the device up.
-    pub(crate) up: bool,
+    pub up: bool,
     /// True if there is a peer and the kernel has processed that: `IFF_RUNNING`. The lower layer's
     /// flag is set earlier, while frames are still discarded.
-    pub(crate) carrier: bool,
+    pub carrier: bool,
     /// Size of the largest IP packet in bytes.
-    pub(crate) mtu: Option<u16>,
+    pub mtu: Option<u16>,
     /// MAC address, if it is an Ethernet device.
-    pub(crate) mac: Option<MacAddr>,
+    pub mac: Option<MacAddr>,
 }
 
 impl LinkState {
     /// True if the device can pass frames.
-    pub(crate) fn is_usable(self) -> bool {
+    pub fn is_usable(self) -> bool {
         self.up && self.carrier
     }
 }
 
 /// Encodes a request for the state of one device, or of all devices if `None`.
-pub(crate) fn state_request(index: Option<u32>) -> [u8; REQUEST_BYTES] {
+pub fn state_request(index: Option<u32>) -> [u8; REQUEST_BYTES] {
     let dump = if index.is_none() { libc::NLM_F_DUMP } else { 0 };
     let flags = (libc::NLM_F_REQUEST | dump) as u16;
     let [l0, l1, l2, l3] = (REQUEST_BYTES as u32).to_ne_bytes();
@@ -75,7 +75,7 @@ pub(crate) fn state_request(index: Option<u32>) -> [u8; REQUEST_BYTES] {
 
 /// Returns the link messages in a datagram; others are skipped. A message with an invalid length
 /// ends the iteration.
-pub(crate) fn link_messages(datagram: &[u8]) -> impl Iterator<Item = LinkMessage> + '_ {
+pub fn link_messages(datagram: &[u8]) -> impl Iterator<Item = LinkMessage> + '_ {
     messages(datagram).filter_map(|message| link_message(message.kind, message.body))
 }
 

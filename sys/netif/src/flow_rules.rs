@@ -7,9 +7,9 @@
 use suimon_frame::{MacAddr, VlanId};
 
 /// Size in bytes of `struct ethtool_rxnfc` without the locations behind it.
-pub(crate) const REQUEST_BYTES: usize = 192;
+pub const REQUEST_BYTES: usize = 192;
 /// Offset of the rule locations in the structure.
-pub(crate) const LOCATIONS_AT: usize = 188;
+pub const LOCATIONS_AT: usize = 188;
 
 // Offsets of the structure's fields; those of the flow specification begin at 16.
 const DATA_AT: usize = 8;
@@ -35,37 +35,40 @@ const FLOW_EXT: u32 = 1 << 31;
 const VLAN_MASK: [u8; 2] = 0x0fff_u16.to_be_bytes();
 
 /// `RX_CLS_LOC_ANY`: the driver chooses the location.
-pub(crate) const ANY_LOCATION: u32 = u32::MAX;
+pub const ANY_LOCATION: u32 = u32::MAX;
 /// `RX_CLS_LOC_SPECIAL`: the driver supports special locations.
 const LETS_DRIVER_CHOOSE: u64 = 1 << 31;
 
 /// Rule: frames to this address, in this VLAN or in any, are received by this queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FlowRule {
-    pub(crate) mac: MacAddr,
-    pub(crate) vlan: Option<VlanId>,
-    pub(crate) queue: u16,
+pub struct FlowRule {
+    /// Destination address.
+    pub mac: MacAddr,
+    /// VLAN of the frames; `None` for frames of any VLAN and untagged ones.
+    pub vlan: Option<VlanId>,
+    /// Receive queue of the device.
+    pub queue: u16,
 }
 
 /// `struct ethtool_rxnfc`. The caller sets the first four bytes, the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FlowRequest(pub(crate) [u8; REQUEST_BYTES]);
+pub struct FlowRequest(pub(crate) [u8; REQUEST_BYTES]);
 
 impl FlowRequest {
     /// Creates a request for the device as a whole.
-    pub(crate) const fn empty() -> Self {
+    pub const fn empty() -> Self {
         Self([0; REQUEST_BYTES])
     }
 
     /// Creates a request for the rule at this location.
-    pub(crate) fn at(location: u32) -> Self {
+    pub fn at(location: u32) -> Self {
         let mut request = Self::empty();
         request.put(LOCATION_AT, location.to_ne_bytes());
         request
     }
 
     /// Creates a request to insert this rule at a location, or at [`ANY_LOCATION`].
-    pub(crate) fn insert(rule: &FlowRule, location: u32) -> Self {
+    pub fn insert(rule: &FlowRule, location: u32) -> Self {
         let mut request = Self::at(location);
         let extended = if rule.vlan.is_some() { FLOW_EXT } else { 0 };
         request.put(FLOW_TYPE_AT, (ETHER_FLOW | extended).to_ne_bytes());
@@ -82,7 +85,7 @@ impl FlowRequest {
 
     /// Decodes the rule in a reply. Returns `None` for rules that [`FlowRequest::insert`] does not
     /// create.
-    pub(crate) fn rule(&self) -> Option<FlowRule> {
+    pub fn rule(&self) -> Option<FlowRule> {
         let kind = u32::from_ne_bytes(self.take(FLOW_TYPE_AT));
         let queue = u16::try_from(u64::from_ne_bytes(self.take(QUEUE_AT))).ok()?;
         let mut vlan = None;
@@ -102,13 +105,13 @@ impl FlowRequest {
     }
 
     /// Returns the location of the rule in the device's table.
-    pub(crate) fn location(&self) -> u32 {
+    pub fn location(&self) -> u32 {
         u32::from_ne_bytes(self.take(LOCATION_AT))
     }
 
     /// Decodes the reply to `ETHTOOL_GRXCLSRLCNT`: number of rules, and true if the driver chooses
     /// locations.
-    pub(crate) fn count(&self) -> (u32, bool) {
+    pub fn count(&self) -> (u32, bool) {
         let data = u64::from_ne_bytes(self.take(DATA_AT));
         (u32::from_ne_bytes(self.take(COUNT_AT)), data & LETS_DRIVER_CHOOSE != 0)
     }
@@ -130,7 +133,7 @@ impl FlowRequest {
 
 /// Decodes the reply to `ETHTOOL_GRXCLSRLALL`, a `struct ethtool_rxnfc` followed by locations:
 /// locations of the rules and size of the table.
-pub(crate) fn table(answer: &[u8]) -> Option<(Vec<u32>, u64)> {
+pub fn table(answer: &[u8]) -> Option<(Vec<u32>, u64)> {
     let request = FlowRequest(*answer.first_chunk()?);
     let size = u64::from_ne_bytes(request.take(DATA_AT));
     let (count, _) = request.count();
@@ -140,7 +143,7 @@ pub(crate) fn table(answer: &[u8]) -> Option<(Vec<u32>, u64)> {
 }
 
 /// Creates a request for the locations of at most `room` rules.
-pub(crate) fn table_request(room: u32) -> Vec<u8> {
+pub fn table_request(room: u32) -> Vec<u8> {
     let mut request = FlowRequest::empty();
     request.put(COUNT_AT, room.to_ne_bytes());
     let mut bytes = request.0.to_vec();

@@ -1,7 +1,17 @@
-//! eBPF maps, programs and program links: `bpf(2)`.
+//! eBPF maps, programs and program links (`bpf(2)`), and an assembler for programs.
+//!
+//! [`load`] and [`attach_xdp`] pass a program to the kernel, [`Map`] is memory that programs and this
+//! process share, and [`instructions::Assembler`] builds programs at run time.
+//!
+//! Outside of the scope: what the programs do, hooks other than XDP, and BTF.
+//!
+//! Invariants
+//! - A program or map exists as long as a descriptor of it is open or the kernel uses it. No object is
+//!   pinned to a file system.
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(unsafe_code, reason = "bpf has no safe form")]
 
-pub(crate) mod instructions;
+pub mod instructions;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -84,7 +94,7 @@ struct LinkProgram {
 
 /// Type of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Hash table: entries are added and removed.
     Hash = 1,
     /// Array: keys are numbers from 0 on; all entries exist and are initially zero. Its value
@@ -96,7 +106,7 @@ pub(crate) enum Kind {
 
 /// Type of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// Program at a `tc` hook (`BPF_PROG_TYPE_SCHED_CLS`).
     Classifier,
     /// Program that receives a device's frames before the kernel's network stack
@@ -110,7 +120,7 @@ pub(crate) enum Purpose {
 
 /// Hook of an XDP program: `XDP_FLAGS_*` of linux/if_link.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum XdpHook {
+pub enum XdpHook {
     /// After the kernel allocated a packet buffer. Supported by every device.
     Generic = 1 << 1,
     /// In the device's driver.
@@ -120,14 +130,14 @@ pub(crate) enum XdpHook {
 /// Map shared by programs and this process. `K` and `V` are the sizes in bytes of its keys and
 /// values.
 #[derive(Debug)]
-pub(crate) struct Map<const K: usize, const V: usize>(OwnedFd);
+pub struct Map<const K: usize, const V: usize>(OwnedFd);
 
 impl<const K: usize, const V: usize> Map<K, V> {
     /// Creates a map.
     ///
     /// # Errors
     /// The errno of the call; `EPERM` without `CAP_BPF` and `CAP_SYS_ADMIN`.
-    pub(crate) fn new(kind: Kind, entries_max: u32) -> io::Result<Self> {
+    pub fn new(kind: Kind, entries_max: u32) -> io::Result<Self> {
         let mut shape = MapShape {
             kind: kind as u32,
             key_bytes: K as u32,
@@ -142,7 +152,7 @@ impl<const K: usize, const V: usize> Map<K, V> {
     }
 
     /// Returns the descriptor, for [`instructions::Assembler::map`].
-    pub(crate) fn descriptor(&self) -> i32 {
+    pub fn descriptor(&self) -> i32 {
         self.0.as_raw_fd()
     }
 
@@ -150,7 +160,7 @@ impl<const K: usize, const V: usize> Map<K, V> {
     ///
     /// # Errors
     /// The map is full (`E2BIG`), or the kernel has no memory.
-    pub(crate) fn set(&self, key: &[u8; K], value: &[u8; V]) -> io::Result<()> {
+    pub fn set(&self, key: &[u8; K], value: &[u8; V]) -> io::Result<()> {
         let mut entry = self.entry(key, value.as_ptr().expose_provenance());
         // SAFETY: the kernel reads `K` and `V` bytes where the entry points, as many as
         // the map was made with; both arrays outlive the call.
@@ -158,7 +168,7 @@ impl<const K: usize, const V: usize> Map<K, V> {
     }
 
     /// Returns the value of a key, if it exists.
-    pub(crate) fn value(&self, key: &[u8; K]) -> Option<[u8; V]> {
+    pub fn value(&self, key: &[u8; K]) -> Option<[u8; V]> {
         let mut value = [0; V];
         let mut entry = self.entry(key, value.as_mut_ptr().expose_provenance());
         // SAFETY: the kernel reads `K` bytes of the key and writes `V` bytes of the value;
@@ -168,7 +178,7 @@ impl<const K: usize, const V: usize> Map<K, V> {
     }
 
     /// Removes an entry, if it exists.
-    pub(crate) fn remove(&self, key: &[u8; K]) {
+    pub fn remove(&self, key: &[u8; K]) {
         let mut entry = self.entry(key, 0);
         // That there was none is the only error.
         // SAFETY: the kernel reads `K` bytes of the key, which outlives the call.
@@ -189,7 +199,7 @@ impl<const K: usize, const V: usize> Map<K, V> {
 ///
 /// # Errors
 /// The errno of the call; `EPERM` without `CAP_BPF` and `CAP_NET_ADMIN`.
-pub(crate) fn load(purpose: Purpose, instructions: &[Instruction]) -> io::Result<OwnedFd> {
+pub fn load(purpose: Purpose, instructions: &[Instruction]) -> io::Result<OwnedFd> {
     let (kind, flags) = match purpose {
         Purpose::Classifier => (3, 0),
         Purpose::Xdp { takes_fragments } => (6, if takes_fragments { TAKES_FRAGMENTS } else { 0 }),
@@ -216,11 +226,7 @@ pub(crate) fn load(purpose: Purpose, instructions: &[Instruction]) -> io::Result
 /// # Errors
 /// The errno of the call; `EBUSY` or `EEXIST` if the device has an XDP program, `EINVAL` before
 /// Linux 5.9.
-pub(crate) fn attach_xdp(
-    program: BorrowedFd<'_>,
-    device: u32,
-    hook: XdpHook,
-) -> io::Result<OwnedFd> {
+pub fn attach_xdp(program: BorrowedFd<'_>, device: u32, hook: XdpHook) -> io::Result<OwnedFd> {
     let program = program.as_raw_fd() as u32;
     let mut place = LinkPlace { program, device, kind: ATTACH_XDP, flags: hook as u32 };
     // SAFETY: for this command the kernel reads a `LinkPlace`, which has no pointers.
@@ -233,7 +239,7 @@ pub(crate) fn attach_xdp(
 ///
 /// # Errors
 /// The errno of the call; `EINVAL` if the programs have different types.
-pub(crate) fn replace_program(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+pub fn replace_program(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
     let (link, program) = (link.as_raw_fd() as u32, program.as_raw_fd() as u32);
     let mut change = LinkProgram { link, program, flags: 0, expected_program: 0 };
     // SAFETY: for this command the kernel reads a `LinkProgram`, which has no pointers.

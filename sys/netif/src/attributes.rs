@@ -1,7 +1,7 @@
 //! Netlink messages and attributes (netlink(7)). Lengths are validated; values are not interpreted.
 
 /// Size in bytes of `struct nlmsghdr`.
-pub(crate) const HEADER_BYTES: usize = 16;
+pub const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_BYTES: usize = 4;
 const ALIGNMENT: usize = 4;
 /// Mask of an attribute's type without the flags `NLA_F_NESTED` and `NLA_F_NET_BYTEORDER`.
@@ -9,15 +9,19 @@ const TYPE_MASK: u16 = 0x3fff;
 
 /// Message of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Message<'a> {
-    pub(crate) kind: u16,
-    pub(crate) flags: u16,
-    pub(crate) sequence: u32,
-    pub(crate) body: &'a [u8],
+pub struct Message<'a> {
+    /// Type of the message, which depends on the netlink family.
+    pub kind: u16,
+    /// Flags `NLM_F_*`.
+    pub flags: u16,
+    /// Sequence number that a reply repeats.
+    pub sequence: u32,
+    /// Bytes behind the header.
+    pub body: &'a [u8],
 }
 
 /// Returns the messages in a datagram. A message with an invalid length ends the iteration.
-pub(crate) fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = datagram;
     core::iter::from_fn(move || {
         let len = usize::try_from(u32_at(rest, 0)?).ok()?;
@@ -35,7 +39,7 @@ pub(crate) fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
 
 /// Returns the attributes in `bytes` as type and value. An attribute with an invalid length ends
 /// the iteration.
-pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     core::iter::from_fn(move || {
         let (len, kind) = (usize::from(u16_at(rest, 0)?), u16_at(rest, 2)?);
@@ -46,12 +50,12 @@ pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 /// Returns the value of the first attribute of this type.
-pub(crate) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
 }
 
 /// Appends an attribute and its padding. `value` is shorter than 64 KiB.
-pub(crate) fn push_attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
+pub fn push_attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let len = (ATTRIBUTE_BYTES + value.len()) as u16;
     bytes.extend(len.to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
@@ -60,7 +64,7 @@ pub(crate) fn push_attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
 }
 
 /// Appends a message and its padding.
-pub(crate) fn push_message(bytes: &mut Vec<u8>, message: Message<'_>) {
+pub fn push_message(bytes: &mut Vec<u8>, message: Message<'_>) {
     let len = (HEADER_BYTES + message.body.len()) as u32;
     bytes.extend(len.to_ne_bytes());
     bytes.extend(message.kind.to_ne_bytes());
@@ -72,11 +76,13 @@ pub(crate) fn push_message(bytes: &mut Vec<u8>, message: Message<'_>) {
     bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
 }
 
-pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+/// Returns the two bytes at an offset, in the byte order of the host.
+pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().copied().map(u16::from_ne_bytes)
 }
 
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+/// Returns the four bytes at an offset, in the byte order of the host.
+pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes)
 }
 

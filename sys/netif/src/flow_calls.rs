@@ -10,16 +10,16 @@ use crate::ioctl::ethtool;
 
 /// ethtool command that takes one `struct ethtool_rxnfc`.
 #[derive(Clone, Copy)]
-pub(crate) struct FlowOp(u32);
+pub struct FlowOp(u32);
 
 /// `ETHTOOL_GRXCLSRLCNT`: number of rules.
-pub(crate) const COUNT: FlowOp = FlowOp(0x2e);
+pub const COUNT: FlowOp = FlowOp(0x2e);
 /// `ETHTOOL_GRXCLSRULE`: rule at a location.
-pub(crate) const READ: FlowOp = FlowOp(0x2f);
+pub const READ: FlowOp = FlowOp(0x2f);
 /// `ETHTOOL_SRXCLSRLDEL`: removes the rule at a location.
-pub(crate) const REMOVE: FlowOp = FlowOp(0x31);
+pub const REMOVE: FlowOp = FlowOp(0x31);
 /// `ETHTOOL_SRXCLSRLINS`: inserts a rule.
-pub(crate) const INSERT: FlowOp = FlowOp(0x32);
+pub const INSERT: FlowOp = FlowOp(0x32);
 
 const ALL_LOCATIONS: u32 = 0x30;
 /// Maximum number of rules of a device that are read.
@@ -29,7 +29,7 @@ const LOCATIONS_MAX: u32 = 1 << 16;
 ///
 /// # Errors
 /// The errno of the call; `EOPNOTSUPP` if the device supports no rules.
-pub(crate) fn flow(
+pub fn flow(
     fd: BorrowedFd<'_>,
     device: &str,
     op: FlowOp,
@@ -46,11 +46,7 @@ pub(crate) fn flow(
 ///
 /// # Errors
 /// As [`flow`]; `EMSGSIZE` if there are more rules.
-pub(crate) fn flow_table(
-    fd: BorrowedFd<'_>,
-    device: &str,
-    count: u32,
-) -> io::Result<(Vec<u32>, u64)> {
+pub fn flow_table(fd: BorrowedFd<'_>, device: &str, count: u32) -> io::Result<(Vec<u32>, u64)> {
     let mut request = table_request(count.min(LOCATIONS_MAX));
     set_command(&mut request, ALL_LOCATIONS);
     // SAFETY: ETHTOOL_GRXCLSRLALL reads and writes a `struct ethtool_rxnfc` and writes
@@ -68,7 +64,7 @@ const SPREADING_MAX: u32 = 1 << 16;
 ///
 /// # Errors
 /// The errno of the call; `EOPNOTSUPP` if the device has no such table.
-pub(crate) fn spreading_entries(fd: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
+pub fn spreading_entries(fd: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
     // `struct ethtool_rxfh_indir` without entries requests their number.
     let mut request = [GET_SPREADING, 0];
     // SAFETY: ETHTOOL_GRXFHINDIR with a size of 0 reads and writes these two numbers.
@@ -82,7 +78,7 @@ pub(crate) fn spreading_entries(fd: BorrowedFd<'_>, device: &str) -> io::Result<
 ///
 /// # Errors
 /// The errno of the call.
-pub(crate) fn set_spreading(
+pub fn set_spreading(
     fd: BorrowedFd<'_>,
     device: &str,
     entries: u32,

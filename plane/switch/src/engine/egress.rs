@@ -1,0 +1,311 @@
+//! Egress side of a worker: delivery of decided frames to its own queues and to other workers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use suimon_forwarding::{DropReason, FloodKind, PortSlot};
+use suimon_frame::{Frame, VlanId, flow_hash};
+use suimon_ports::{PortFault, ServedDevice};
+use suimon_quantity::{Direction, QueueId};
+
+use super::batch::Batch;
+use crate::handover::{Route, Routes};
+use crate::ledger::Ledger;
+use crate::link::{Link, Links, Parcel, return_home};
+use crate::notice::{Notices, PlaneNotice};
+use crate::outbox::Outbox;
+use crate::owned::OwnedSink;
+use crate::post::Post;
+use crate::published::Published;
+use crate::stages::Probe;
+use crate::ways::{Exit, Way, Ways};
+
+/// Maximum number of parcels held for one queue that is being moved to this worker: the number that
+/// its sender and some others may have in flight.
+const HELD_MAX: usize = 4096;
+
+/// Egress queues of a worker, and its mail to other workers.
+pub(super) struct Egress {
+    pub(super) link: Arc<Link>,
+    pub(super) sinks: Vec<Option<Box<OwnedSink>>>,
+    pub(super) sink_of: BTreeMap<QueueId, usize>,
+    /// Indices of sinks to flush.
+    pub(super) touched: Vec<usize>,
+    pub(super) routes: Routes<Parcel>,
+    pub(super) ways: Ways,
+    pub(super) post: Post,
+    pub(super) outbox: Outbox,
+    pub(super) ledger: Ledger,
+    pub(super) notices: Arc<Notices>,
+}
+
+impl Egress {
+    pub(super) fn new(link: Arc<Link>, notices: Arc<Notices>) -> Self {
+        Self {
+            routes: Routes::new(link.id),
+            post: Post::new(Arc::clone(&link)),
+            link,
+            sinks: Vec::new(),
+            sink_of: BTreeMap::new(),
+            touched: Vec::new(),
+            ways: Ways::default(),
+            outbox: Outbox::default(),
+            ledger: Ledger::default(),
+            notices,
+        }
+    }
+
+    pub(super) fn handle_drop(&self, of: &Batch<'_>, reason: DropReason, frame: &Frame) {
+        let port = match &of.arrival {
+            Some(arrival) if reason == DropReason::OtherMember => arrival.port,
+            _ => of.port,
+        };
+        port.shared.tally.drop_rx(reason, 1);
+        if reason == DropReason::SpoofedSource && port.shared.spoofing_told.is_due(of.now) {
+            let notice = PlaneNotice::SpoofedSource { port: port.shared.id, mac: frame.source() };
+            self.notices.tell(notice);
+        }
+    }
+
+    pub(super) fn flood(
+        &mut self,
+        of: &Batch<'_>,
+        (vlan, kind): (Option<VlanId>, FloodKind),
+        frame: &mut Frame,
+        probe: &mut Probe<'_>,
+    ) {
+        let Batch { now, published, ingress, port, .. } = *of;
+        if let Some(limit) = &port.storm {
+            if !limit.admit(now, 1) {
+                port.shared.tally.drop_rx(DropReason::StormLimit, 1);
+                if port.shared.storm_told.is_due(now) {
+                    self.notices.tell(PlaneNotice::StormLimited { port: port.shared.id });
+                }
+                return;
+            }
+        }
+        port.shared.tally.flooded.add(1);
+        let tag = frame.meta.tag;
+        let mut members = 0;
+        let mut others = 0;
+        for member in published.tables.flood(ingress, vlan, kind) {
+            let arrival = of.arrival.as_ref();
+            if arrival.is_some_and(|arrival| !arrival.reaches(published, member.slot)) {
+                others += 1;
+                continue;
+            }
+            members += 1;
+            match published.tables.check_copy(member, frame) {
+                Ok(()) => {
+                    frame.meta.tag = member.rule.apply(tag);
+                    self.deliver(of, member.slot, frame, false, probe);
+                }
+                Err(reason) => {
+                    if let Some(port) = published.ports.get(member.slot.index()) {
+                        port.shared.tally.drop_tx(reason, 1);
+                    }
+                }
+            }
+        }
+        if members == 0 {
+            let reason =
+                if others > 0 { DropReason::OtherMember } else { DropReason::NoDestination };
+            self.handle_drop(of, reason, frame);
+        }
+    }
+
+    /// Delivers one frame to one port. With `is_only`, this is the frame's only destination, so its
+    /// buffer may be taken.
+    #[inline]
+    pub(super) fn deliver(
+        &mut self,
+        of: &Batch<'_>,
+        egress: PortSlot,
+        frame: &mut Frame,
+        is_only: bool,
+        probe: &mut Probe<'_>,
+    ) {
+        match self.ways.exit(egress.index()) {
+            Exit::Sink(sink) => self.transmit(of.published, sink as usize, frame, probe),
+            Exit::Queues => self.deliver_to_queue(of, egress.index(), frame, is_only, probe),
+            Exit::Team(team) => self.deliver_to_team(of, team as usize, frame, is_only, probe),
+        }
+    }
+
+    /// Delivers one frame to a queue of the port at index `egress` of [`Published::ports`], which
+    /// is not a team.
+    #[inline]
+    pub(super) fn deliver_to_queue(
+        &mut self,
+        of: &Batch<'_>,
+        egress: usize,
+        frame: &mut Frame,
+        is_only: bool,
+        probe: &mut Probe<'_>,
+    ) {
+        let Batch { now, published, .. } = *of;
+        let Some(port) = published.ports.get(egress) else { return };
+        let queues = port.egress.len();
+        let at = match queues {
+            0 => return port.shared.tally.drop_tx(DropReason::EgressDown, 1),
+            1 => port.egress.start,
+            _ => port.egress.start + flow_hash(frame) as usize % queues,
+        };
+        if let Some(tap) = &port.capture {
+            frame.gather();
+            tap.take(now, Direction::Egress, frame);
+        }
+        let (queue, _) = published.owners[at];
+        match self.ways.of_queue(at) {
+            Way::Sink(sink) => self.transmit(published, sink, frame, probe),
+            Way::At(owner) => {
+                if !self.post.add(owner, queue, frame, is_only) {
+                    port.shared.tally.drop_tx(DropReason::EgressFull, 1);
+                }
+            }
+            Way::Hold => {
+                if !self.hold(queue, frame, is_only) {
+                    port.shared.tally.drop_tx(DropReason::EgressFull, 1);
+                }
+            }
+            Way::Nowhere => port.shared.tally.drop_tx(DropReason::EgressDown, 1),
+        }
+    }
+
+    #[inline]
+    pub(super) fn transmit(
+        &mut self,
+        published: &Published,
+        at: usize,
+        frame: &mut Frame,
+        probe: &mut Probe<'_>,
+    ) {
+        let Some(Some(sink)) = self.sinks.get_mut(at) else { return };
+        if !sink.is_touched() {
+            self.touched.push(at);
+        }
+        self.link.pulse.serving.set(ServedDevice::Port(sink.id.port));
+        if let Err(fault) = sink.transmit(frame, probe) {
+            self.give_up_sink(published, at, fault);
+        }
+    }
+
+    /// Delivers one frame to one member of a team. The member is selected for the whole frame,
+    /// before segmentation.
+    pub(super) fn deliver_to_team(
+        &mut self,
+        of: &Batch<'_>,
+        team: usize,
+        frame: &mut Frame,
+        is_only: bool,
+        probe: &mut Probe<'_>,
+    ) {
+        let Some(team) = of.teams.get(team) else { return };
+        let Some((place, source)) = team.exit_of(of.published, (of.now, of.from), frame) else {
+            return;
+        };
+        let original = source.map(|source| {
+            let original = frame.source();
+            frame.set_source(source);
+            original
+        });
+        if let Some(tap) = &team.capture {
+            frame.gather();
+            tap.take(of.now, Direction::Egress, frame);
+        }
+        match self.ways.exit(place) {
+            Exit::Sink(sink) => self.transmit(of.published, sink as usize, frame, probe),
+            _ => self.deliver_to_queue(of, place, frame, is_only, probe),
+        }
+        if let Some(original) = original.filter(|_| !is_only) {
+            frame.set_source(original);
+        }
+    }
+
+    fn hold(&mut self, queue: QueueId, frame: &mut Frame, is_only: bool) -> bool {
+        let Some(parcel) = self.post.parcel(self.link.id, queue, frame, is_only) else {
+            return false;
+        };
+        match self.routes.hold(queue, parcel, HELD_MAX) {
+            Ok(()) => true,
+            Err(parcel) => {
+                return_home(parcel);
+                false
+            }
+        }
+    }
+
+    fn give_up_sink(&mut self, published: &Published, at: usize, fault: PortFault) {
+        if let Some(mut sink) = self.sinks.get_mut(at).and_then(Option::take) {
+            self.sink_of.remove(&sink.id);
+            self.ledger.close(&mut sink.cost);
+            self.notices.tell_fault(sink.id, &sink.attached, fault);
+            self.find_ways(published);
+        }
+    }
+
+    /// Makes all frames handed to sinks since the last flush visible.
+    pub(super) fn flush(&mut self, published: &Published) {
+        let mut touched = std::mem::take(&mut self.touched);
+        for at in touched.drain(..) {
+            let Some(Some(sink)) = self.sinks.get_mut(at) else { continue };
+            let (frames, bytes) = sink.unflushed();
+            self.ledger.charge_egress(&sink.cost, frames, bytes);
+            self.link.pulse.serving.set(ServedDevice::Port(sink.id.port));
+            if let Err(fault) = sink.flush() {
+                self.give_up_sink(published, at, fault);
+            }
+        }
+        self.touched = touched;
+        if !self.outbox.is_empty() {
+            self.outbox.retry();
+        }
+    }
+
+    /// Returns true if frames were handed to a sink since the last [`Egress::flush`].
+    pub(super) fn has_to_flush(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
+    /// Sends the parcels filled by a batch to the workers that own their queues.
+    pub(super) fn send_parcels(&mut self, links: &Links) {
+        self.post.send_all(links, &mut self.outbox);
+    }
+
+    /// Delivers frames that another worker decided to a queue of this worker.
+    pub(super) fn handle_parcel(
+        &mut self,
+        published: &Published,
+        mut parcel: Parcel,
+        probe: &mut Probe<'_>,
+    ) {
+        let queue = parcel.queue;
+        let frames = parcel.frames.len() as u64;
+        if let Some(&at) = self.sink_of.get(&queue) {
+            for frame in &mut parcel.frames {
+                self.transmit(published, at, frame, probe);
+            }
+            return return_home(parcel);
+        }
+        match self.routes.route_of_mail(queue) {
+            Route::Hold => {
+                let Err(refused) = self.routes.hold(queue, parcel, HELD_MAX) else { return };
+                count_lost(published, queue, frames);
+                parcel = refused;
+            }
+            Route::Here | Route::At(_) | Route::Nowhere => count_lost(published, queue, frames),
+        }
+        return_home(parcel);
+    }
+
+    pub(super) fn find_ways(&mut self, published: &Published) {
+        self.ways.find(published, &self.routes, &self.sink_of);
+    }
+}
+
+/// Counts frames for a queue that this worker neither has nor expects.
+fn count_lost(published: &Published, queue: QueueId, frames: u64) {
+    if let Some(port) = published.port(queue.port) {
+        port.shared.tally.drop_tx(DropReason::EgressFull, frames);
+    }
+}

@@ -1,0 +1,110 @@
+//! Mail that must not be lost, queued by receiver while mailboxes are full.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use suimon_quantity::ProcessorId;
+
+use crate::link::{Link, Mail};
+
+/// Mail for workers whose mailboxes are full. A receiver is contained while mail for it is queued,
+/// so the cost of sending depends on the number of full receivers, not on the amount of mail.
+#[derive(Default)]
+pub(crate) struct Outbox(BTreeMap<ProcessorId, Queued>);
+
+/// Mail for one worker, oldest first.
+struct Queued {
+    to: Arc<Link>,
+    mail: VecDeque<Mail>,
+}
+
+impl Outbox {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Sends mail now, or queues it behind earlier mail to the same worker.
+    pub(crate) fn send(&mut self, to: &Arc<Link>, mail: Mail) {
+        if let Some(queued) = self.0.get_mut(&to.id) {
+            queued.mail.push_back(mail);
+        } else if let Err(mail) = to.send(mail) {
+            let queued = Queued { to: Arc::clone(to), mail: VecDeque::from([mail]) };
+            self.0.insert(to.id, queued);
+        }
+    }
+
+    /// Sends queued mail as far as the mailboxes have room. Mail of a receiver that still has none is
+    /// not examined.
+    pub(crate) fn retry(&mut self) {
+        self.0.retain(|_, queued| !queued.send_all());
+    }
+}
+
+impl Queued {
+    /// Returns true if all mail was sent.
+    fn send_all(&mut self) -> bool {
+        while let Some(mail) = self.mail.pop_front() {
+            if let Err(mail) = self.to.send(mail) {
+                self.mail.push_front(mail);
+                return false;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_quantity::{Direction, PortId, QueueId};
+
+    use super::*;
+
+    fn fence(port: u32) -> Mail {
+        Mail::Fence(QueueId { port: PortId(port), direction: Direction::Egress, index: 0 })
+    }
+
+    fn ports(link: &Link) -> Vec<u32> {
+        let fences = std::iter::from_fn(|| link.poll_mail());
+        fences
+            .map(|mail| match mail {
+                Mail::Fence(queue) => queue.port.0,
+                _ => panic!("mail of another kind"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn mail_of_a_full_receiver_stays_in_order_and_does_not_delay_others() {
+        let [full, quick] = [1, 2].map(|id| Arc::new(Link::new(ProcessorId(id), id.into())));
+        let mut outbox = Outbox::default();
+        let mut sent = 0;
+        while outbox.is_empty() {
+            outbox.send(&full, fence(sent));
+            sent += 1;
+        }
+        for port in 0..10 {
+            outbox.send(&full, fence(sent));
+            sent += 1;
+            outbox.send(&quick, fence(port));
+        }
+        assert_eq!(ports(&quick), (0..10).collect::<Vec<_>>());
+        // There is no room yet, and then room for three.
+        outbox.retry();
+        let mut read: Vec<u32> = Vec::new();
+        for _ in 0..3 {
+            match full.poll_mail() {
+                Some(Mail::Fence(queue)) => read.push(queue.port.0),
+                _ => panic!("no fence"),
+            }
+        }
+        outbox.retry();
+        assert!(!outbox.is_empty());
+        outbox.send(&full, fence(sent));
+        sent += 1;
+        read.extend(ports(&full));
+        outbox.retry();
+        assert!(outbox.is_empty());
+        read.extend(ports(&full));
+        assert_eq!(read, (0..sent).collect::<Vec<_>>());
+    }
+}

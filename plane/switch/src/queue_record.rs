@@ -1,0 +1,39 @@
+//! Control-plane state of the attached queues.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use suimon_quantity::{Direction, PortId, ProcessorId, QueueId};
+
+use crate::attachment::Attachment;
+use crate::tally::QueueTally;
+
+/// Attached queue.
+#[derive(Clone)]
+pub(crate) struct QueueRecord {
+    pub owner: ProcessorId,
+    pub tally: Arc<QueueTally>,
+    pub attachment: Arc<Attachment>,
+}
+
+impl QueueRecord {
+    pub(crate) fn new(owner: ProcessorId) -> Self {
+        Self { owner, tally: Arc::default(), attachment: Attachment::new() }
+    }
+
+    /// Returns true if this is the record of that attachment of the queue.
+    pub(crate) fn is_of(&self, attachment: &Arc<Attachment>) -> bool {
+        Arc::ptr_eq(&self.attachment, attachment)
+    }
+}
+
+/// Returns the queues of a port in one direction.
+pub(crate) fn queues_of(
+    queues: &BTreeMap<QueueId, QueueRecord>,
+    port: PortId,
+    direction: Direction,
+) -> impl Iterator<Item = (&QueueId, &QueueRecord)> {
+    let first = QueueId { port, direction, index: 0 };
+    let last = QueueId { index: u16::MAX, ..first };
+    queues.range(first..=last)
+}

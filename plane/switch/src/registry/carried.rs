@@ -1,0 +1,100 @@
+//! Distributions of teams, and frames and bytes carried by their members.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use suimon_quantity::{Direction, PortId};
+use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
+
+use super::Registry;
+use crate::latch::{ANSWER_TIMEOUT, Latch};
+use crate::link::Command;
+use crate::port_record::Carried;
+use crate::queue_record::queues_of;
+use crate::topology::{Topology, TopologyError};
+
+impl Registry {
+    /// Sets the distribution of a team and blocks until all workers use it.
+    ///
+    /// # Errors
+    /// The port is not a team, or a worker did not respond within [`ANSWER_TIMEOUT`].
+    pub(crate) fn set_distribution(
+        &mut self,
+        port: PortId,
+        distribution: &Arc<Distribution>,
+    ) -> Result<(), TopologyError> {
+        let team = self.topology.teams.iter_mut().find(|team| team.port == port);
+        team.ok_or(TopologyError::NoSuchTeam(port))?.distribution = Arc::clone(distribution);
+        let latch = Latch::new(self.links().count());
+        for link in self.links() {
+            link.command(Command::Distribute(port, Arc::clone(distribution), latch.clone()));
+        }
+        if latch.wait(ANSWER_TIMEOUT) {
+            Ok(())
+        } else {
+            Err(TopologyError::Stuck(ANSWER_TIMEOUT.as_secs()))
+        }
+    }
+
+    /// Returns the bytes that each bucket carried since the last call.
+    pub(crate) fn take_bucket_loads(&mut self, port: PortId) -> Option<Box<[BucketLoad; BUCKETS]>> {
+        let record = self.teams.0.get_mut(&port)?;
+        let mut loads = record.shared.loads();
+        for (load, taken) in loads.iter_mut().zip(record.loads_taken.iter_mut()) {
+            let all = std::mem::replace(taken, load.bytes);
+            load.bytes = load.bytes.wrapping_sub(all);
+        }
+        Some(loads)
+    }
+
+    /// Returns frames and bytes of a port's own queues, including detached ones.
+    pub(super) fn carried(&self, port: PortId) -> Carried {
+        let departed = self.ports.get(&port).map(|record| record.departed).unwrap_or_default();
+        let directions = [Direction::Ingress, Direction::Egress];
+        let of = |direction| {
+            let attached = queues_of(&self.queues, port, direction);
+            attached.chain(queues_of(&self.detaching, port, direction))
+        };
+        let queues = directions.into_iter().flat_map(of);
+        queues.fold(departed, |sum, (id, queue)| sum + Carried::of(id.direction, &queue.tally))
+    }
+
+    /// Returns frames and bytes that members of a team carried during their membership; zero for
+    /// other ports.
+    pub(super) fn carried_for_team(&self, port: PortId) -> Carried {
+        let Some(record) = self.teams.0.get(&port) else { return Carried::default() };
+        let members = record.joined.iter();
+        members
+            .fold(record.departed, |sum, (member, before)| sum + (self.carried(*member) - *before))
+    }
+
+    /// Returns the current counters of all members in a topology.
+    pub(super) fn carried_by_members(&self, topology: &Topology) -> BTreeMap<PortId, Carried> {
+        topology.members().map(|member| (member.port, self.carried(member.port))).collect()
+    }
+
+    /// Applies a topology that is in effect: new members count for their team from `joining` on,
+    /// former members stop counting.
+    pub(super) fn settle_teams(&mut self, joining: &BTreeMap<PortId, Carried>) {
+        let mut teams = std::mem::take(&mut self.teams.0);
+        teams.retain(|port, _| self.topology.teams.iter().any(|team| team.port == *port));
+        for team in &self.topology.teams {
+            let record = teams.entry(team.port).or_default();
+            let before = std::mem::take(&mut record.joined);
+            for (member, carried) in &before {
+                if !team.members.iter().any(|of| of.port == *member) {
+                    record.departed = record.departed + (self.carried(*member) - *carried);
+                }
+            }
+            record.joined = team
+                .members
+                .iter()
+                .map(|member| {
+                    let carried = before.get(&member.port).or_else(|| joining.get(&member.port));
+                    (member.port, carried.copied().unwrap_or_default())
+                })
+                .collect();
+        }
+        self.teams.0 = teams;
+    }
+}

@@ -1,0 +1,47 @@
+//! Detection of stalled workers.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use suimon_ports::ServedDevice;
+use suimon_quantity::Time;
+
+use crate::link::Link;
+use crate::notice::{Notices, PlaneNotice};
+use crate::pulse::STALLED_AFTER;
+
+/// Workers to check. Its lock is held for the check only, unlike that of the registry, which is
+/// held while a change waits for a worker.
+#[derive(Default)]
+pub(crate) struct Watched(Mutex<Vec<Weak<Link>>>);
+
+impl Watched {
+    /// Adds a worker that has started.
+    pub(crate) fn add(&self, link: &Arc<Link>) {
+        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        links.retain(|link| link.strong_count() > 0);
+        links.push(Arc::downgrade(link));
+    }
+
+    /// Reports workers that became stalled or proceed again. Returns the longest current round.
+    pub(crate) fn check(&self, now: Time, notices: &Notices) -> (Duration, Option<ServedDevice>) {
+        let links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut longest = (Duration::ZERO, None);
+        for link in links.iter().filter_map(Weak::upgrade) {
+            let (round, device) = (link.pulse.round(now), link.pulse.serving.get());
+            let is_stalled = round >= STALLED_AFTER;
+            if link.pulse.is_told.swap(is_stalled, Relaxed) != is_stalled {
+                let processor = link.id;
+                notices.tell(match is_stalled {
+                    true => PlaneNotice::WorkerStalled { processor, device, round },
+                    false => PlaneNotice::WorkerResumed { processor },
+                });
+            }
+            if round > longest.0 {
+                longest = (round, device);
+            }
+        }
+        longest
+    }
+}

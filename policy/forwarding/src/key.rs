@@ -1,0 +1,27 @@
+//! Key of the address tables.
+
+use crate::hash::mix;
+
+/// Address on a VLAN of a switch, with its hash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key {
+    /// MAC address in bits 0 to 47, VLAN number in bits 48 to 59.
+    pub(crate) word: u64,
+    /// Index into `Tables::switches`.
+    pub(crate) switch: u16,
+    pub(crate) hash: u64,
+}
+
+impl Key {
+    /// Creates the key of an address; `salt` is that of the switch.
+    #[inline]
+    pub(crate) fn new(salt: u64, index: u16, vlan: u16, mac: u64) -> Self {
+        let word = mac | u64::from(vlan) << 48;
+        Self { word, switch: index, hash: mix(word, salt) }
+    }
+
+    #[inline]
+    pub(crate) fn vlan(&self) -> u16 {
+        (self.word >> 48) as u16 & 0x0fff
+    }
+}

@@ -1,0 +1,81 @@
+//! Fields of a slow protocol frame, read by offset and name.
+
+use super::error::PduError;
+
+/// Subtype of LACP (IEEE 802.3, Table 57A-3).
+pub(crate) const SUBTYPE_LACP: u8 = 1;
+/// Subtype of the Marker protocol.
+pub(crate) const SUBTYPE_MARKER: u8 = 2;
+
+/// Frame with access to fields by offset and name.
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+
+impl Fields<'_> {
+    fn cut_off(&self, offset: usize, field: &'static str) -> PduError {
+        PduError::Truncated { field, offset, bytes: self.0.len() }
+    }
+
+    /// Returns the `N` octets of `field`.
+    pub(crate) fn array<const N: usize>(
+        &self,
+        offset: usize,
+        field: &'static str,
+    ) -> Result<[u8; N], PduError> {
+        let octets = self.0.get(offset..).and_then(|rest| rest.first_chunk());
+        octets.copied().ok_or_else(|| self.cut_off(offset, field))
+    }
+
+    pub(crate) fn octet(&self, offset: usize, field: &'static str) -> Result<u8, PduError> {
+        self.array(offset, field).map(|[octet]| octet)
+    }
+
+    /// Checks that the frame extends to `end`; `field` names the octets before it.
+    pub(crate) fn up_to(
+        &self,
+        end: usize,
+        offset: usize,
+        field: &'static str,
+    ) -> Result<(), PduError> {
+        if self.0.len() < end { Err(self.cut_off(offset, field)) } else { Ok(()) }
+    }
+
+    pub(crate) fn length(
+        &self,
+        offset: usize,
+        field: &'static str,
+        expected: u8,
+    ) -> Result<(), PduError> {
+        let found = self.octet(offset, field)?;
+        if found == expected {
+            return Ok(());
+        }
+        Err(PduError::TlvLength { field, offset, found, expected })
+    }
+
+    pub(crate) fn tlv_type(
+        &self,
+        offset: usize,
+        field: &'static str,
+        expected: u8,
+    ) -> Result<(), PduError> {
+        let found = self.octet(offset, field)?;
+        if found == expected {
+            return Ok(());
+        }
+        Err(PduError::TlvType { field, offset, found, expected })
+    }
+
+    /// Checks that all octets from `start` to `end` are zero.
+    pub(crate) fn zero(
+        &self,
+        start: usize,
+        end: usize,
+        field: &'static str,
+    ) -> Result<(), PduError> {
+        let octets = self.0.get(start..end).ok_or_else(|| self.cut_off(start, field))?;
+        match octets.iter().position(|octet| *octet != 0) {
+            Some(at) => Err(PduError::Reserved { field, offset: start + at }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! State of an iteration over the buffers of one descriptor chain.
+
+use crate::cells::Descriptor;
+use crate::head::Head;
+
+/// Indirect descriptor table: guest address and number of entries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IndirectTable {
+    pub(crate) addr: u64,
+    pub(crate) entries: u32,
+}
+
+/// Iterator state over one chain.
+pub(crate) struct ChainWalk {
+    pub(crate) head: u16,
+    pub(crate) next: Option<Descriptor>,
+    pub(crate) table: Option<IndirectTable>,
+    /// Position of `next` in the indirect table.
+    pub(crate) table_at: u16,
+    /// Descriptors of the current table before `next`.
+    pub(crate) passed: u16,
+    /// Descriptors that the current table may still contribute.
+    pub(crate) left: u32,
+    /// True once a device-writable buffer was found. No device-readable buffer may follow it.
+    pub(crate) has_writable: bool,
+}
+
+impl ChainWalk {
+    /// Starts an iteration over a chain in a ring of `size` entries.
+    #[inline]
+    pub(crate) fn new(head: Head, size: u16) -> Self {
+        Self {
+            head: head.index,
+            next: Some(head.first),
+            table: None,
+            table_at: 0,
+            passed: 0,
+            left: u32::from(size),
+            has_writable: false,
+        }
+    }
+
+    /// Returns the head's index, or in a packed ring the buffer id.
+    pub(crate) fn head(&self) -> u16 {
+        self.head
+    }
+
+    /// Returns the number of descriptors before the current one in the same table.
+    pub(crate) fn passed(&self) -> u16 {
+        self.passed
+    }
+}

@@ -1,0 +1,14 @@
+//! First descriptor of a chain.
+
+use crate::cells::Descriptor;
+
+/// Fetched chain.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Head {
+    /// First descriptor of the chain.
+    pub(crate) first: Descriptor,
+    /// Index of the first descriptor, or in a packed ring the buffer id.
+    pub(crate) index: u16,
+    /// Number of the chain's descriptors in the ring. Set in packed rings only.
+    pub(crate) descriptors: u16,
+}

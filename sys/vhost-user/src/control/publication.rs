@@ -1,0 +1,64 @@
+//! Published status of a device, and features that its VM relies on.
+
+use std::sync::Arc;
+
+use suimon_ports::{DeviceNotice, VhostUserPromise};
+
+use super::Shared;
+use crate::device::{Device, DeviceLink};
+use crate::features::protocol;
+
+impl Shared {
+    /// Stops all rings of a device if one has a fault, and reports the fault. The connection stays
+    /// open, so that the guest can reinitialise its driver.
+    pub(super) fn take_fault(&self, device: &mut Device) {
+        let Some(fault) = device.take_fault() else { return };
+        self.publish(device);
+        self.notify(DeviceNotice::Violation { detail: fault.to_string() });
+    }
+
+    /// Returns the device and the offer for the next front-end.
+    pub(super) fn link(&self) -> DeviceLink {
+        let promised = self.changing().promise.features;
+        let (model, offer) = self.subject.offer(promised);
+        DeviceLink { model, offer, faults: Arc::clone(&self.faults) }
+    }
+
+    /// Updates the status. Reports a change in which the guest's driver has rings running.
+    pub(super) fn publish(&self, device: &Device) {
+        let queue_pairs = device.running_queues();
+        let features = Some(device.features()).filter(|bits| *bits != 0);
+        let mut changing = self.changing();
+        let status = &mut changing.status;
+        let was = (status.queue_pairs, status.features);
+        status.link_up = queue_pairs > 0;
+        status.queue_pairs = queue_pairs;
+        status.features = features;
+        if was == (queue_pairs, features) {
+            return;
+        }
+        self.subject.refresh_offloads(status);
+        drop(changing);
+        if let Some(features) = features.filter(|_| queue_pairs > 0) {
+            self.promise(VhostUserPromise { features: lasting(features), queue_pairs });
+            self.notify(DeviceNotice::Negotiated { features, queue_pairs });
+        }
+    }
+
+    /// Records features and queues that the VM relies on from now on, and reports the change.
+    pub(super) fn promise(&self, promise: VhostUserPromise) {
+        let mut changing = self.changing();
+        if changing.promise == promise {
+            return;
+        }
+        changing.promise = promise;
+        drop(changing);
+        self.notify(DeviceNotice::Promised(promise));
+    }
+}
+
+/// Returns the features that stay negotiated while the guest runs: a log of written pages is only
+/// enabled during a migration.
+fn lasting(features: u64) -> u64 {
+    features & !(1 << protocol::LOG_ALL_BIT)
+}
