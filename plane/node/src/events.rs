@@ -9,68 +9,29 @@
 //! follows a crash continues behind the reserved block: sequences then have a gap, of at most
 //! [`EVENTS_MAX`]. The end of the daemon releases the rest of the block.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use suimon_contract::{Event, EventFilter, EventKind, Severity};
+use suimon_contract::{Event, EventFilter, Severity};
 use suimon_ports::{StateStore, StoreError};
 
-use crate::records::{
+use crate::state::{
     EVENTS, StoreChange, event_key, load_reserved_events, save_reserved_events, scan_all,
 };
 use crate::{NodeListener, UnixClock};
 
+mod draft;
 mod record;
 mod repeats;
 
+pub(crate) use draft::Draft;
 use record::Record;
-use repeats::{Repeat, Repeats};
+use repeats::Repeats;
 
 /// Maximum number of events in the log. Older events are dropped.
 pub const EVENTS_MAX: usize = 10_000;
-
-/// Event without a sequence number.
-#[derive(Clone, Debug)]
-pub(crate) struct Draft {
-    pub(crate) kind: EventKind,
-    pub(crate) subject: String,
-    pub(crate) text: String,
-    pub(crate) fields: BTreeMap<String, String>,
-    /// Rate limiting of the event; `None` if only the operator can cause it.
-    repeats: Option<Repeat>,
-    /// Time of occurrence, if it differs from the time of logging.
-    time_unix_ms: Option<u64>,
-}
-
-impl Draft {
-    #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
-    pub(crate) fn new(kind: EventKind, subject: impl ToString, text: impl Into<String>) -> Self {
-        let fields = BTreeMap::new();
-        let (subject, text) = (subject.to_string(), text.into());
-        Self { kind, subject, text, fields, repeats: None, time_unix_ms: None }
-    }
-
-    /// Marks an event that parties other than the operator (a guest, a client, a neighbour) can
-    /// cause at any rate. [`EventLog::append`] merges such events of one subject and kind, or of
-    /// kinds that report the same state.
-    pub(crate) fn repeated(self) -> Self {
-        self.repeated_times(1)
-    }
-
-    /// Like [`repeated`](Self::repeated), for an event that represents `count` occurrences.
-    pub(crate) fn repeated_times(self, count: u64) -> Self {
-        let repeat = Repeat { count, ..Repeat::of(self.kind) };
-        Self { repeats: Some(repeat), ..self }
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
-    pub(crate) fn with(mut self, field: &str, value: impl ToString) -> Self {
-        self.fields.insert(field.to_owned(), value.to_string());
-        self
-    }
-}
 
 /// Section of the log, as returned to a reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,3 +1,5 @@
+use suimon_contract::EventKind;
+
 use super::*;
 use crate::NoListener;
 use crate::testing::{MemoryStore, StoreFailure};

@@ -39,7 +39,7 @@ use super::shared_store::SharedStore;
 use super::status::Reach;
 use super::told;
 use super::worker::{self, Task, Tasks};
-use crate::control::Command;
+use crate::command::Command;
 use crate::events::Draft;
 use crate::shared::Shared;
 

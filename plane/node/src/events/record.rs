@@ -5,7 +5,7 @@ use std::sync::Arc;
 use suimon_contract::{Event, EventFilter, Severity};
 use suimon_ports::StoreError;
 
-use crate::records::{EVENTS, StoreChange, decode, encode, event_key};
+use crate::state::{EVENTS, StoreChange, decode, encode, event_key};
 
 /// Event as JSON, as in the state store, with the fields that filters compare.
 ///

@@ -12,9 +12,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use suimon_contract::EventKind;
-
-use super::Draft;
+use super::draft::{Draft, Group, Repeat};
 
 /// Events of one group and subject that are emitted immediately within [`WINDOW`].
 pub(crate) const BURST: u32 = 10;
@@ -22,67 +20,6 @@ pub(crate) const WINDOW: Duration = Duration::from_secs(10);
 /// Maximum number of groups and subjects with a window of their own. Events of further subjects are
 /// merged per group.
 const KEYS_MAX: usize = 10_000;
-
-/// Set of event kinds that are limited together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Group {
-    /// Events of the kind with this id.
-    Kind(u32),
-    /// Events that report the state with this name.
-    State(&'static str),
-}
-
-/// Rate limit of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Repeat {
-    /// Number of events that this one represents.
-    pub(crate) count: u64,
-    pub(crate) group: Group,
-    /// Field that further separates events of the same group and subject; `None`: no field.
-    pub(crate) field: Option<&'static str>,
-}
-
-impl Repeat {
-    /// Returns the rate limit of a single event of a kind.
-    pub(crate) fn of(kind: EventKind) -> Self {
-        let (group, field) = match kind {
-            EventKind::NicConnected
-            | EventKind::NicDisconnected
-            | EventKind::NicDriverReady
-            | EventKind::NicFailed
-            | EventKind::NicRecovered
-            | EventKind::UplinkLinkUp
-            | EventKind::UplinkLinkDown
-            | EventKind::UplinkFailed
-            | EventKind::UplinkRecovered
-            | EventKind::DiskConnected
-            | EventKind::DiskDisconnected
-            | EventKind::DiskDriverReady => (Group::State("link"), None),
-            EventKind::VmDevicePlugged | EventKind::VmDeviceUnplugged => {
-                (Group::State("plug"), Some("device"))
-            }
-            EventKind::TeamUp | EventKind::TeamDown => (Group::State("team"), None),
-            EventKind::TeamMemberFailed | EventKind::TeamMemberUsable => {
-                (Group::State("member"), Some("member"))
-            }
-            EventKind::LacpOutOfSync | EventKind::LacpInSync => {
-                (Group::State("sync"), Some("member"))
-            }
-            EventKind::LacpLooped | EventKind::LacpLoopEnded => {
-                (Group::State("loop"), Some("member"))
-            }
-            EventKind::DiskFull
-            | EventKind::DiskHasSpace
-            | EventKind::StoreNearlyFull
-            | EventKind::StoreHasSpace
-            | EventKind::VmPausedForSpace
-            | EventKind::VmContinuedWithSpace => (Group::State("space"), None),
-            EventKind::LacpPartnerChanged => (Group::Kind(kind.id()), Some("member")),
-            _ => (Group::Kind(kind.id()), None),
-        };
-        Self { count: 1, group, field }
-    }
-}
 
 /// Rate limiter of the log.
 #[derive(Debug, Default)]
