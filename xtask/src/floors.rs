@@ -87,6 +87,7 @@ const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-vhost-user", "suimon-eventfd"),
     ("suimon-vhost-user", "suimon-mapping"),
     ("suimon-nbd-server", "suimon-uring"),
+    ("suimon-node", "suimon-node-core"),
     ("suimon-node", "suimon-storage"),
     ("suimon-node", "suimon-switch"),
 ];

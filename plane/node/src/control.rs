@@ -14,10 +14,10 @@ use suimon_ports::{Placement, StateStore};
 use crate::command::Command;
 use crate::disks::{DiskJobUnderWay, MeasurementUnderWay, UnfinishedWorks, nbd_event};
 use crate::events::Draft;
+use crate::host::StateStoreWatch;
 use crate::ports::Devices;
 use crate::retry::Failing;
 use crate::shared::Shared;
-use crate::state::StateStoreWatch;
 use crate::teams::TeamThreads;
 use crate::virtual_functions::IovDesk;
 

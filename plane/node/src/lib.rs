@@ -12,7 +12,7 @@
 //!   the control thread. Devices that cannot be opened are retried after 1, 2, 4 … 30 s (with
 //!   [`NodeParts::retry_first`] = 1 s).
 //! - [`Node::submit`] validates a change and queues it. The control thread carries out changes one
-//!   after another (order of steps: `transaction/order.rs`).
+//!   after another (order of steps: `order.rs` of `suimon-node-core`).
 //! - One driver thread per VM starts and stops the VM and adopts it after a restart of the daemon
 //!   (`vms.rs`).
 //! - Separate threads drive teams: link changes and LACPDUs are processed independently of the
@@ -34,10 +34,10 @@
 //! - A TAP or socket file that did not exist before is recorded before it is created, and deleted
 //!   when no configuration needs it. A TAP or file that existed before is never deleted. If the
 //!   state store cannot be written while a node starts, such records are kept in memory until it
-//!   can be (`state/deferring_store.rs`).
+//!   can be (`deferring_store.rs` of `suimon-node-core`).
 //! - Resources that clients or guests can allocate are bounded: stored events ([`EVENTS_MAX`]),
 //!   operations ([`OPERATIONS_MAX`], [`RUNNING_MAX`]), captures ([`CAPTURES_MAX`]) and events
-//!   caused by guests (`events/repeats.rs`).
+//!   caused by guests (`events/repeats.rs` of `suimon-node-core`).
 #![forbid(unsafe_code)]
 
 mod adapters;
@@ -49,40 +49,35 @@ mod control;
 mod device_notices;
 mod disks;
 mod drain;
-mod environment;
-mod errors;
-mod events;
 mod host;
 mod migration;
 mod node;
 mod offloads;
-mod operations;
 mod ports;
 mod power;
 mod remote_nodes;
-mod retry;
 mod shared;
 mod start_up;
-mod state;
 mod teams;
-mod transaction;
 mod virtual_functions;
 mod vmq;
 mod vms;
+
+use suimon_node_core::{errors, events, operations, retry, state, transaction};
 
 pub use captures::{CAPTURES_MAX, Capture};
 pub use change::{ChangeOptions, ClusterEdit, Edit, PowerEdit, ResourceEdit};
 pub use cluster::{CLUSTER_PATIENCE, ClusterStores, cluster_prefix};
 pub use disks::{DiskMirror, DiskParts, DiskPlane, DiskWork, ServedDisk};
-pub use environment::{NoListener, NodeListener, RandomSource, UnixClock};
-pub use events::{EVENTS_MAX, EventPage};
 pub use host::{ConfinementReader, RefusedAccess, RefusedCall};
 pub use node::{Node, NodeParts, stored_host};
-pub use operations::{OPERATIONS_MAX, RUNNING_MAX};
 pub use ports::{FrameCapture, PortKey, QueueSide, SwitchPlane, placements};
 pub use power::{PowerRestoration, restore_power};
 pub use remote_nodes::{FarError, FarLine, FarNode, FarNodes};
 pub use start_up::NodeError;
+pub use suimon_node_core::events::{EVENTS_MAX, EventPage};
+pub use suimon_node_core::operations::{OPERATIONS_MAX, RUNNING_MAX};
+pub use suimon_node_core::{NoListener, NodeListener, RandomSource, UnixClock};
 pub use vms::{VmParts, VmWork};
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //!   configuration requires.
 //! - [`table`], [`devices`], [`promises`]: existing ports, their open devices and the features that
 //!   guests rely on.
+//! - [`claims`], [`created_objects`], [`created_records`]: host resources that devices hold, and
+//!   TAPs and socket files that the daemon created.
 //! - [`steps`], [`retry`]: steps of a change, and retry of failed devices.
 //! - [`notices`], [`texts`]: reports of devices and of the switching plane, and their events.
 //! - [`status`]: status in the API's types.
@@ -13,6 +15,9 @@
 
 mod assigned_addresses;
 mod bound_addresses;
+mod claims;
+mod created_objects;
+mod created_records;
 mod desired;
 mod devices;
 mod kernel_path;
@@ -31,6 +36,9 @@ mod topology;
 
 pub(crate) use self::assigned_addresses::assign_addresses;
 pub(crate) use self::bound_addresses::BoundAddresses;
+#[cfg(test)]
+pub(crate) use self::claims::tap_of;
+pub(crate) use self::claims::{claim, socket_of};
 pub(crate) use self::desired::{WantedPorts, switch_of, uplink_spec, wanted_ports, wanted_teams};
 pub(crate) use self::devices::Devices;
 pub(crate) use self::kernel_path::KernelPathPlan;

@@ -13,11 +13,12 @@ use crate::command::Command;
 use crate::control::Controller;
 use crate::disks::{UnfinishedWorks, taken_over_sockets, wanted_disks, wanted_sockets};
 use crate::events::Draft;
+use crate::host::StateStoreWatch;
 use crate::host::confinement;
 use crate::ports::{Devices, Port, failed, wanted_ports};
 use crate::retry::Failing;
 use crate::shared::Shared;
-use crate::state::{Intent, StateStoreWatch, StoredState, clear_intent, load_intent};
+use crate::state::{Intent, StoredState, clear_intent, load_intent};
 use crate::teams::TeamThreads;
 use crate::virtual_functions::IovDesk;
 use crate::vms::disks_away;
@@ -153,3 +154,7 @@ fn interrupted(intent: &Intent) -> Draft {
         .with("operation", &intent.kind)
         .with("revision", intent.revision)
 }
+
+#[cfg(test)]
+#[path = "start_up_tests.rs"]
+mod tests;

@@ -7,10 +7,12 @@ use suimon_ports::{DeviceErrorKind, PortSpec, VhostUserMode};
 
 use super::candidate::Candidate;
 use crate::disks::{WantedDisk, overcommitted, wanted_disks, wanted_sockets};
-use crate::ports::{WantedPorts, assign_addresses, device_error, uplink_spec, wanted_ports};
+use crate::ports::{
+    WantedPorts, assign_addresses, claim, device_error, socket_of, uplink_spec, wanted_ports,
+};
 use crate::shared::Shared;
 use crate::state::StoredState;
-use crate::transaction::{Claim, claim, clean, socket_of};
+use crate::transaction::{Claim, clean};
 use crate::{ChangeOptions, Edit, PortKey};
 
 impl Shared {

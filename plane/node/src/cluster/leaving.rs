@@ -9,7 +9,7 @@ use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterStoreE
 use super::keys::{ALIVE, MEMBERS, MemberRecord, REPORTS, report_of};
 use super::policy_changes::PolicyChanges;
 use super::releasing::{GIVING_BACK, LOOK, released};
-use super::session::read;
+use super::values::read;
 use super::{cluster_prefix, shared_stores};
 use crate::errors::no_cluster;
 use crate::operations::OperationHandle;

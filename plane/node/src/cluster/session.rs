@@ -1,8 +1,5 @@
 //! Session of the worker in etcd: the node's record, lease, watches and elections.
 
-mod elected;
-mod values;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +11,6 @@ use suimon_ports::{
     ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterWatch, StateStore,
 };
 
-pub(super) use self::elected::Elected;
-pub(super) use self::values::{read, write};
 use super::inbox::{Ear, Inbox};
 use super::keys::{
     ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NEXT_NODE, POLICIES, REPORTS, grant_key,
@@ -25,6 +20,8 @@ use super::policies::{Policies, PolicyDesk, policies_of};
 use super::records::next_start;
 use super::{ClusterStores, cluster_prefix};
 use crate::RandomSource;
+use crate::cluster::elected::Elected;
+use crate::cluster::values::{read, write};
 
 /// Duration of the node's lease: the time after which a dead node, or a dead leader, is detected.
 const LEASE: Duration = Duration::from_secs(5);

@@ -1,14 +1,13 @@
 //! Worker thread of the cluster: the only one that blocks on etcd.
 
-mod messages;
-
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::Name;
 
-pub(super) use self::messages::{Answer, Task};
-use super::session::{Elected, Ground, Session};
+use super::elected::Elected;
+use super::session::{Ground, Session};
+use crate::cluster::messages::{Answer, Task};
 
 /// Queue of tasks.
 #[derive(Default)]

@@ -9,10 +9,10 @@ use suimon_quantity::PortId;
 
 use crate::command::Command;
 use crate::device_notices::{DeviceNotices, DeviceOwner};
+use crate::ports::created_objects::CreatedObjects;
 use crate::ports::promises::Promises;
 use crate::ports::table::Port;
 use crate::shared::Shared;
-use crate::state::CreatedObjects;
 use crate::teams::Teams;
 
 /// Opens and closes the devices of ports.

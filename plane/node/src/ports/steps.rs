@@ -6,6 +6,7 @@ use std::sync::Arc;
 use suimon_contract::{ApiError, ErrorCode, HostConfig};
 use suimon_ports::PortSpec;
 
+use super::claims::claim;
 use super::desired::WantedPorts;
 use super::devices::Devices;
 use super::table::Port;
@@ -13,7 +14,7 @@ use super::texts::device_error;
 use crate::PortKey;
 use crate::control::Controller;
 use crate::errors::store_error;
-use crate::transaction::{Acquired, Phase, claim};
+use crate::transaction::{Acquired, Phase};
 
 /// Step of a change that concerns the device of one port.
 pub(crate) enum PortStep {

@@ -1,6 +1,5 @@
 //! Observed state of power management.
 
-mod effect;
 mod queries;
 
 use suimon_contract::{
@@ -8,7 +7,6 @@ use suimon_contract::{
 };
 use suimon_power::{Cpu, Machine, SettingId, SettingKind, Target, Wanted, Whom, decide};
 
-pub(super) use self::effect::effect_of;
 use super::keeper::left_in_words;
 use super::spec::spec_of;
 use super::table::Inner;

@@ -68,7 +68,7 @@ impl Inner {
         };
         let machine = self.keeper.host.machine();
         let settings = self.setting_statuses(power, &machine);
-        self.effect = super::status::effect_of(&settings);
+        self.effect = super::effect::effect_of(&settings);
         let draft = told::in_effect(power, self.effect, &settings, settled);
         let is_news = self.told.as_ref().is_none_or(|told| {
             (told.kind, &told.text, &told.fields) != (draft.kind, &draft.text, &draft.fields)

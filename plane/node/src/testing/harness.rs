@@ -11,12 +11,11 @@ use suimon_contract::{
 use suimon_ports::{CpuPlace, Placement, PortSpec, VmErrorKind};
 use suimon_quantity::PortId;
 
-use crate::ports::wanted_ports;
+use crate::ports::{socket_of, tap_of, wanted_ports};
 use crate::testing::{
     FakeCluster, FakeDevices, FakeDisks, FakeFarNodes, FakeMembers, FakePlane, FakePower,
     FakeSriov, FakeVms, MemoryStore,
 };
-use crate::transaction::{socket_of, tap_of};
 use crate::{Edit, NoListener, Node, NodeError, NodeParts, ResourceEdit};
 
 /// Deadline of waits, long enough for any progress.
@@ -307,9 +306,7 @@ impl Harness {
 
     pub(crate) fn ports(&self) -> BTreeMap<String, PortId> {
         let claims = self.devices.open_devices().into_iter();
-        claims
-            .map(|(port, spec)| (format!("{:?}", crate::transaction::claim(&spec)), port))
-            .collect()
+        claims.map(|(port, spec)| (format!("{:?}", crate::ports::claim(&spec)), port)).collect()
     }
 
     /// Asserts that open devices, TAPs, sockets, tables and workers agree with desired state.

@@ -22,8 +22,8 @@ use crate::PortKey;
 use crate::change::Candidate;
 use crate::control::Controller;
 use crate::disks::{WantedDisk, WantedDisks};
-use crate::ports::WantedPorts;
-use crate::transaction::{Acquired, claim};
+use crate::ports::{WantedPorts, claim};
+use crate::transaction::Acquired;
 
 /// Time that a change waits for guests, in units of the first retry delay of devices: 3 s by
 /// default.

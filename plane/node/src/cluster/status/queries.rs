@@ -9,7 +9,7 @@ use suimon_ports::ClusterEntry;
 
 use super::{Reach, Reported, Seen, View, milliseconds, shown};
 use crate::cluster::keys::{GRANTS, REPORTS, grant_of, report_of};
-use crate::cluster::session::read;
+use crate::cluster::values::read;
 use crate::cluster::{cluster_prefix, shared_stores};
 use crate::disks::capability;
 use crate::errors::no_cluster;

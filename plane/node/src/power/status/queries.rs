@@ -3,7 +3,8 @@
 use suimon_contract::{PowerCpuStatus, PowerEffect, PowerStatus, TopPower};
 use suimon_power::{Cpu, Machine};
 
-use super::{allowed_states, effect_of};
+use super::allowed_states;
+use crate::power::effect::effect_of;
 use crate::power::spec::{data_plane, share_status};
 use crate::shared::Shared;
 

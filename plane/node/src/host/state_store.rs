@@ -4,7 +4,7 @@ mod control;
 
 use std::time::Instant;
 
-/// What the control thread has reported.
+/// State of the store that the control thread has reported.
 #[derive(Default)]
 pub(crate) struct StateStoreWatch {
     is_reported: bool,

@@ -4,7 +4,7 @@ use suimon_contract::{ApiError, ErrorCode, Kind};
 use suimon_ports::{DeviceErrorKind, StoreError};
 
 /// Converts the kind of a device error into an API error code.
-pub(crate) const fn error_code(kind: DeviceErrorKind) -> ErrorCode {
+pub const fn error_code(kind: DeviceErrorKind) -> ErrorCode {
     match kind {
         DeviceErrorKind::Missing => ErrorCode::DeviceMissing,
         DeviceErrorKind::Busy => ErrorCode::DeviceBusy,
@@ -15,7 +15,7 @@ pub(crate) const fn error_code(kind: DeviceErrorKind) -> ErrorCode {
 }
 
 /// Reduces several errors to the first one and adds the number of the others to its message.
-pub(crate) fn first_of(mut errors: Vec<ApiError>) -> ApiError {
+pub fn first_of(mut errors: Vec<ApiError>) -> ApiError {
     let more = errors.len().saturating_sub(1);
     if errors.is_empty() {
         return ApiError::new(ErrorCode::Internal, "rejected without a reason");
@@ -27,12 +27,13 @@ pub(crate) fn first_of(mut errors: Vec<ApiError>) -> ApiError {
     first
 }
 
-pub(crate) fn store_error(error: &StoreError) -> ApiError {
+/// Converts an error of the state store.
+pub fn store_error(error: &StoreError) -> ApiError {
     ApiError::new(ErrorCode::HostError, error.to_string())
 }
 
 /// Returns the error for a resource that does not exist.
-pub(crate) fn not_found(kind: Kind, name: impl std::fmt::Display) -> ApiError {
+pub fn not_found(kind: Kind, name: impl std::fmt::Display) -> ApiError {
     let command = kind.command();
     let text = format!(
         "there is no {command} of this name; `suimon {command} list` lists the existing ones"
@@ -41,7 +42,7 @@ pub(crate) fn not_found(kind: Kind, name: impl std::fmt::Display) -> ApiError {
 }
 
 /// Returns the error of a cluster request on a host without a cluster.
-pub(crate) fn no_cluster() -> ApiError {
+pub fn no_cluster() -> ApiError {
     let text = "this host is in no cluster; join one with `suimon cluster join`, or create one \
                 with `suimon cluster init`";
     ApiError::new(ErrorCode::NotFound, text).about("cluster")

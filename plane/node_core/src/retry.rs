@@ -8,16 +8,18 @@ const CALM: Duration = Duration::from_secs(60);
 
 /// Reason of a failure and time of the next retry.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
-    pub(crate) reason: String,
-    pub(crate) retry_at: Instant,
+pub struct Failure {
+    /// Reason of the failure.
+    pub reason: String,
+    /// Time of the next retry.
+    pub retry_at: Instant,
 }
 
 /// Failures of one port or disk.
 #[derive(Debug, Default)]
-pub(crate) struct Failing {
+pub struct Failing {
     /// Current failure; `None` while the object works.
-    pub(crate) now: Option<Failure>,
+    pub now: Option<Failure>,
     count: u32,
     last: Option<Instant>,
 }
@@ -25,7 +27,7 @@ pub(crate) struct Failing {
 impl Failing {
     /// Records a failure and schedules the retry: after `first`, then after twice the previous
     /// delay, up to 30 times `first`.
-    pub(crate) fn fail(&mut self, now: Instant, first: Duration, reason: String) {
+    pub fn fail(&mut self, now: Instant, first: Duration, reason: String) {
         let calm = self.last.is_none_or(|at| now.duration_since(at) > CALM + first * 30);
         self.count = if calm { 1 } else { self.count.saturating_add(1) };
         self.last = Some(now);
@@ -34,14 +36,14 @@ impl Failing {
     }
 
     /// Changes the retry time of the current failure, if any.
-    pub(crate) fn reschedule(&mut self, retry_at: Instant) {
+    pub fn reschedule(&mut self, retry_at: Instant) {
         if let Some(failure) = &mut self.now {
             failure.retry_at = retry_at;
         }
     }
 
     /// Returns true if the retry time of the current failure has passed.
-    pub(crate) fn is_due(&self, now: Instant) -> bool {
+    pub fn is_due(&self, now: Instant) -> bool {
         self.now.as_ref().is_some_and(|failure| failure.retry_at <= now)
     }
 }

@@ -12,7 +12,7 @@ use crate::cluster::keys::MemberRecord;
 use crate::cluster::policies::Policies;
 
 /// Task of the worker.
-pub(in crate::cluster) enum Task {
+pub(super) enum Task {
     /// End the former session, and join this cluster.
     Begin(Box<ClusterConfig>),
     /// Write a report for a store's leader.
@@ -51,7 +51,7 @@ impl Task {
 }
 
 /// Result of a task.
-pub(in crate::cluster) enum Answer {
+pub(super) enum Answer {
     Begun {
         store: Arc<dyn ClusterStore>,
         member: MemberRecord,

@@ -16,7 +16,7 @@ use suimon_contract::ApiError;
 use crate::operations::OperationHandle;
 
 /// Resource kinds that take part in a change.
-pub(crate) trait Participants {
+pub trait Participants {
     /// Step of the change. `Display` writes the progress of the operation.
     type Step: Display;
     /// Reversal of an executed step.
@@ -40,7 +40,7 @@ pub(crate) trait Participants {
 ///
 /// # Errors
 /// A step or the commit failed, or the operation was cancelled; the executed steps were undone.
-pub(crate) fn run<P: Participants>(
+pub fn run<P: Participants>(
     participants: &mut P,
     operation: &OperationHandle,
     steps: &[P::Step],

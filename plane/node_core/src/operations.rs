@@ -19,7 +19,7 @@ pub const RUNNING_MAX: usize = 128;
 const WAITING: &str = "waiting for the preceding change";
 
 /// Table of current and past operations.
-pub(crate) struct Operations {
+pub struct Operations {
     inner: Mutex<Inner>,
     changed: Condvar,
     clock: UnixClock,
@@ -42,7 +42,8 @@ struct Entry {
 }
 
 impl Operations {
-    pub(crate) fn new(clock: UnixClock, listener: Arc<dyn NodeListener>) -> Self {
+    /// Creates an empty table.
+    pub fn new(clock: UnixClock, listener: Arc<dyn NodeListener>) -> Self {
         Self { inner: Mutex::default(), changed: Condvar::new(), clock, listener }
     }
 
@@ -51,7 +52,7 @@ impl Operations {
     ///
     /// # Errors
     /// [`RUNNING_MAX`] operations are in progress.
-    pub(crate) fn add(
+    pub fn add(
         self: &Arc<Self>,
         kind: &str,
         subject: &str,
@@ -93,17 +94,18 @@ impl Operations {
     }
 
     /// Returns all operations in the table, ascending by id.
-    pub(crate) fn list(&self) -> Vec<Operation> {
+    pub fn list(&self) -> Vec<Operation> {
         self.lock().entries.values().map(|entry| entry.operation.clone()).collect()
     }
 
-    pub(crate) fn find(&self, id: u64) -> Option<Operation> {
+    /// Returns the operation; `None` if it is unknown.
+    pub fn find(&self, id: u64) -> Option<Operation> {
         self.lock().entries.get(&id).map(|entry| entry.operation.clone())
     }
 
     /// Blocks until the operation has ended, at most `timeout`, and returns its state; `None` if it
     /// is unknown.
-    pub(crate) fn wait(&self, id: u64, timeout: Duration) -> Option<Operation> {
+    pub fn wait(&self, id: u64, timeout: Duration) -> Option<Operation> {
         let (inner, _) = self
             .changed
             .wait_timeout_while(self.lock(), timeout, |inner| {
@@ -115,7 +117,7 @@ impl Operations {
 
     /// Blocks until no serialised operation is queued or in progress, at most `timeout`. Returns
     /// false on timeout.
-    pub(crate) fn wait_idle(&self, timeout: Duration) -> bool {
+    pub fn wait_idle(&self, timeout: Duration) -> bool {
         let (held, waited) = self
             .changed
             .wait_timeout_while(self.lock(), timeout, |inner| {
@@ -129,7 +131,7 @@ impl Operations {
     /// Requests cancellation of an operation and returns its state; `None` if it is unknown. A
     /// queued operation ends at once. An operation in progress ends before its next step, unless it
     /// completes first.
-    pub(crate) fn cancel(&self, id: u64) -> Option<Operation> {
+    pub fn cancel(&self, id: u64) -> Option<Operation> {
         let mut inner = self.lock();
         let entry = inner.entries.get_mut(&id)?;
         entry.cancelled.store(true, Ordering::Release);
@@ -144,7 +146,7 @@ impl Operations {
     }
 
     /// Returns true if a serialised operation is queued or in progress.
-    pub(crate) fn is_busy(&self) -> bool {
+    pub fn is_busy(&self) -> bool {
         self.lock().entries.values().any(|entry| entry.serialised && is_running(entry))
     }
 
@@ -167,30 +169,31 @@ impl Operations {
 
 /// Handle of the executing thread. Dropping it before the end, for example because of a panic,
 /// fails the operation.
-pub(crate) struct OperationHandle {
+pub struct OperationHandle {
     id: u64,
     cancelled: Arc<AtomicBool>,
     table: Arc<Operations>,
 }
 
 impl OperationHandle {
-    pub(crate) fn id(&self) -> u64 {
+    /// Returns the number of the operation.
+    pub fn id(&self) -> u64 {
         self.id
     }
 
     /// Returns the operation as the API shows it.
-    pub(crate) fn view(&self) -> Option<Operation> {
+    pub fn view(&self) -> Option<Operation> {
         self.table.find(self.id)
     }
 
     /// Takes the operation out of the sequence of changes, because it lasts long; later changes
     /// proceed concurrently.
-    pub(crate) fn step_aside(&self) {
+    pub fn step_aside(&self) {
         self.table.update(self.id, |entry| entry.serialised = false);
     }
 
     /// Marks the operation as started. Returns false if it was cancelled while it was queued.
-    pub(crate) fn begin(&self) -> bool {
+    pub fn begin(&self) -> bool {
         let mut go = false;
         self.table.update(self.id, |entry| {
             entry.begun = true;
@@ -201,7 +204,7 @@ impl OperationHandle {
     }
 
     /// Sets the plan and the number of steps, known once the operation starts.
-    pub(crate) fn set_plan(&self, plan: &Plan, steps: usize) {
+    pub fn set_plan(&self, plan: &Plan, steps: usize) {
         self.table.update(self.id, |entry| {
             entry.operation.plan = Some(plan.clone());
             entry.operation.steps = steps;
@@ -209,7 +212,7 @@ impl OperationHandle {
     }
 
     /// Reports the start of a step after `done` completed ones.
-    pub(crate) fn step(&self, done: usize, step: &str) {
+    pub fn step(&self, done: usize, step: &str) {
         self.table.update(self.id, |entry| {
             entry.operation.steps_done = done;
             entry.operation.step = Some(step.to_owned());
@@ -218,7 +221,7 @@ impl OperationHandle {
 
     /// Reports progress and the current total, for operations with a number of steps that is not
     /// known in advance.
-    pub(crate) fn progress(&self, done: usize, of: usize, step: &str) {
+    pub fn progress(&self, done: usize, of: usize, step: &str) {
         self.table.update(self.id, |entry| {
             entry.operation.steps_done = done;
             entry.operation.steps = of;
@@ -227,7 +230,7 @@ impl OperationHandle {
     }
 
     /// Replaces the operation's report, a list of text lines.
-    pub(crate) fn report(&self, lines: Vec<String>) {
+    pub fn report(&self, lines: Vec<String>) {
         self.table.update(self.id, |entry| entry.operation.report = lines);
     }
 
@@ -236,22 +239,23 @@ impl OperationHandle {
     ///
     /// # Errors
     /// Cancellation was requested.
-    pub(crate) fn check_cancelled(&self) -> Result<(), ApiError> {
+    pub fn check_cancelled(&self) -> Result<(), ApiError> {
         if self.is_cancelled() { Err(cancelled_error()) } else { Ok(()) }
     }
 
-    pub(crate) fn is_cancelled(&self) -> bool {
+    /// Returns true if cancellation was requested.
+    pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
 
     /// Removes the operation from the table: its change was refused before it was queued.
-    pub(crate) fn withdraw(self) {
+    pub fn withdraw(self) {
         self.table.lock().entries.remove(&self.id);
         self.table.tell(self.id);
     }
 
     /// Ends the operation. Later calls have no effect.
-    pub(crate) fn end(&self, result: &Result<(), ApiError>) {
+    pub fn end(&self, result: &Result<(), ApiError>) {
         let now = (self.table.clock)();
         self.table.update(self.id, |entry| end(entry, result, now));
     }

@@ -4,12 +4,12 @@
 //! - [`run`]: execution, commit and rollback, without knowledge of resource kinds.
 //! - [`claims`]: host resources that only one port or disk can hold, and that a change acquires.
 //!
-//! `change.rs` lists the resource kinds that take part in a change of the desired state.
+//! `suimon-node` lists the resource kinds that take part in a change (`change.rs`).
 
 mod claims;
 mod order;
 mod run;
 
-pub(crate) use self::claims::{Acquired, Claim, Tap, claim, clean, socket_of, tap_of};
-pub(crate) use self::order::Phase;
-pub(crate) use self::run::{Participants, run};
+pub use self::claims::{Acquired, Claim, Tap, clean};
+pub use self::order::Phase;
+pub use self::run::{Participants, run};

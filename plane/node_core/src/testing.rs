@@ -1,4 +1,4 @@
-//! State store in memory that can reject a commit or panic at one.
+//! Test double: state store in memory that can reject a commit or panic at one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use suimon_ports::{StateStore, StoreError, StoreErrorKind};
 
 /// Failure at a commit, counted from 0 after arming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StoreFailure {
+pub enum StoreFailure {
     /// The commit is rejected and writes nothing.
     Refuse(usize),
     /// This and every later one is refused.
@@ -20,7 +20,7 @@ pub(crate) enum StoreFailure {
 
 /// State store. Clones share the state.
 #[derive(Clone, Default)]
-pub(crate) struct MemoryStore {
+pub struct MemoryStore {
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -34,30 +34,32 @@ struct Inner {
 }
 
 impl MemoryStore {
-    pub(crate) fn arm(&self, failure: StoreFailure) {
+    /// Arms a failure. Commits are counted from now on.
+    pub fn arm(&self, failure: StoreFailure) {
         let mut inner = self.lock();
         inner.failure = Some(failure);
         inner.commits = 0;
     }
 
     /// Refuses all commits because the disk is full, or accepts them again.
-    pub(crate) fn set_full(&self, is_full: bool) {
+    pub fn set_full(&self, is_full: bool) {
         self.lock().is_full = is_full;
     }
 
     /// Returns the contents as a new process finds them.
-    pub(crate) fn surviving(&self) -> Self {
+    pub fn surviving(&self) -> Self {
         let inner = self.lock();
         let (entries, is_full) = (inner.entries.clone(), inner.is_full);
         Self { inner: Arc::new(Mutex::new(Inner { entries, is_full, ..Inner::default() })) }
     }
 
     /// Returns the number of commits since arming.
-    pub(crate) fn commits(&self) -> usize {
+    pub fn commits(&self) -> usize {
         self.lock().commits
     }
 
-    pub(crate) fn keys(&self, table: &str) -> Vec<String> {
+    /// Returns the keys of a table.
+    pub fn keys(&self, table: &str) -> Vec<String> {
         let inner = self.lock();
         inner.entries.keys().filter(|(t, _)| t == table).map(|(_, key)| key.clone()).collect()
     }

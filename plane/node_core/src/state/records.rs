@@ -5,8 +5,8 @@
 //! | `desired` | `current` | [`StoredState`] |
 //! | `desired` | `intent` | [`Intent`] of a change in progress |
 //! | `events` | sequence, 20 digits | event |
-//! | `owned` | `netns/device` | [`OwnedTap`] that the daemon may have created |
-//! | `sockets` | path | [`OwnedSocket`] that the daemon may delete |
+//! | `owned` | `netns/device` | TAP that the daemon may have created (`ports/created_records.rs`) |
+//! | `sockets` | path | socket file that the daemon may delete (`ports/created_records.rs`) |
 //! | `disk_work` | disk name | disk job in progress (`disks/unfinished.rs`) |
 //! | `measured` | store name | measured capacity (`disks/records.rs`) |
 //! | `vms` | VM name | `StoredVm`: identity, user and running process (`vms/records.rs`) |
@@ -27,14 +27,10 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use suimon_contract::HostConfig;
-use suimon_ports::{FileIdentity, LeftSocket, StateStore, StoreError};
+use suimon_ports::{StateStore, StoreError};
 
-use crate::transaction::Tap;
-
-pub(crate) const DESIRED: &str = "desired";
+const DESIRED: &str = "desired";
 pub(crate) const EVENTS: &str = "events";
-pub(crate) const OWNED: &str = "owned";
-pub(crate) const SOCKETS: &str = "sockets";
 
 const HOST: &str = "host";
 const BOOT: &str = "boot";
@@ -45,137 +41,59 @@ const INTENT: &str = "intent";
 const SCAN_ENTRIES: usize = 1024;
 
 /// Change of one entry: table, key, and new value or `None` to delete the entry.
-pub(crate) type StoreChange = (&'static str, String, Option<Vec<u8>>);
+pub type StoreChange = (&'static str, String, Option<Vec<u8>>);
 
 /// Desired state as of the last acknowledged change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct StoredState {
+pub struct StoredState {
     /// Number of changes made so far.
-    pub(crate) revision: u64,
+    pub revision: u64,
     /// Configuration of the host.
-    pub(crate) config: HostConfig,
+    pub config: HostConfig,
     /// Text of the host file when it was last applied. A start with the same text does not revert
     /// later changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) file_text: Option<String>,
+    pub file_text: Option<String>,
 }
 
 /// Change in progress. If a record exists at the start of the daemon, the change was not
 /// acknowledged and the current state is valid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Intent {
+pub struct Intent {
     /// Revision that the change would have created.
-    pub(crate) revision: u64,
+    pub revision: u64,
     /// Kind of the operation, for the event.
-    pub(crate) kind: String,
-}
-
-/// TAP that the daemon may have created. The device's mark decides whether it did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct OwnedTap {
-    pub(crate) device: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) netns: Option<String>,
-}
-
-/// Socket file that the daemon created.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct OwnedSocket {
-    pub(crate) absent_unix_ms: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) file: Option<OwnedFile>,
-}
-
-/// Identity of a socket file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct OwnedFile {
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) made_unix_ns: Option<u64>,
+    pub kind: String,
 }
 
 /// Reads the desired state; `None` if the store is new.
-pub(crate) fn load_state(store: &dyn StateStore) -> Result<Option<StoredState>, StoreError> {
+pub fn load_state(store: &dyn StateStore) -> Result<Option<StoredState>, StoreError> {
     load(store, DESIRED, CURRENT)
 }
 
 /// Reads the change that was in progress when the last daemon process ended.
-pub(crate) fn load_intent(store: &dyn StateStore) -> Result<Option<Intent>, StoreError> {
+pub fn load_intent(store: &dyn StateStore) -> Result<Option<Intent>, StoreError> {
     load(store, DESIRED, INTENT)
 }
 
-pub(crate) fn save_state(state: &StoredState) -> Result<StoreChange, StoreError> {
+/// Returns the change that stores the desired state.
+pub fn save_state(state: &StoredState) -> Result<StoreChange, StoreError> {
     Ok((DESIRED, CURRENT.to_owned(), Some(encode(CURRENT, state)?)))
 }
 
-pub(crate) fn save_intent(intent: &Intent) -> Result<StoreChange, StoreError> {
+/// Returns the change that records a change in progress.
+pub fn save_intent(intent: &Intent) -> Result<StoreChange, StoreError> {
     Ok((DESIRED, INTENT.to_owned(), Some(encode(INTENT, intent)?)))
 }
 
-pub(crate) fn clear_intent() -> StoreChange {
+/// Returns the change that deletes the record of a change in progress.
+pub fn clear_intent() -> StoreChange {
     (DESIRED, INTENT.to_owned(), None)
 }
 
-/// Reads the records of TAPs that the daemon may have created.
-pub(crate) fn load_owned(store: &dyn StateStore) -> Result<Vec<Tap>, StoreError> {
-    let mut taps = Vec::new();
-    scan_all(store, OWNED, &mut |key, value| {
-        let tap: OwnedTap = decode(OWNED, key, value)?;
-        taps.push(Tap { netns: tap.netns, device: tap.device });
-        Ok(())
-    })?;
-    Ok(taps)
-}
-
-pub(crate) fn save_owned(tap: &Tap) -> Result<StoreChange, StoreError> {
-    let record = OwnedTap { device: tap.device.clone(), netns: tap.netns.clone() };
-    Ok((OWNED, owned_key(tap), Some(encode(OWNED, &record)?)))
-}
-
-pub(crate) fn clear_owned(tap: &Tap) -> StoreChange {
-    (OWNED, owned_key(tap), None)
-}
-
-/// Reads the records of socket files that the daemon created.
-pub(crate) fn load_sockets(store: &dyn StateStore) -> Result<Vec<LeftSocket>, StoreError> {
-    let mut sockets = Vec::new();
-    scan_all(store, SOCKETS, &mut |key, value| {
-        let socket: OwnedSocket = decode(SOCKETS, key, value)?;
-        let identity = socket.file.map(|file| FileIdentity {
-            device: file.device,
-            inode: file.inode,
-            made_unix_ns: file.made_unix_ns,
-        });
-        let absent_unix_ms = socket.absent_unix_ms;
-        sockets.push(LeftSocket { path: key.into(), identity, absent_unix_ms });
-        Ok(())
-    })?;
-    Ok(sockets)
-}
-
-pub(crate) fn save_socket(socket: &LeftSocket) -> Result<StoreChange, StoreError> {
-    let file = socket.identity.map(|identity| OwnedFile {
-        device: identity.device,
-        inode: identity.inode,
-        made_unix_ns: identity.made_unix_ns,
-    });
-    let record = OwnedSocket { absent_unix_ms: socket.absent_unix_ms, file };
-    Ok((SOCKETS, path_key(&socket.path), Some(encode(SOCKETS, &record)?)))
-}
-
-pub(crate) fn clear_socket(path: &Path) -> StoreChange {
-    (SOCKETS, path_key(path), None)
-}
-
 /// Returns the key of a path. Validation rejects paths that are not UTF-8.
-pub(crate) fn path_key(path: &Path) -> String {
+pub fn path_key(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-/// Returns the key of a TAP. Neither part can contain a `/`.
-fn owned_key(tap: &Tap) -> String {
-    format!("{}/{}", tap.netns.as_deref().unwrap_or_default(), tap.device)
 }
 
 /// Reads the highest reserved sequence of events; 0 if none was reserved.
@@ -188,12 +106,13 @@ pub(crate) fn save_reserved_events(last: u64) -> StoreChange {
 }
 
 /// Returns the boot id of the host when a daemon last ran; `None` before the first run.
-pub(crate) fn load_boot(store: &dyn StateStore) -> Result<Option<String>, StoreError> {
+pub fn load_boot(store: &dyn StateStore) -> Result<Option<String>, StoreError> {
     let bytes = store.read(HOST, BOOT)?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-pub(crate) fn save_boot(boot_id: &str) -> StoreChange {
+/// Returns the change that records the boot id of the host.
+pub fn save_boot(boot_id: &str) -> StoreChange {
     (HOST, BOOT.to_owned(), Some(boot_id.as_bytes().to_vec()))
 }
 
@@ -206,7 +125,7 @@ pub(crate) fn event_key(sequence: u64) -> String {
 type EachEntry<'f> = dyn FnMut(&str, &[u8]) -> Result<(), StoreError> + 'f;
 
 /// Calls `each` for every entry of a table, in the order of the keys.
-pub(crate) fn scan_all(
+pub fn scan_all(
     store: &dyn StateStore,
     table: &str,
     each: &mut EachEntry<'_>,
@@ -232,17 +151,15 @@ fn load<T: DeserializeOwned>(
     store.read(table, key)?.map(|value| decode(table, key, &value)).transpose()
 }
 
-pub(crate) fn encode<T: Serialize>(what: &str, value: &T) -> Result<Vec<u8>, StoreError> {
+/// Encodes a value. `what` names it in the error.
+pub fn encode<T: Serialize>(what: &str, value: &T) -> Result<Vec<u8>, StoreError> {
     serde_json::to_vec(value).map_err(|error| {
         StoreError::new(format!("`{what}` cannot be written to the state store: {error}"))
     })
 }
 
-pub(crate) fn decode<T: DeserializeOwned>(
-    table: &str,
-    key: &str,
-    value: &[u8],
-) -> Result<T, StoreError> {
+/// Decodes the value of an entry.
+pub fn decode<T: DeserializeOwned>(table: &str, key: &str, value: &[u8]) -> Result<T, StoreError> {
     serde_json::from_slice(value).map_err(|error| {
         StoreError::new(format!(
             "entry `{key}` of table `{table}` in the state store cannot be read: {error}; it was written by \

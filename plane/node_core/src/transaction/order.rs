@@ -17,7 +17,7 @@
 /// Phase of a change. Steps are executed in ascending order of their phases, steps of one phase in
 /// the order in which their resource kind derived them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
+pub enum Phase {
     /// Folders of new VMs are created. They contain the sockets of the VMs' NICs and disks.
     CreateVms,
     /// Guests release devices that a later phase closes.

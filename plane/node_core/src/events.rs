@@ -26,7 +26,7 @@ mod draft;
 mod record;
 mod repeats;
 
-pub(crate) use draft::Draft;
+pub use draft::Draft;
 use record::Record;
 use repeats::Repeats;
 
@@ -47,7 +47,7 @@ pub struct EventPage {
 }
 
 /// Event log in memory, backed by the state store.
-pub(crate) struct EventLog {
+pub struct EventLog {
     store: Arc<dyn StateStore>,
     clock: UnixClock,
     listener: Arc<dyn NodeListener>,
@@ -88,7 +88,7 @@ impl EventLog {
     ///
     /// # Errors
     /// The store cannot be read or contains an invalid event.
-    pub(crate) fn open(
+    pub fn open(
         store: Arc<dyn StateStore>,
         clock: UnixClock,
         listener: Arc<dyn NodeListener>,
@@ -123,7 +123,7 @@ impl EventLog {
 
     /// Releases the sequences that are reserved and not used. Called at the end of the daemon, after
     /// its last event. Has no effect while the store refuses events.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         let mut writer = lock(&self.writer);
         let last = writer.next.saturating_sub(1);
         if !writer.unsaved.is_empty() || writer.reserved == last {
@@ -139,11 +139,7 @@ impl EventLog {
     ///
     /// # Errors
     /// The store rejected the commit: neither the events nor the changes were written.
-    pub(crate) fn commit(
-        &self,
-        drafts: Vec<Draft>,
-        changes: Vec<StoreChange>,
-    ) -> Result<(), StoreError> {
+    pub fn commit(&self, drafts: Vec<Draft>, changes: Vec<StoreChange>) -> Result<(), StoreError> {
         // Earlier occurrences precede the change in the log.
         self.append_held();
         let mut writer = lock(&self.writer);
@@ -156,7 +152,7 @@ impl EventLog {
 
     /// Appends events of past occurrences. Events that the store does not accept stay in memory and
     /// are written with the next commit.
-    pub(crate) fn append(&self, drafts: Vec<Draft>) {
+    pub fn append(&self, drafts: Vec<Draft>) {
         let now = Instant::now();
         let mut repeats = lock(&self.repeats);
         let mut told = repeats.end_windows(now);
@@ -181,7 +177,7 @@ impl EventLog {
 
     /// Appends the merged events that are held back and disables merging. Called at the end of the
     /// daemon.
-    pub(crate) fn append_all(&self) {
+    pub fn append_all(&self) {
         let held = lock(&self.repeats).end();
         self.append_now(held);
     }
@@ -216,7 +212,7 @@ impl EventLog {
     }
 
     /// Tries to write events that are in memory only. Those that the store refuses stay there.
-    pub(crate) fn write_unsaved(&self) {
+    pub fn write_unsaved(&self) {
         let mut writer = lock(&self.writer);
         if !writer.unsaved.is_empty() {
             // The state of the store is reported by others.
@@ -283,7 +279,7 @@ impl EventLog {
     }
 
     /// Returns up to `limit` events after sequence `after` that match `wanted`.
-    pub(crate) fn page(&self, after: u64, limit: usize, wanted: &EventFilter) -> EventPage {
+    pub fn page(&self, after: u64, limit: usize, wanted: &EventFilter) -> EventPage {
         let records = records(&lock(&self.recent), after, limit, wanted);
         self.section(records, after)
     }
@@ -297,7 +293,7 @@ impl EventLog {
     }
 
     /// Returns the last `limit` events that match `wanted`.
-    pub(crate) fn tail(&self, limit: usize, wanted: &EventFilter) -> EventPage {
+    pub fn tail(&self, limit: usize, wanted: &EventFilter) -> EventPage {
         let recent = lock(&self.recent);
         let mut records: Vec<Record> = recent
             .iter()
@@ -313,7 +309,7 @@ impl EventLog {
     }
 
     /// Like [`EventLog::page`], but blocks up to `timeout` until a matching event exists.
-    pub(crate) fn wait(
+    pub fn wait(
         &self,
         after: u64,
         limit: usize,

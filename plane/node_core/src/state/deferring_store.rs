@@ -15,13 +15,13 @@ use std::thread::ThreadId;
 use suimon_ports::{StateStore, StoreError, StoreErrorKind};
 
 /// Maximum number of changes kept in memory. Reaching it fails the start.
-pub(crate) const DEFERRED_MAX: usize = 16_384;
+pub const DEFERRED_MAX: usize = 16_384;
 
 /// Table and key with the value; `None` removes the entry.
 type Changes = BTreeMap<(String, String), Option<Vec<u8>>>;
 
 /// See the module documentation.
-pub(crate) struct DeferringStore {
+pub struct DeferringStore {
     store: Arc<dyn StateStore>,
     /// Held during a commit, so that deferred changes are written before later ones.
     writer: Mutex<()>,
@@ -54,28 +54,28 @@ impl State {
 
 impl DeferringStore {
     /// Creates a store on top of `store`. Changes are not deferred yet.
-    pub(crate) fn new(store: Arc<dyn StateStore>) -> Self {
+    pub fn new(store: Arc<dyn StateStore>) -> Self {
         Self { store, writer: Mutex::default(), state: Mutex::default() }
     }
 
     /// Defers changes of the calling thread from now on if they cannot be written.
-    pub(crate) fn begin_start_up(&self) {
+    pub fn begin_start_up(&self) {
         self.state().starting = Some(std::thread::current().id());
     }
 
     /// Ends what [`Self::begin_start_up`] began.
-    pub(crate) fn end_start_up(&self) {
+    pub fn end_start_up(&self) {
         self.state().starting = None;
     }
 
     /// Returns why the last commit could not be written; `None` if it was written.
-    pub(crate) fn failure(&self) -> Option<StoreError> {
+    pub fn failure(&self) -> Option<StoreError> {
         self.state().failure.clone()
     }
 
     /// Returns the number of commits that the store has not written since the start, because it was
     /// full or read-only. A later, smaller commit may succeed.
-    pub(crate) fn refused(&self) -> u64 {
+    pub fn refused(&self) -> u64 {
         self.state().refused
     }
 
@@ -83,7 +83,7 @@ impl DeferringStore {
     ///
     /// # Errors
     /// They stay in memory.
-    pub(crate) fn write_deferred(&self) -> Result<(), StoreError> {
+    pub fn write_deferred(&self) -> Result<(), StoreError> {
         self.commit(&[])
     }
 

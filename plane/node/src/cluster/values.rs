@@ -5,13 +5,13 @@ use serde::de::DeserializeOwned;
 use suimon_ports::ClusterEntry;
 
 /// Returns the value of an entry; `None` if it is invalid.
-pub(in crate::cluster) fn read<T: DeserializeOwned>(entry: &ClusterEntry) -> Option<T> {
+pub(super) fn read<T: DeserializeOwned>(entry: &ClusterEntry) -> Option<T> {
     serde_json::from_slice(&entry.value)
         .inspect_err(|error| tracing::warn!(key = entry.key, %error, "cannot be read"))
         .ok()
 }
 
 /// Serializes a value. Plain values cannot fail.
-pub(in crate::cluster) fn write<T: Serialize>(value: &T) -> Vec<u8> {
+pub(super) fn write<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }

@@ -6,11 +6,15 @@ use suimon_contract::EventKind;
 
 /// Event without a sequence number.
 #[derive(Clone, Debug)]
-pub(crate) struct Draft {
-    pub(crate) kind: EventKind,
-    pub(crate) subject: String,
-    pub(crate) text: String,
-    pub(crate) fields: BTreeMap<String, String>,
+pub struct Draft {
+    /// Kind, which determines number and severity.
+    pub kind: EventKind,
+    /// Object of the event, like `nic/web`.
+    pub subject: String,
+    /// Text for people.
+    pub text: String,
+    /// Values of the event, by field name.
+    pub fields: BTreeMap<String, String>,
     /// Rate limiting of the event; `None` if only the operator can cause it.
     pub(super) repeats: Option<Repeat>,
     /// Time of occurrence, if it differs from the time of logging.
@@ -18,8 +22,9 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
+    /// Creates an event that only the operator can cause.
     #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
-    pub(crate) fn new(kind: EventKind, subject: impl ToString, text: impl Into<String>) -> Self {
+    pub fn new(kind: EventKind, subject: impl ToString, text: impl Into<String>) -> Self {
         let fields = BTreeMap::new();
         let (subject, text) = (subject.to_string(), text.into());
         Self { kind, subject, text, fields, repeats: None, time_unix_ms: None }
@@ -28,18 +33,19 @@ impl Draft {
     /// Marks an event that parties other than the operator (a guest, a client, a neighbour) can
     /// cause at any rate. [`EventLog::append`] merges such events of one subject and kind, or of
     /// kinds that report the same state.
-    pub(crate) fn repeated(self) -> Self {
+    pub fn repeated(self) -> Self {
         self.repeated_times(1)
     }
 
     /// Like [`repeated`](Self::repeated), for an event that represents `count` occurrences.
-    pub(crate) fn repeated_times(self, count: u64) -> Self {
+    pub fn repeated_times(self, count: u64) -> Self {
         let repeat = Repeat { count, ..Repeat::of(self.kind) };
         Self { repeats: Some(repeat), ..self }
     }
 
+    /// Adds a field.
     #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
-    pub(crate) fn with(mut self, field: &str, value: impl ToString) -> Self {
+    pub fn with(mut self, field: &str, value: impl ToString) -> Self {
         self.fields.insert(field.to_owned(), value.to_string());
         self
     }

@@ -16,11 +16,13 @@ use std::sync::Arc;
 
 use suimon_ports::{DeviceFactory, LeftSocket, PortSpec, SocketFiles, StateStore, StoreError};
 
-use crate::UnixClock;
-use crate::state::records::{
-    StoreChange, clear_owned, clear_socket, load_owned, load_sockets, save_owned, save_socket,
+use super::claims::{socket_of, tap_of};
+use super::created_records::{
+    clear_owned, clear_socket, load_owned, load_sockets, save_owned, save_socket,
 };
-use crate::transaction::{Tap, socket_of, tap_of};
+use crate::UnixClock;
+use crate::state::StoreChange;
+use crate::transaction::Tap;
 
 /// TAPs and socket files that the daemon created, as recorded in the state store.
 pub(crate) struct CreatedObjects {
