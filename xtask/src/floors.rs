@@ -93,6 +93,7 @@ const WITHIN_A_FLOOR: &[(&str, &str)] = &[
     ("suimon-nbd-server", "suimon-uring"),
     ("suimon-netdev", "suimon-bpf"),
     ("suimon-netdev", "suimon-netif"),
+    ("suimon-node", "suimon-node-core"),
     ("suimon-node", "suimon-storage"),
     ("suimon-node", "suimon-switch"),
 ];

@@ -25,58 +25,38 @@
 
 mod asking;
 mod beats;
+mod connector;
 mod covered;
 mod driver;
+mod elected;
 mod identity;
 mod inbox;
 mod keys;
 mod leaving;
 mod loads;
+mod messages;
 mod policies;
 mod policy_changes;
 mod records;
 mod releasing;
 mod session;
 mod shared_store;
+mod sharing;
 mod status;
+mod threads;
 mod told;
+mod values;
 mod worker;
 
-use std::collections::BTreeMap;
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use suimon_contract::{ApiError, ClusterConfig, HostConfig, Name, StoreConfig};
-use suimon_ports::ClusterStore;
-
+pub use self::connector::{CLUSTER_PATIENCE, ClusterStores, cluster_prefix};
 pub(crate) use self::covered::{Minimums, of_disk, of_policy};
 use self::inbox::Inbox;
+pub(crate) use self::sharing::shared_stores;
 use self::status::View;
-use crate::control::Command;
-use crate::shared::Shared;
-
-/// Timeout of a call to the cluster's store. Shorter than a lease, so that one delayed call does
-/// not lose two leases.
-pub const CLUSTER_PATIENCE: Duration = Duration::from_millis(1500);
-
-/// Returns the common prefix of all keys of a cluster.
-#[must_use]
-pub fn cluster_prefix(cluster: &Name) -> String {
-    format!("/suimon/{cluster}/")
-}
-
-/// Connector to the stores of clusters.
-pub trait ClusterStores: Send + Sync {
-    /// Connects to the store of a cluster. Calls on the returned store time out after
-    /// [`CLUSTER_PATIENCE`]; all keys begin with [`cluster_prefix`]. Blocks until the store has
-    /// answered once.
-    ///
-    /// # Errors
-    /// The store does not answer, or rejects the credentials.
-    fn connect(&self, config: &ClusterConfig) -> Result<Arc<dyn ClusterStore>, ApiError>;
-}
 
 /// Cluster state of the node.
 pub(crate) struct Cluster {
@@ -132,39 +112,6 @@ impl Cluster {
     fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl Shared {
-    /// Starts the threads of the cluster.
-    pub(crate) fn start_cluster(
-        self: &Arc<Self>,
-        commands: SyncSender<Command>,
-    ) -> std::io::Result<()> {
-        let (driver, worker) = driver::start(self, commands)?;
-        self.cluster.threads().extend([driver, worker]);
-        Ok(())
-    }
-
-    /// Notifies the driver that the desired state has changed.
-    pub(crate) fn follow_cluster(&self) {
-        self.cluster.inbox.look();
-    }
-
-    /// Stops and joins the threads of the cluster. Leases of this host expire.
-    pub(crate) fn stop_cluster(&self) {
-        self.cluster.inbox.stop();
-        for thread in std::mem::take(&mut *self.cluster.threads()) {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the cluster panicked");
-            }
-        }
-    }
-}
-
-/// Returns the stores that nodes share, by name; empty if the host is in no cluster.
-pub(crate) fn shared_stores(config: &HostConfig) -> BTreeMap<&Name, &StoreConfig> {
-    let is_shared = |store: &&StoreConfig| config.cluster.is_some() && store.shared;
-    config.stores.iter().filter(is_shared).map(|store| (&store.name, store)).collect()
 }
 
 #[cfg(test)]

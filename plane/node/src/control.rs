@@ -8,26 +8,18 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use suimon_contract::{
-    ApiError, ArrivalRequest, ErrorCode, EventKind, HostConfig, MeasureStoreRequest, Name,
-};
-use suimon_ports::{NbdNotice, Placement, StateStore};
-use suimon_quantity::{ProcessorId, QueueId};
-use suimon_switch::MoveError;
+use suimon_contract::{ArrivalRequest, EventKind, Name};
+use suimon_ports::{Placement, StateStore};
 
-use crate::device_notices::DeviceNotices;
-use crate::devices::Devices;
-use crate::disks::{DiskJobUnderWay, DiskWork, MeasurementUnderWay, UnfinishedWorks, nbd_event};
-use crate::event_texts::{queue_moved, recovered};
+use crate::command::Command;
+use crate::disks::{DiskJobUnderWay, MeasurementUnderWay, UnfinishedWorks, nbd_event};
 use crate::events::Draft;
-use crate::failing::Failing;
-use crate::iov::IovDesk;
-use crate::operations::OperationHandle;
-use crate::port_table::Port;
+use crate::host::StateStoreWatch;
+use crate::ports::Devices;
+use crate::retry::Failing;
 use crate::shared::Shared;
-use crate::state_store::StateStoreWatch;
 use crate::teams::TeamThreads;
-use crate::{ChangeOptions, Edit};
+use crate::virtual_functions::IovDesk;
 
 /// Interval at which notices of the plane are polled.
 const PLANE_POLL: Duration = Duration::from_millis(250);
@@ -40,59 +32,6 @@ const STORES_QUERY: Duration = Duration::from_secs(10);
 /// Maximum number of commands handled before their events are committed, and of plane notices per
 /// poll.
 const NOTICES_PER_COMMIT: usize = 64;
-
-/// Message to the control thread.
-pub(crate) enum Command {
-    Change {
-        operation: OperationHandle,
-        edit: Box<Edit>,
-        options: ChangeOptions,
-    },
-    MoveQueue {
-        operation: OperationHandle,
-        queue: QueueId,
-        to: ProcessorId,
-    },
-    /// A device has queued notices.
-    DeviceNotices(Arc<DeviceNotices>),
-    DiskWork {
-        operation: OperationHandle,
-        disk: Name,
-        work: DiskWork,
-    },
-    MeasureStore {
-        operation: OperationHandle,
-        store: Name,
-        request: MeasureStoreRequest,
-    },
-    /// Creates a VM that arrives from another node.
-    Arrive {
-        operation: OperationHandle,
-        request: Arc<ArrivalRequest>,
-    },
-    /// Deletes a VM that another node owns, or that failed to arrive, with its NICs and disks.
-    Depart {
-        operation: OperationHandle,
-        /// Migration operation of the VM. It ends with this command.
-        waiting: Option<OperationHandle>,
-        vm: Name,
-        with_file: bool,
-    },
-    /// Returns a disk that was to be handed over to another node. The disk is opened, or marked as
-    /// failed with the given reason.
-    BringBack {
-        disk: Name,
-        failure: Option<String>,
-    },
-    NbdNotice(NbdNotice),
-    /// The host file was applied: unfinished disk jobs resume.
-    GoOn,
-    /// Effective limits of disks have changed without a change of the desired state.
-    FollowLimits,
-    /// Wakes the control thread, because another thread has left a result.
-    Look,
-    Stop,
-}
 
 /// State of the control thread.
 pub(crate) struct Controller {
@@ -321,84 +260,5 @@ impl Controller {
         }
         let drafts = self.shared.drive_vmqs();
         self.drafts.extend(drafts);
-    }
-
-    /// Reopens failed port devices after their retry time has passed.
-    fn retry_due(&mut self) {
-        let now = Instant::now();
-        for port in self.shared.ports.all() {
-            let due = port.lock().failing.is_due(now);
-            if due {
-                self.retry(&port);
-            }
-        }
-    }
-
-    fn retry(&mut self, port: &Arc<Port>) {
-        let spec = port.lock().spec.clone();
-        let recorded = self.devices.belongings.record([&spec]).map_err(|error| error.to_string());
-        let opened =
-            recorded.and_then(|()| self.devices.open(port).map_err(|error| error.to_string()));
-        match opened {
-            Ok(()) => {
-                if let Err(error) = self.devices.belongings.note_opened([&spec]) {
-                    tracing::warn!(%error, "cannot record which socket belongs to the daemon");
-                }
-                self.drafts.push(recovered(&port.key).repeated());
-                // The device may be missing in a running VM.
-                self.tell_vms();
-                let config = self.shared.desired().config.clone();
-                if let Err(error) = self.publish(&config) {
-                    tracing::error!(
-                        %error,
-                        "the forwarding tables do not contain the device's MTU"
-                    );
-                }
-            }
-            Err(reason) => {
-                tracing::debug!(port = %port.key, reason, "retry failed");
-                self.devices.fail(port, reason);
-            }
-        }
-    }
-
-    /// Publishes the forwarding tables of a configuration and the settings that depend on them.
-    pub(crate) fn publish(&self, config: &HostConfig) -> Result<(), ApiError> {
-        self.shared.publish_tables(config)?;
-        self.shared.publish_kernel_paths(config);
-        self.shared.publish_power(config);
-        self.shared.publish_vmqs(config);
-        self.shared.publish_steering(config);
-        Ok(())
-    }
-
-    /// Publishes the tables of the desired configuration again, after a change of observed state
-    /// such as a binding or an MTU.
-    pub(crate) fn publish_desired(&self) {
-        if let Err(error) = self.publish(&self.shared.desired().config) {
-            tracing::error!(%error, "the switches keep their former forwarding tables");
-        }
-    }
-
-    fn move_queue(&mut self, queue: QueueId, to: ProcessorId) -> Result<(), ApiError> {
-        let owner = |queues: Vec<suimon_switch::QueueView>| {
-            queues.into_iter().find(|view| view.id == queue).map(|view| view.processor)
-        };
-        let from = owner(self.shared.plane.queues());
-        let moved = self.shared.plane.move_queue(queue, to);
-        // The queue has been reassigned even if a worker does not confirm the move in time.
-        if from != Some(to) && owner(self.shared.plane.queues()) == Some(to) {
-            self.drafts.extend(queue_moved(&self.shared, queue, from, to));
-        }
-        moved.map_err(|error| {
-            let error = match error {
-                MoveError::Stuck => ApiError::new(ErrorCode::HostError, error.to_string()),
-                _ => {
-                    let text = format!("the queue could not be moved: {error}");
-                    ApiError::new(ErrorCode::NotFound, text)
-                }
-            };
-            error.about("queue")
-        })
     }
 }

@@ -5,13 +5,10 @@
 //! of its number of notices, so that notices of other devices are not displaced.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::DeviceNotice;
 use suimon_quantity::{DiskId, PortId};
-
-use crate::control::Command;
 
 /// Capacity of a device's notice queue.
 pub(crate) const WAITING_MAX: usize = 32;
@@ -23,12 +20,19 @@ pub(crate) enum DeviceOwner {
     Disk(DiskId),
 }
 
+/// Announcement of notices to the control thread.
+pub(crate) trait AnnounceNotices: Send + Sync {
+    /// Queues a command for the notices of a device. Returns false if the control thread's queue is
+    /// full.
+    fn announce(&self, of: Arc<DeviceNotices>) -> bool;
+}
+
 /// Notice queue of an open device.
 pub(crate) struct DeviceNotices {
     pub(crate) owner: DeviceOwner,
     /// Generation of the device when it was opened.
     pub(crate) generation: u64,
-    commands: SyncSender<Command>,
+    commands: Box<dyn AnnounceNotices>,
     late: Arc<LateNotices>,
     waiting: Mutex<Waiting>,
 }
@@ -60,9 +64,10 @@ impl DeviceNotices {
     pub(crate) fn new(
         owner: DeviceOwner,
         generation: u64,
-        commands: SyncSender<Command>,
+        commands: impl AnnounceNotices + 'static,
         late: Arc<LateNotices>,
     ) -> Arc<Self> {
+        let commands = Box::new(commands);
         Arc::new(Self { owner, generation, commands, late, waiting: Mutex::default() })
     }
 
@@ -82,8 +87,7 @@ impl DeviceNotices {
         waiting.notices.push_back(notice);
         if !waiting.is_queued {
             waiting.is_queued = true;
-            let sent = self.commands.try_send(Command::DeviceNotices(Arc::clone(self)));
-            if let Err(TrySendError::Full(_)) = sent {
+            if !self.commands.announce(Arc::clone(self)) {
                 self.late.put(Arc::clone(self));
             }
         }

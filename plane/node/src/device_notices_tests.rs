@@ -5,6 +5,7 @@ use suimon_ports::{DeviceNotice, VhostUserPromise};
 use suimon_quantity::PortId;
 
 use super::{DeviceNotices, DeviceOwner, LateNotices, WAITING_MAX};
+use crate::command::Command;
 
 fn late() -> Arc<LateNotices> {
     Arc::default()
@@ -22,7 +23,7 @@ fn negotiated(queue_pairs: u16) -> DeviceNotice {
 /// notices of other devices fit.
 #[test]
 fn however_many_notices_a_device_has_one_command_is_sent() {
-    let (commands, receiver) = sync_channel(2);
+    let (commands, receiver) = sync_channel::<Command>(2);
     let hostile = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands.clone(), late());
     let other = DeviceNotices::new(DeviceOwner::Port(PortId(2)), 1, commands, late());
     for turn in 0..10_000 {
@@ -39,7 +40,7 @@ fn however_many_notices_a_device_has_one_command_is_sent() {
 
 #[test]
 fn the_newest_notices_and_those_that_are_no_events_are_kept() {
-    let (commands, _receiver) = sync_channel(1);
+    let (commands, _receiver) = sync_channel::<Command>(1);
     let notices = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands, late());
     let lost = DeviceNotice::Lost { reason: "gone".to_owned() };
     notices.put(promised(1));
@@ -59,7 +60,7 @@ fn the_newest_notices_and_those_that_are_no_events_are_kept() {
 /// A lost device has no further notices that would send a command.
 #[test]
 fn notices_without_room_in_the_queue_are_polled() {
-    let (commands, receiver) = sync_channel(1);
+    let (commands, receiver) = sync_channel::<Command>(1);
     let late = late();
     let first = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands.clone(), late.clone());
     let lost = DeviceNotices::new(DeviceOwner::Port(PortId(2)), 1, commands, late.clone());

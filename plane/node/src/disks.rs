@@ -24,6 +24,7 @@ mod open_stores;
 mod opening;
 mod pausing;
 mod plane;
+mod records;
 mod reopening;
 mod reverting;
 mod shared_stores;
@@ -45,11 +46,8 @@ use suimon_ports::{DiskDevices, FileIoSource, RedoRecords, StoreFiles, StoreSour
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_qos::PolicyId;
 
-use crate::cluster::Minimums;
-
-pub(crate) use self::capability::MeasuredStore;
 use self::capability::MeasuredStores;
-pub(crate) use self::capability::capability;
+pub(crate) use self::capability::{MeasuredStore, capability};
 pub(crate) use self::entry::{DiskEntry, Moving};
 use self::exports::Exports;
 use self::full_stores::StoreSpaces;
@@ -64,16 +62,15 @@ pub(crate) use self::nbd_servers::nbd_event;
 use self::open_stores::OpenStores;
 pub use self::plane::DiskPlane;
 pub(crate) use self::shared_stores::HeldMark;
-pub(crate) use self::steps::{DiskStep, DiskUndo, disk_steps};
+pub(crate) use self::steps::{DiskStep, DiskUndo, acquire_disks, disk_steps};
 use self::store_threads::{SILENT_AFTER, StoreThreads, Unanswered};
 pub(crate) use self::unfinished::UnfinishedWorks;
 pub(crate) use self::wanted::{
     WantedDisk, WantedDisks, taken_over_sockets, wanted_disks, wanted_sockets,
 };
 pub use self::work::DiskWork;
-
-/// Function that returns 128 random bits for unique identifiers.
-pub type RandomSource = Arc<dyn Fn() -> [u8; 16] + Send + Sync>;
+use crate::RandomSource;
+use crate::cluster::Minimums;
 
 /// Dependencies of the disk subsystem.
 #[derive(Clone)]

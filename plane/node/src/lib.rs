@@ -12,16 +12,16 @@
 //!   the control thread. Devices that cannot be opened are retried after 1, 2, 4 … 30 s (with
 //!   [`NodeParts::retry_first`] = 1 s).
 //! - [`Node::submit`] validates a change and queues it. The control thread carries out changes one
-//!   after another (order of steps: `apply.rs`).
+//!   after another (order of steps: `order.rs` of `suimon-node-core`).
 //! - One driver thread per VM starts and stops the VM and adopts it after a restart of the daemon
 //!   (`vms.rs`).
 //! - Separate threads drive teams: link changes and LACPDUs are processed independently of the
 //!   control thread (`teams.rs`).
-//! - The status of other nodes is queried on demand, one thread per query (`node_status.rs`).
+//! - The status of other nodes is queried on demand, one thread per query (`remote_nodes/status.rs`).
 //! - Separate threads handle the division of shared stores between the nodes of a cluster
 //!   (`cluster.rs`).
 //! - The control thread polls adapters with SR-IOV and restores their desired settings
-//!   (`sriov.rs`).
+//!   (`adapters.rs`).
 //! - [`Node::stop`], or dropping the node, closes the devices. TAPs remain, so that namespace
 //!   guests keep their addresses. VMs continue to run.
 //!
@@ -34,82 +34,51 @@
 //! - A TAP or socket file that did not exist before is recorded before it is created, and deleted
 //!   when no configuration needs it. A TAP or file that existed before is never deleted. If the
 //!   state store cannot be written while a node starts, such records are kept in memory until it
-//!   can be (`deferring_store.rs`).
+//!   can be (`deferring_store.rs` of `suimon-node-core`).
 //! - Resources that clients or guests can allocate are bounded: stored events ([`EVENTS_MAX`]),
 //!   operations ([`OPERATIONS_MAX`], [`RUNNING_MAX`]), captures ([`CAPTURES_MAX`]) and events
-//!   caused by guests (`events/repeats.rs`).
+//!   caused by guests (`events/repeats.rs` of `suimon-node-core`).
 #![forbid(unsafe_code)]
 
-mod apply;
-mod belongings;
-mod bound_addresses;
-mod capture;
-mod checks;
+mod adapters;
+mod captures;
+mod change;
 mod cluster;
-mod confinement;
+mod command;
 mod control;
-mod deferring_store;
 mod device_notices;
-mod devices;
 mod disks;
 mod drain;
-mod edit;
-mod event_texts;
-mod events;
-mod failing;
-mod far_node;
-mod iov;
-mod kernel_path;
-mod leading;
-mod moving;
-mod needed;
-mod nic_addresses;
+mod host;
+mod migration;
 mod node;
-mod node_status;
-mod notices;
 mod offloads;
-mod operations;
-mod plane;
-mod port_key;
-mod port_table;
+mod ports;
 mod power;
-mod processors;
-mod queue_names;
-mod records;
-mod refused_access;
+mod remote_nodes;
 mod shared;
-mod sriov;
 mod start_up;
-mod state_store;
-mod status;
-mod steering;
 mod teams;
-mod topology;
+mod virtual_functions;
 mod vmq;
 mod vms;
-mod wanted;
 
-pub use capture::{CAPTURES_MAX, Capture};
+use suimon_node_core::{errors, events, operations, retry, state, transaction};
+
+pub use captures::{CAPTURES_MAX, Capture};
+pub use change::{ChangeOptions, ClusterEdit, Edit, PowerEdit, ResourceEdit};
 pub use cluster::{CLUSTER_PATIENCE, ClusterStores, cluster_prefix};
-pub use confinement::{ConfinementReader, RefusedCall};
-pub use disks::{DiskMirror, DiskParts, DiskPlane, DiskWork, RandomSource, ServedDisk};
-pub use edit::{ChangeOptions, ClusterEdit, Edit, PowerEdit, ResourceEdit};
-pub use events::{EVENTS_MAX, EventPage};
-pub use far_node::{FarError, FarLine, FarNode, FarNodes};
-pub use node::{NoListener, Node, NodeListener, NodeParts, stored_host};
-pub use operations::{OPERATIONS_MAX, RUNNING_MAX};
-pub use plane::{FrameCapture, SwitchPlane, placements};
-pub use port_key::PortKey;
+pub use disks::{DiskMirror, DiskParts, DiskPlane, DiskWork, ServedDisk};
+pub use host::{ConfinementReader, RefusedAccess, RefusedCall};
+pub use node::{Node, NodeParts, stored_host};
+pub use ports::{FrameCapture, PortKey, QueueSide, SwitchPlane, placements};
 pub use power::{PowerRestoration, restore_power};
-pub use queue_names::QueueSide;
-pub use refused_access::RefusedAccess;
-pub use shared::UnixClock;
+pub use remote_nodes::{FarError, FarLine, FarNode, FarNodes};
 pub use start_up::NodeError;
+pub use suimon_node_core::events::{EVENTS_MAX, EventPage};
+pub use suimon_node_core::operations::{OPERATIONS_MAX, RUNNING_MAX};
+pub use suimon_node_core::{NoListener, NodeListener, RandomSource, UnixClock};
 pub use vms::{VmParts, VmWork};
 
-#[cfg(test)]
-mod apply_tests;
-#[cfg(test)]
-mod failure_tests;
 #[cfg(test)]
 mod testing;

@@ -18,22 +18,21 @@ use suimon_quantity::{ProcessorId, QueueId};
 use suimon_recording::Sink;
 use suimon_switch::CaptureOptions;
 
-use crate::capture::Capture;
+use crate::captures::Capture;
 use crate::cluster::Changing;
-use crate::confinement::{self, ConfinementReader, RefusedCall};
-use crate::control::{Command, Controller};
-use crate::deferring_store::DeferringStore;
+use crate::command::Command;
+use crate::control::Controller;
 use crate::disks::{DiskMirror, ServedDisk};
 use crate::events::EventLog;
+use crate::host::{ConfinementReader, RefusedAccess, RefusedCall, confinement, refused_access};
 use crate::power::PowerTable;
-use crate::records::load_state;
-use crate::refused_access::{self, RefusedAccess};
-use crate::shared::{Shared, SharedParts, UnixClock};
+use crate::shared::{Shared, SharedParts};
 use crate::start_up::{NodeError, start_up};
+use crate::state::{DeferringStore, load_state};
 use crate::teams::Teams;
 use crate::{
-    ChangeOptions, ClusterStores, DiskParts, DiskWork, Edit, FarNodes, PortKey, QueueSide,
-    SwitchPlane, VmParts, VmWork,
+    ChangeOptions, ClusterStores, DiskParts, DiskWork, Edit, FarNodes, NodeListener, PortKey,
+    QueueSide, SwitchPlane, UnixClock, VmParts, VmWork,
 };
 
 mod reading;
@@ -41,27 +40,6 @@ mod reading;
 /// Capacity of the control thread's command queue. Senders block, or defer device notices, while
 /// the queue is full.
 const COMMANDS_WAITING: usize = 4096;
-
-/// Callback interface for new events and operation changes, to wake waiting API requests. Called
-/// from several threads. Implementations must not block and must not call the node.
-pub trait NodeListener: Send + Sync {
-    /// Called after the event log has grown. `sequence` is that of the newest event.
-    fn handle_events(&self, sequence: u64);
-    /// Called after operation `id` was added or has changed.
-    fn handle_operation(&self, id: u64);
-    /// Called when the control thread has ended, by request or because of a panic, or when a team
-    /// thread has panicked. Changes are rejected from then on.
-    fn handle_end(&self);
-}
-
-/// Listener that ignores all calls.
-pub struct NoListener;
-
-impl NodeListener for NoListener {
-    fn handle_events(&self, _sequence: u64) {}
-    fn handle_operation(&self, _id: u64) {}
-    fn handle_end(&self) {}
-}
 
 /// Dependencies and parameters of a [`Node`].
 pub struct NodeParts {
@@ -288,7 +266,7 @@ impl Node {
         let operation = self.shared.operations.add("queue move", &format!("queue/{port}"), true)?;
         let id = operation.id();
         let command = Command::MoveQueue { operation, queue, to: ProcessorId(to) };
-        self.send(command).map_err(crate::checks::first_of)?;
+        self.send(command).map_err(crate::errors::first_of)?;
         self.operation(id).ok_or_else(lost)
     }
 
@@ -309,7 +287,7 @@ impl Node {
         let operation = self.shared.operations.add(&kind, &format!("disk/{disk}"), true)?;
         let id = operation.id();
         let command = Command::DiskWork { operation, disk: disk.clone(), work };
-        self.send(command).map_err(crate::checks::first_of)?;
+        self.send(command).map_err(crate::errors::first_of)?;
         self.operation(id).ok_or_else(lost)
     }
 
@@ -347,7 +325,7 @@ impl Node {
         let operation = self.shared.operations.add("store measure", &subject, true)?;
         let id = operation.id();
         let command = Command::MeasureStore { operation, store: store.clone(), request };
-        self.send(command).map_err(crate::checks::first_of)?;
+        self.send(command).map_err(crate::errors::first_of)?;
         self.operation(id).ok_or_else(lost)
     }
 

@@ -14,8 +14,6 @@ use suimon_ports::{
     DeviceError, DeviceFeature, DeviceFeatures, DeviceStatus, FeatureState, OffloadSwitches,
 };
 
-use crate::wanted::offload_switches;
-
 /// Features of an uplink's device as reported by the kernel; `None` in it for a TAP, which has no
 /// physical device.
 pub(crate) type Asked = Result<Option<DeviceFeatures>, DeviceError>;
@@ -229,6 +227,18 @@ fn other_side_can(capability: Capability, supported: Offloads) -> bool {
         Capability::TcpEcnSegmentation => supported.tcp_ecn_segmentation,
         Capability::UdpSegmentation => supported.udp_segmentation,
         Capability::ReceiveCoalescing => supported.tcp4_segmentation || supported.tcp6_segmentation,
+    }
+}
+
+/// Converts the configured offloads of a port to the switches of its device.
+pub(crate) fn offload_switches(offload: &OffloadConfig) -> OffloadSwitches {
+    OffloadSwitches {
+        tx_checksum: offload.tx_checksum,
+        rx_checksum: offload.rx_checksum,
+        tx_ip_checksum: offload.tx_ip_checksum,
+        rx_ip_checksum: offload.rx_ip_checksum,
+        segmentation: offload.segmentation,
+        receive_coalescing: offload.receive_coalescing,
     }
 }
 

@@ -13,6 +13,7 @@
 //! A change of the plan never fails because of unsupported settings. They remain desired, and the
 //! status reports the deviation.
 
+mod effect;
 mod keeper;
 mod records;
 mod spec;

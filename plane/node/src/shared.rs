@@ -7,33 +7,25 @@ use std::time::{Duration, Instant};
 use suimon_ports::{CpuPlace, DeviceFactory, MemberDevices, SocketFiles, SriovHost};
 use suimon_recording::{Names, Sink, StreamId, encode_names};
 
-use crate::bound_addresses::BoundAddresses;
-use crate::capture::Captures;
+use crate::adapters::Sriov;
+use crate::captures::Captures;
 use crate::cluster::Cluster;
-use crate::confinement::ConfinementReader;
-use crate::deferring_store::DeferringStore;
 use crate::device_notices::LateNotices;
 use crate::disks::{DiskParts, Disks};
 use crate::drain::Drain;
 use crate::events::EventLog;
-use crate::iov::Iov;
-use crate::kernel_path::KernelPathPlan;
-use crate::moving::Abandoned;
-use crate::node_status::Questions;
+use crate::host::ConfinementReader;
+use crate::migration::Abandoned;
 use crate::operations::Operations;
-use crate::port_table::PortTable;
+use crate::ports::{BoundAddresses, Ids, KernelPathPlan, PortTable};
 use crate::power::PowerTable;
-use crate::records::StoredState;
-use crate::sriov::Sriov;
-use crate::steering::SteeringPlan;
+use crate::remote_nodes::Questions;
+use crate::state::{DeferringStore, StoredState};
 use crate::teams::Teams;
-use crate::topology::Ids;
-use crate::vmq::VmqTable;
+use crate::virtual_functions::Iov;
+use crate::vmq::{SteeringPlan, VmqTable};
 use crate::vms::{VmParts, Vms};
-use crate::{ClusterStores, FarNodes, NodeListener, PortKey, SwitchPlane};
-
-/// Function that returns the wall-clock time in milliseconds since 1970-01-01 UTC.
-pub type UnixClock = Arc<dyn Fn() -> u64 + Send + Sync>;
+use crate::{ClusterStores, FarNodes, NodeListener, PortKey, SwitchPlane, UnixClock};
 
 /// Parts of a node that exist for its whole lifetime.
 pub(crate) struct Shared {
@@ -218,7 +210,7 @@ impl Shared {
     }
 
     /// Returns the port with this display name, in its plain or its `KIND:NAME` form.
-    pub(crate) fn port_by_label(&self, label: &str) -> Option<Arc<crate::port_table::Port>> {
+    pub(crate) fn port_by_label(&self, label: &str) -> Option<Arc<crate::ports::Port>> {
         let labels = self.port_labels();
         self.ports.all().into_iter().find(|port| {
             labels.get(&port.id).is_some_and(|l| l == label) || qualified(&port.key) == label

@@ -9,21 +9,19 @@ use suimon_contract::EventKind;
 use suimon_ports::{StateStore, StoreError};
 use thiserror::Error;
 
-use crate::confinement;
-use crate::control::{Command, Controller};
-use crate::devices::Devices;
+use crate::command::Command;
+use crate::control::Controller;
 use crate::disks::{UnfinishedWorks, taken_over_sockets, wanted_disks, wanted_sockets};
-use crate::event_texts::failed;
 use crate::events::Draft;
-use crate::failing::Failing;
-use crate::iov::IovDesk;
-use crate::port_table::Port;
-use crate::records::{Intent, StoredState, clear_intent, load_intent};
+use crate::host::StateStoreWatch;
+use crate::host::confinement;
+use crate::ports::{Devices, Port, failed, wanted_ports};
+use crate::retry::Failing;
 use crate::shared::Shared;
-use crate::state_store::StateStoreWatch;
+use crate::state::{Intent, StoredState, clear_intent, load_intent};
 use crate::teams::TeamThreads;
+use crate::virtual_functions::IovDesk;
 use crate::vms::disks_away;
-use crate::wanted::wanted_ports;
 
 /// Error at the start of a node.
 #[derive(Debug, Error)]
@@ -99,9 +97,9 @@ impl Controller {
         }
         let disks = wanted_disks(&state.config);
         let sockets = wanted_sockets(&disks);
-        self.devices.belongings.sweep(&wanted, &taken_over_sockets(&disks));
-        self.devices.belongings.record(wanted.values())?;
-        self.devices.belongings.record_sockets(sockets)?;
+        self.devices.created.sweep(wanted.values(), &taken_over_sockets(&disks));
+        self.devices.created.record(wanted.values())?;
+        self.devices.created.record_sockets(sockets)?;
         // Before uplinks are opened, because their device may be a virtual function.
         self.look_at_pfs();
         let vms = self.prepare_stored_vms(&state.config)?;
@@ -121,7 +119,7 @@ impl Controller {
                 self.devices.fail(&port, reason);
             }
         }
-        self.devices.belongings.note_opened(wanted.values())?;
+        self.devices.created.note_opened(wanted.values())?;
         self.open_stored(&state.config, disks, &disks_away(&vms))?;
         self.remove_doomed(&state.config)?;
         self.drive_stored_vms(&state.config, vms)?;
@@ -156,3 +154,7 @@ fn interrupted(intent: &Intent) -> Draft {
         .with("operation", &intent.kind)
         .with("revision", intent.revision)
 }
+
+#[cfg(test)]
+#[path = "start_up_tests.rs"]
+mod tests;

@@ -24,6 +24,7 @@ mod lacp_side;
 mod lacp_status;
 mod member;
 mod plan;
+mod publishing;
 mod rates;
 mod sockets;
 mod status;
@@ -37,7 +38,6 @@ mod work;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use suimon_contract::{ApiError, ErrorCode, HostConfig};
 use suimon_ports::LinkFacts;
 use suimon_quantity::PortId;
 
@@ -45,8 +45,6 @@ use self::inbox::Inbox;
 use self::table::TeamTable;
 pub(crate) use self::threads::TeamThreads;
 pub(crate) use self::wake::Wake;
-use crate::shared::Shared;
-use crate::topology::topology;
 
 /// NIC teams of a host and the means to wake their thread.
 pub(crate) struct Teams {
@@ -78,38 +76,6 @@ impl Teams {
     pub(crate) fn hear_link(&self, port: PortId, generation: u64, link: LinkFacts) {
         self.inbox().hear_link(port, generation, link);
         self.wake.wake();
-    }
-}
-
-impl Shared {
-    /// Updates the teams to `config` and publishes the forwarding tables with them.
-    ///
-    /// # Errors
-    /// A team or the plane rejects the configuration; both are unchanged.
-    pub(crate) fn publish_tables(&self, config: &HostConfig) -> Result<(), ApiError> {
-        let internal = |text: String| ApiError::new(ErrorCode::Internal, text);
-        let away = self.nics_away(config);
-        let ids = self.ids();
-        let mut table = self.teams.table();
-        let mut next = table.clone();
-        next.follow(self.team_plans(config, &ids), self.plane.now(), self.recording.as_ref())
-            .map_err(|error| internal(format!("cannot configure a team: {error}")))?;
-        let mut tables = topology(
-            config,
-            &ids,
-            &|key| self.device_mtu(key),
-            &next.distributions(),
-            &self.bound_addresses.in_effect(config),
-        );
-        self.lead(&mut tables, config, &ids, &away);
-        self.plane.publish(tables).map_err(|error| {
-            internal(format!("the switch rejected its forwarding tables: {error}"))
-        })?;
-        next.note_published();
-        *table = next;
-        drop(table);
-        self.teams.wake.wake();
-        Ok(())
     }
 }
 

@@ -10,7 +10,8 @@
 //!   list; the plane keeps the number of a worker while the worker runs.
 //! - [`placing`]: queues of one uplink or team, in the policy and in the plane.
 //! - [`table`]: all uplinks and teams; measures loads and carries out moves.
-//! - [`told`]: events. [`status`]: status in the API's types.
+//! - [`workers`]: set of workers. [`steering`]: flow rules of devices.
+//! - [`told`], [`texts`]: events. [`status`]: status in the API's types.
 //!
 //! A queue that an operator moved is treated as any other queue at its new worker. Dynamic
 //! placement moves it again if the worker is overloaded or can be emptied. Static placement leaves
@@ -19,11 +20,17 @@
 mod numbering;
 mod placing;
 mod plan;
+mod queue_moves;
 mod status;
+mod steering;
 mod table;
+mod texts;
 mod told;
+mod workers;
 
-pub(crate) use table::VmqTable;
+pub(crate) use self::steering::SteeringPlan;
+pub(crate) use self::table::VmqTable;
+pub(crate) use self::workers::{WorkersStep, workers_step};
 
 #[cfg(test)]
 mod bench;

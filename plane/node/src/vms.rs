@@ -13,6 +13,7 @@
 //! ```
 
 mod arriving;
+mod change_steps;
 mod control_line;
 mod departing;
 mod driver;
@@ -47,10 +48,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use suimon_contract::Name;
 use suimon_ports::VmHost;
 
+pub(crate) use self::change_steps::{VmStep, VmUndo, vm_steps};
 pub(crate) use self::entry::VmEntry;
 pub(crate) use self::inbox::Message;
-pub(crate) use self::records::{StoredRun, has_arrived, load_boot};
-pub(crate) use self::releasing::{Releases, releases};
+pub(crate) use self::records::{StoredRun, has_arrived};
 pub(crate) use self::steps::{LeftVm, disks_away, no_user_left};
 pub(crate) use self::vfs::VfOrder;
 pub use self::work::VmWork;

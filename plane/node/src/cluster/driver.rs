@@ -33,13 +33,15 @@ use self::policies::KnownPolicies;
 use super::inbox::Heard;
 use super::keys::MemberRecord;
 use super::loads::LOOK;
+use super::messages::Task;
 use super::releasing::Releasing;
 use super::session::Ground;
 use super::shared_store::SharedStore;
 use super::status::Reach;
 use super::told;
-use super::worker::{self, Task, Tasks};
-use crate::control::Command;
+use super::worker;
+use super::worker::Tasks;
+use crate::command::Command;
 use crate::events::Draft;
 use crate::shared::Shared;
 

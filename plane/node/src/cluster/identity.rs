@@ -13,7 +13,7 @@ use suimon_ports::{
     StoreFiles,
 };
 
-use super::session::{read, write};
+use super::values::{read, write};
 
 const ENDING: &str = ".suimon-cluster";
 /// Number of attempts if other nodes mark the store at the same time.

@@ -9,8 +9,8 @@ use suimon_contract::Name;
 use suimon_ports::{ClusterEntry, ClusterObserver, ClusterStoreError, ClusterView};
 
 use super::asking::{Ask, Asks};
+use super::messages::Answer;
 use super::releasing::Releasing;
-use super::worker::Answer;
 
 /// Queue of messages. Only the last state of each key is kept, so that the size is bounded by the
 /// number of keys.

@@ -9,9 +9,9 @@ use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterStoreE
 use super::keys::{ALIVE, MEMBERS, MemberRecord, REPORTS, report_of};
 use super::policy_changes::PolicyChanges;
 use super::releasing::{GIVING_BACK, LOOK, released};
-use super::session::read;
+use super::values::read;
 use super::{cluster_prefix, shared_stores};
-use crate::edit::no_cluster;
+use crate::errors::no_cluster;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
 use crate::{ClusterEdit, Edit};

@@ -15,7 +15,7 @@ use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry,
 use super::keys::{
     GRANTS, MEMBERS, MemberRecord, NEXT_POLICY, POLICIES, REPORTS, Said, grant_of, report_of,
 };
-use super::session::{read, write};
+use super::values::{read, write};
 
 /// Number of attempts if other nodes write the same keys.
 const TRIES: usize = 5;

@@ -10,7 +10,7 @@ use suimon_ports::{ClusterChange, ClusterEntry, ClusterStore};
 use super::cluster_prefix;
 use super::inbox::Heard;
 use super::policies::{PolicyDesk, PolicyRecord, Transaction, shared_policies};
-use super::session::read;
+use super::values::read;
 use crate::shared::Shared;
 
 /// Changes of shared policies by a change on this node.

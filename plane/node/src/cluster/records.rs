@@ -16,7 +16,7 @@ use suimon_ports::{StateStore, StoreError};
 
 use super::covered::Minimums;
 use super::policies::PolicyRecord;
-use crate::records::{decode, encode};
+use crate::state::{decode, encode};
 
 pub(super) const CLUSTER: &str = "cluster";
 const SELF: &str = "self";

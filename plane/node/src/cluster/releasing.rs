@@ -1,15 +1,16 @@
 //! Stores that a change stops sharing: reservations are given back, and the node's records of the
 //! store are removed from the cluster, before the change is made.
 
+mod requests;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
+use suimon_contract::{HostConfig, Name};
 
 use super::shared_stores;
-use crate::shared::Shared;
 
 /// Maximum time for giving back reservations.
 pub(super) const GIVING_BACK: Duration = Duration::from_secs(10);
@@ -59,34 +60,4 @@ pub(super) fn released(from: &HostConfig, to: &HostConfig) -> BTreeSet<Name> {
     let stays = shared_stores(to);
     let gone = shared_stores(from).into_keys().filter(|name| !stays.contains_key(*name));
     gone.cloned().collect()
-}
-
-impl Shared {
-    /// Gives back what is reserved on stores, and removes the node's records of them. Blocks at
-    /// most [`GIVING_BACK`]. The stores are taken up again if the change is not made.
-    ///
-    /// # Errors
-    /// Fails if the reservations could not be given back in time.
-    pub(super) fn release_stores(&self, stores: BTreeSet<Name>) -> Result<(), ApiError> {
-        if stores.is_empty() {
-            return Ok(());
-        }
-        let names = stores.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
-        let releasing = Releasing { stores, is_done: Arc::default() };
-        self.cluster.inbox.release(releasing.clone());
-        let deadline = Instant::now() + GIVING_BACK;
-        while Instant::now() < deadline {
-            if releasing.is_done() {
-                return Ok(());
-            }
-            std::thread::sleep(LOOK);
-        }
-        self.cluster.inbox.release(Releasing::default());
-        let text = format!(
-            "the reservation of this host on store {names} could not be returned, because the \
-             cluster does not respond; retry when it does (`suimon cluster status`), or use \
-             `suimon store set STORE --shared=false --force`"
-        );
-        Err(ApiError::new(ErrorCode::HostError, text).about("cluster"))
-    }
 }

@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use suimon_cluster_qos::{Grant, NodeId, Term};
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode, Name, QosPolicyConfig};
 use suimon_ports::{
-    ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterEntry, ClusterLease,
-    ClusterStore, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterWatch, StateStore,
+    ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterLease, ClusterStore,
+    ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterWatch, StateStore,
 };
 
 use super::inbox::{Ear, Inbox};
@@ -21,20 +19,14 @@ use super::keys::{
 use super::policies::{Policies, PolicyDesk, policies_of};
 use super::records::next_start;
 use super::{ClusterStores, cluster_prefix};
-use crate::disks::RandomSource;
+use crate::RandomSource;
+use crate::cluster::elected::Elected;
+use crate::cluster::values::{read, write};
 
 /// Duration of the node's lease: the time after which a dead node, or a dead leader, is detected.
 const LEASE: Duration = Duration::from_secs(5);
 /// Number of attempts if other nodes write the same keys.
 const TRIES: usize = 5;
-
-/// Initial state of a leader.
-pub(super) struct Elected {
-    pub(super) term: Term,
-    /// Grants of former terms.
-    pub(super) records: Vec<(NodeId, Grant)>,
-    pub(super) policies: Policies,
-}
 
 /// Dependencies of a session.
 pub(super) struct Ground {
@@ -359,16 +351,4 @@ fn register(
         }
     }
     Err(refused(format!("another node changes etcd key {key} at the same time; retry")))
-}
-
-/// Returns the value of an entry; `None` if it is invalid.
-pub(super) fn read<T: DeserializeOwned>(entry: &ClusterEntry) -> Option<T> {
-    serde_json::from_slice(&entry.value)
-        .inspect_err(|error| tracing::warn!(key = entry.key, %error, "cannot be read"))
-        .ok()
-}
-
-/// Serializes a value. Plain values cannot fail.
-pub(super) fn write<T: Serialize>(value: &T) -> Vec<u8> {
-    serde_json::to_vec(value).unwrap_or_default()
 }

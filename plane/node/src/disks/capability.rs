@@ -1,14 +1,13 @@
 //! Capacity of stores: declared in the configuration, or measured.
 
+mod table;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use suimon_contract::{ByteSize, HostConfig, Name, StoreCapability, StoreConfig, StoreMeasurement};
+use suimon_contract::{ByteSize, Name, StoreCapability, StoreConfig, StoreMeasurement};
 use suimon_storage_qos::{Capability, MeasuredLatency};
-
-use super::Disks;
 
 /// Last measurement of a store, with the configuration keys that determine its result. The
 /// measurement counts only while these keys are unchanged.
@@ -72,35 +71,4 @@ pub(crate) fn measured_latency(
         Some(MeasuredLatency { depth: figure.depth, latency_ns })
     });
     latencies.max_by_key(|of| of.latency_ns)
-}
-
-impl Disks {
-    pub(crate) fn measured(&self) -> Arc<MeasuredStores> {
-        self.measured.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(crate) fn set_measured(&self, measured: MeasuredStores) {
-        *self.measured.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(measured);
-    }
-
-    pub(crate) fn keep_measured(&self, store: &Name, measured: MeasuredStore) {
-        let mut all = MeasuredStores::clone(&self.measured());
-        all.insert(store.clone(), measured);
-        self.set_measured(all);
-    }
-
-    /// Returns measured stores that are absent from the configuration.
-    pub(crate) fn measured_and_gone(&self, config: &HostConfig) -> Vec<Name> {
-        let is_gone = |name: &&Name| config.stores.iter().all(|store| store.name != **name);
-        self.measured().keys().filter(is_gone).cloned().collect()
-    }
-
-    pub(crate) fn forget_measured(&self, config: &HostConfig) {
-        let gone = self.measured_and_gone(config);
-        if !gone.is_empty() {
-            let mut all = MeasuredStores::clone(&self.measured());
-            all.retain(|name, _| !gone.contains(name));
-            self.set_measured(all);
-        }
-    }
 }

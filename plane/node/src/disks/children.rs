@@ -5,85 +5,22 @@
 //! by which its children refer to it. If the configuration names no parent, the parent is read from
 //! the child's image.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+mod cache;
+mod closed_disks;
 
-use suimon_contract::{ApiError, ErrorCode, Name};
-use suimon_ports::{FileName, FileStatus, StoreFiles};
-use suimon_storage::images::{self, DiskPlan};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
 
-use super::Disks;
-use super::entry::{DiskEntry, Moving};
+use suimon_contract::{ApiError, ErrorCode};
+use suimon_ports::{FileName, StoreFiles};
+use suimon_storage::images;
+use suimon_storage::images::DiskPlan;
+
+use self::cache::Known;
+pub(crate) use self::cache::KnownParents;
+pub(super) use self::cache::OtherDisk;
 use super::file_work::FileWork;
-
-/// Time for which the parents read from an image are cached, provided that the file's status is
-/// unchanged.
-const KNOWN_FOR: Duration = Duration::from_secs(60);
-
-/// Desired disk that is not open and may have a parent.
-pub(super) struct OtherDisk {
-    label: String,
-    plan: DiskPlan,
-}
-
-/// Cache of the parents of images, by store and file. Entries expire after [`KNOWN_FOR`].
-#[derive(Default)]
-pub(crate) struct KnownParents(Mutex<BTreeMap<(PathBuf, FileName), Known>>);
-
-struct Known {
-    read: Instant,
-    status: FileStatus,
-    named: Option<FileName>,
-    parents: Vec<FileName>,
-}
-
-impl KnownParents {
-    /// Empties the cache. Called after an image was linked to another parent.
-    pub(super) fn clear(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(PathBuf, FileName), Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn find(
-        &self,
-        key: &(PathBuf, FileName),
-        status: FileStatus,
-        plan: &DiskPlan,
-    ) -> Option<Vec<FileName>> {
-        let mut known = self.lock();
-        known.retain(|_, known| known.read.elapsed() < KNOWN_FOR);
-        let found = known.get(key)?;
-        let is_same = found.status == status && found.named == plan.parent;
-        is_same.then(|| found.parents.clone())
-    }
-}
-
-impl Disks {
-    /// Returns the desired disks of the same store path that are not open and whose format has
-    /// metadata, so that their images may have parents.
-    pub(super) fn unopened_beside(&self, entry: &DiskEntry) -> Vec<OtherDisk> {
-        let store = entry.lock().wanted.store.path.clone();
-        let wanted = self.wanted();
-        let beside = wanted.iter().filter(|(name, disk)| {
-            **name != entry.name && disk.store.path == store && !self.is_open_or_away(name)
-        });
-        let others = beside.map(|(name, disk)| (format!("disk/{name}"), disk.plan()));
-        let others = others.filter(|(_, plan)| plan.format.has_metadata());
-        others.map(|(label, plan)| OtherDisk { label, plan }).collect()
-    }
-
-    fn is_open_or_away(&self, name: &Name) -> bool {
-        self.find(name).is_some_and(|entry| {
-            let state = entry.lock();
-            state.open.is_some() || state.moving.is_some_and(Moving::is_away)
-        })
-    }
-}
 
 impl FileWork {
     /// Checks that the disk does not write to a file that is a parent of another disk's image. An

@@ -4,16 +4,17 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use suimon_contract::{ApiError, Name, StorageState};
+use suimon_contract::{ApiError, ErrorCode, Name, StorageState};
 use suimon_image::Shape;
-use suimon_ports::{DiskDevice, FileName, StoreFiles};
+use suimon_ports::{DeviceError, DiskDevice, FileName, StoreFiles};
 use suimon_quantity::DiskId;
-use suimon_storage::{Freeing, images};
+use suimon_storage::{Freeing, PlaneError, images};
 
 use super::file_work::Opened;
 use super::store_threads::StoreWork;
 use super::wanted::WantedDisk;
-use crate::failing::Failing;
+use crate::errors::error_code;
+use crate::retry::Failing;
 
 /// One disk of the desired state.
 pub(crate) struct DiskEntry {
@@ -173,4 +174,15 @@ impl DiskState {
             None => (StorageState::Failed, Some("being opened".to_owned())),
         }
     }
+}
+
+pub(crate) fn offer_error(entry: &DiskEntry, table: &str, error: &DeviceError) -> ApiError {
+    ApiError::new(error_code(error.kind), error.detail.clone())
+        .about(entry.label())
+        .field(format!("{table}.{}", error.field))
+}
+
+/// Converts an error of the storage plane about a disk into an API error.
+pub(super) fn plane_error(entry: &DiskEntry, error: &PlaneError) -> ApiError {
+    ApiError::new(ErrorCode::HostError, error.to_string()).about(entry.label())
 }

@@ -11,7 +11,7 @@ use suimon_ports::{
 use suimon_quantity::DiskId;
 
 use super::plane::DiskPlane;
-use crate::control::Command;
+use crate::command::Command;
 
 /// Open NBD servers by address. Servers are shared: several disks may be exported by one.
 pub(crate) struct Exports {

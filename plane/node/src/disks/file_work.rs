@@ -8,14 +8,14 @@ use suimon_ports::{RedoRecords, StoreFiles};
 use suimon_storage::images::{self, DiskError, DiskFault, LeftRecords, OpenedDisk, Seeds};
 use suimon_storage::{DiskSpec, jobs};
 
-use super::RandomSource;
 use super::children::{KnownParents, OtherDisk};
 use super::growing::wanted_size;
 use super::open_stores::OpenStores;
 use super::opening::{disk_error, store_file_error};
 use super::wanted::WantedDisk;
+use crate::RandomSource;
+use crate::UnixClock;
 use crate::events::Draft;
-use crate::shared::UnixClock;
 
 /// Environment of the operations on one disk's files, independent of locks of the node.
 pub(crate) struct FileWork {

@@ -1,12 +1,8 @@
 //! Extends disks to the configured size. Disks are never shrunk.
 
-use suimon_contract::{ApiError, ErrorCode};
-use suimon_image::Shape;
+mod control;
 
-use super::entry::DiskEntry;
-use super::opening::offer_error;
 use super::wanted::WantedDisk;
-use crate::control::Controller;
 
 /// Returns the size to which a disk of `size` bytes is to be extended; `None` if it is large enough
 /// or a block device.
@@ -14,55 +10,4 @@ pub(super) fn wanted_size(wanted: &WantedDisk, size: u64) -> Option<u64> {
     let wanted_size = wanted.config.size_bytes?.bytes();
     let has_file = wanted.config.effective_file().is_some();
     (has_file && wanted_size > size).then_some(wanted_size)
-}
-
-impl Controller {
-    /// Extends a disk in service if it is smaller than configured. Clients see a pause. On failure
-    /// the disk continues with its size; if it cannot be resumed, it is marked as failed and
-    /// retried.
-    pub(super) fn grow_disk(
-        &mut self,
-        entry: &DiskEntry,
-        wanted: &WantedDisk,
-        shape: Shape,
-    ) -> Result<Shape, ApiError> {
-        let Some(size) = wanted_size(wanted, shape.size) else { return Ok(shape) };
-        if wanted.config.read_only {
-            let text = "a read-only disk cannot grow; set `read_only` to false";
-            let error = ApiError::new(ErrorCode::InvalidValue, text);
-            return Err(error.about(entry.label()).field("size_bytes"));
-        }
-        self.while_suspended(
-            entry,
-            move |work, files| {
-                work.resize(files, shape.size, size)?;
-                Ok(std::mem::take(&mut work.drafts))
-            },
-            |controller, drafts| {
-                controller.drafts.extend(drafts);
-                Ok(())
-            },
-        )?;
-        let Some(shape) = entry.lock().open.as_ref().map(|open| open.shape) else {
-            return Ok(shape);
-        };
-        self.tell_clients(entry, wanted, shape)?;
-        Ok(shape)
-    }
-
-    /// Reports the new size to the disk's VM and to NBD clients that connect later.
-    fn tell_clients(
-        &self,
-        entry: &DiskEntry,
-        wanted: &WantedDisk,
-        shape: Shape,
-    ) -> Result<(), ApiError> {
-        let state = entry.lock();
-        let device = state.open.as_ref().and_then(|open| open.device.as_ref());
-        if let Some(device) = device {
-            device.resize(shape.size).map_err(|error| offer_error(entry, "vhost_user", &error))?;
-        }
-        drop(state);
-        self.offer_nbd(entry, wanted, shape)
-    }
 }

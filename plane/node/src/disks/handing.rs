@@ -27,11 +27,11 @@ use super::file_work::Opened;
 use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
 use super::notices::disk_failed;
 use super::opening::{NotOpened, disk_error};
-use super::pausing::plane_error;
 use super::store_threads::STORE_PATIENCE;
 use super::work::check_idle;
 use crate::control::Controller;
-use crate::edit::not_found;
+use crate::disks::entry::plane_error;
+use crate::errors::not_found;
 use crate::shared::Shared;
 
 /// Disk of an outgoing VM. Dropped before [`Self::let_go`], the disk becomes an ordinary disk

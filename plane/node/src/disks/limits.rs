@@ -1,18 +1,22 @@
 //! Storage QoS: passes stores, policies and limits of the configuration to the storage plane, and
 //! checks minimums against the capacity of stores.
 
+mod setting;
+mod told;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_contract::{
     ApiError, ByteSize, DiskConfig, DiskQos, ErrorCode, HostConfig, Name, QosPolicyConfig,
     QosPolicyKind, StoreCapability, StoreConfig, StorePromises,
 };
-use suimon_quantity::{ByteRate, Cap, DiskId, Iops, StoreId};
+use suimon_quantity::{ByteRate, DiskId, Iops};
 use suimon_storage_qos::{
-    Assignment, Burst, Capability, Limits, MeasuredLatency, Normalization, PolicyId, PolicyKind,
-    PolicySpec, Promises, Proposal, Refusal, Store, StoreSpec, Weight,
+    Assignment, Burst, Capability, Limits, Normalization, PolicyId, PolicyKind, PolicySpec,
+    Promises, Proposal, Refusal, Store, StoreSpec, Weight,
 };
 
+pub(crate) use self::told::ToldStore;
 use super::Disks;
 use super::capability::{MeasuredStores, capability, measured_latency};
 use crate::cluster::{Minimums, of_disk, of_policy, shared_stores};
@@ -22,18 +26,6 @@ const _: () = assert!(suimon_contract::STORE_DISKS_MAX == suimon_storage_qos::DI
 
 /// Maximum number of requests queued at a store.
 const WAITING_MAX: u32 = 16_384;
-
-/// Settings of a store that the storage plane has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ToldStore {
-    spec: Option<StoreSpec>,
-    capability: Capability,
-    latency: Option<MeasuredLatency>,
-    disks: BTreeMap<DiskId, Assignment>,
-    policies: BTreeMap<PolicyId, PolicySpec>,
-    /// Policies that span nodes: this node has a part of their limits.
-    spanning: BTreeSet<PolicyId>,
-}
 
 /// Returns the settings of a store according to the configuration. On a shared store, minimums are
 /// reduced to those in effect.
@@ -112,69 +104,6 @@ fn proposals(told: &ToldStore, wanted: &ToldStore, removes: bool) -> Vec<Proposa
         proposals.extend(gone.map(|policy| Proposal::RemovePolicy(*policy)));
     }
     proposals
-}
-
-impl Disks {
-    /// Passes stores and limits to the storage plane. Minimums were checked against the capacity
-    /// before. `removes`: also removes settings that are not configured.
-    ///
-    /// # Errors
-    /// Fails if the plane rejects a store or limits. Stores processed before keep their new
-    /// settings.
-    pub(crate) fn set_limits(&self, config: &HostConfig, removes: bool) -> Result<(), ApiError> {
-        let plane = &self.parts.plane;
-        let measured = self.measured();
-        let mut all = self.told();
-        for store in &config.stores {
-            let id = self.store_id(&store.name);
-            let told = all.entry(id).or_default();
-            let wanted = wanted(self, config, store, &measured);
-            let failed = |text: String| {
-                ApiError::new(ErrorCode::HostError, text).about(format!("store/{}", store.name))
-            };
-            if told.spec != wanted.spec {
-                let spec = store_spec(store);
-                plane.add_store(id, spec).map_err(|error| failed(error.to_string()))?;
-                if told.spec.is_none() && shared_stores(config).contains_key(&store.name) {
-                    // Limit of 0 until the cluster thread sets this node's share.
-                    plane.set_cap(id, Some(Cap::default()));
-                }
-                told.spec = wanted.spec.clone();
-            }
-            if told.capability != wanted.capability {
-                plane.set_capability(id, wanted.capability);
-                told.capability = wanted.capability;
-            }
-            if told.latency != wanted.latency {
-                plane.set_latency(id, wanted.latency);
-                told.latency = wanted.latency;
-            }
-            for policy in &wanted.spanning {
-                // Blocks requests of the policy until the cluster thread sets this node's part.
-                plane.hold_policy(id, *policy);
-            }
-            let proposals = proposals(told, &wanted, removes);
-            plane.propose(id, &proposals, true).map_err(|error| failed(error.to_string()))?;
-            if removes {
-                // The part is removed only after the limits on this host alone are in effect.
-                for policy in told.spanning.difference(&wanted.spanning) {
-                    plane.set_part(id, *policy, None);
-                }
-                *told = wanted;
-            } else {
-                told.disks.extend(wanted.disks);
-                told.policies.extend(wanted.policies);
-                told.spanning.extend(wanted.spanning);
-            }
-        }
-        if removes {
-            let wanted: BTreeSet<StoreId> =
-                config.stores.iter().map(|store| self.store_id(&store.name)).collect();
-            all.retain(|id, _| wanted.contains(id) || plane.remove_store(*id).is_err());
-            self.forget_deleted(config, &all);
-        }
-        Ok(())
-    }
 }
 
 /// Checks the minimums of a configuration against the capacity of its stores. Returns an error per

@@ -20,11 +20,10 @@ use suimon_storage::mirror::{Mirror, MirrorError, MirrorProgress};
 use suimon_storage::{DirtyMap, Freeing};
 
 use super::entry::{DiskEntry, Moving};
-use super::pausing::plane_error;
 use super::plane::DiskPlane;
 use super::work::check_idle;
-use crate::checks::error_code;
-use crate::edit::not_found;
+use crate::disks::entry::plane_error;
+use crate::errors::{error_code, not_found};
 use crate::shared::Shared;
 
 /// Mark of a disk that is copied, in the node and in the storage plane. Dropping it removes the

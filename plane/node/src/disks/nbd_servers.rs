@@ -1,25 +1,26 @@
 //! NBD servers of disks: their specifications from the configuration, their clients, and events of
 //! their notices.
 
+mod events;
+
 use suimon_contract::{
-    ApiError, DiskNbd, DiskNbdClient, DiskNbdStatus, EventKind, HostSection, NbdPeerStatus,
-    NbdStatus, NbdWay,
+    ApiError, DiskNbd, DiskNbdClient, DiskNbdStatus, HostSection, NbdPeerStatus, NbdStatus, NbdWay,
 };
 use suimon_image::Shape;
 use suimon_ports::{
-    ExportedDisk, NbdClient, NbdClientWay, NbdLimits, NbdNotice, NbdPlace, NbdServerSpec,
-    NbdTcpAccess, NbdTlsFiles, NbdUnixAccess,
+    ExportedDisk, NbdClient, NbdClientWay, NbdLimits, NbdPlace, NbdServerSpec, NbdTcpAccess,
+    NbdTlsFiles, NbdUnixAccess,
 };
 use suimon_storage::Freeing;
 
+pub(crate) use self::events::nbd_event;
 use super::Disks;
 use super::entry::DiskEntry;
-use super::opening::offer_error;
 use super::wanted::{WantedDisk, WantedDisks};
 use crate::Edit;
-use crate::checks::error_code;
 use crate::control::Controller;
-use crate::events::Draft;
+use crate::disks::entry::offer_error;
+use crate::errors::error_code;
 
 /// Returns the specifications of the servers that export a disk.
 pub(crate) fn server_specs(nbd: &DiskNbd) -> Vec<NbdServerSpec> {
@@ -261,32 +262,6 @@ impl Controller {
             ApiError::new(error_code(error.kind), text).field(format!("nbd.{}", error.field))
         });
         let errors: Vec<ApiError> = errors.collect();
-        if errors.is_empty() { Ok(()) } else { Err(crate::checks::first_of(errors)) }
-    }
-}
-
-/// Converts a notice of an NBD server to an event.
-pub(crate) fn nbd_event(notice: NbdNotice) -> Draft {
-    match notice {
-        NbdNotice::Refused { peer, reason } => {
-            let text = format!("NBD client {peer} was rejected: {reason}.");
-            Draft::new(EventKind::NbdClientRefused, "host", text)
-                .with("peer", peer)
-                .with("reason", reason)
-        }
-        NbdNotice::Limited { peer, reason } => {
-            let text = format!("An NBD client ({peer}) was turned away: {reason}.");
-            Draft::new(EventKind::NbdLimitReached, "host", text)
-                .with("peer", peer)
-                .with("reason", reason)
-        }
-        NbdNotice::NotOffered { disk, reason } => {
-            let text = format!(
-                "The disk cannot be exported over NBD and the daemon retries; a VM of the disk is \
-                 not affected: {reason}."
-            );
-            let draft = Draft::new(EventKind::DiskNotOffered, format!("disk/{disk}"), text);
-            draft.with("reason", reason)
-        }
+        if errors.is_empty() { Ok(()) } else { Err(crate::errors::first_of(errors)) }
     }
 }

@@ -1,27 +1,28 @@
 //! Opening and closing of disks.
 
+mod errors;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_image::Shape;
-use suimon_ports::{
-    DeviceError, DeviceNotice, DiskObserver, StoreFault, StoreFileError, StoreFiles,
-};
+use suimon_ports::{DeviceNotice, DiskObserver, StoreFiles};
 use suimon_quantity::DiskId;
-use suimon_storage::DiskSpec;
-use suimon_storage::images::{self, DiskError, DiskFault, LeftRecords};
+use suimon_storage::images::LeftRecords;
+use suimon_storage::{DiskSpec, images};
 
+pub(super) use self::errors::fault_code;
+pub(crate) use self::errors::{NotOpened, disk_error, store_file_error};
 use super::entry::{DiskEntry, OpenDisk, OpeningUnderWay};
 use super::file_work::{FileWork, Opened, close_images};
 use super::notices::{disk_failed, opening_stalled};
-use super::pausing::plane_error;
 use super::store_threads::{SILENT_AFTER, Unanswered};
 use super::wanted::WantedDisk;
 use super::work::has_stopped_vm;
-use crate::checks::error_code;
 use crate::control::Controller;
 use crate::device_notices::{DeviceNotices, DeviceOwner};
+use crate::disks::entry::{offer_error, plane_error};
 use crate::events::Draft;
 use crate::shared::Shared;
 
@@ -32,14 +33,6 @@ impl DiskObserver for NoticeSender {
     fn handle_notice(&self, _disk: DiskId, notice: DeviceNotice) {
         self.0.put(notice);
     }
-}
-
-/// Reason why a disk was not opened.
-pub(crate) enum NotOpened {
-    /// The store has not responded yet. The disk is opened when it does.
-    Waits,
-    /// Opening has failed.
-    Failed(ApiError),
 }
 
 type Opening = Result<Opened, ApiError>;
@@ -327,36 +320,4 @@ impl Shared {
             tracing::warn!(disk = %entry.name, "an image is closed when its store responds");
         }
     }
-}
-
-/// Converts an error about the disk `label`.
-pub(crate) fn disk_error(label: &str, error: &DiskError) -> ApiError {
-    let code = match error.fault.as_ref() {
-        DiskFault::Store(fault) => fault_code(fault),
-        DiskFault::Plan { .. } | DiskFault::Differs { .. } | DiskFault::BackupRefused { .. } => {
-            ErrorCode::InvalidValue
-        }
-        _ => ErrorCode::HostError,
-    };
-    ApiError::new(code, error.to_string()).about(label)
-}
-
-/// Converts an error about the store of the object `label`.
-pub(crate) fn store_file_error(label: &str, error: &StoreFileError) -> ApiError {
-    ApiError::new(fault_code(&error.fault), error.to_string()).about(label).field("store")
-}
-
-pub(super) const fn fault_code(fault: &StoreFault) -> ErrorCode {
-    match fault {
-        StoreFault::Missing => ErrorCode::DeviceMissing,
-        StoreFault::InUse { .. } => ErrorCode::DeviceBusy,
-        StoreFault::Unsupported { .. } => ErrorCode::Unsupported,
-        _ => ErrorCode::HostError,
-    }
-}
-
-pub(crate) fn offer_error(entry: &DiskEntry, table: &str, error: &DeviceError) -> ApiError {
-    ApiError::new(error_code(error.kind), error.detail.clone())
-        .about(entry.label())
-        .field(format!("{table}.{}", error.field))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use suimon_contract::{ApiError, ErrorCode};
+use suimon_contract::ApiError;
 use suimon_ports::StoreFiles;
 use suimon_storage::images::OpenedDisk;
 use suimon_storage::{NotResumed, PlaneError};
@@ -12,6 +12,7 @@ use super::file_work::{FileWork, Opened, close_images};
 use super::notices::disk_failed;
 use super::store_threads::SILENT_AFTER;
 use crate::control::Controller;
+use crate::disks::entry::plane_error;
 use crate::shared::Shared;
 
 impl Controller {
@@ -99,8 +100,4 @@ impl Shared {
         }
         Ok(())
     }
-}
-
-pub(super) fn plane_error(entry: &DiskEntry, error: &PlaneError) -> ApiError {
-    ApiError::new(ErrorCode::HostError, error.to_string()).about(entry.label())
 }

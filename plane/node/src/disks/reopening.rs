@@ -7,9 +7,9 @@ use super::DiskWork;
 use super::entry::DiskEntry;
 use super::file_work::close_images;
 use super::notices::disk_failed;
-use super::pausing::plane_error;
 use crate::control::Controller;
-use crate::edit::not_found;
+use crate::disks::entry::plane_error;
+use crate::errors::not_found;
 use crate::events::Draft;
 
 impl Controller {

@@ -12,7 +12,7 @@ use suimon_ports::FileName;
 
 use super::Disks;
 use super::wanted::{WantedDisk, WantedDisks, file_name};
-use crate::wanted::clean;
+use crate::transaction::clean;
 
 impl Disks {
     /// Returns an error for each disk whose file the change replaces by a parent of the image of

@@ -8,7 +8,7 @@ use suimon_storage::images::{MarkFault, StoreMark};
 
 use super::opening::{disk_error, store_file_error};
 use super::store_threads::{SILENT_AFTER, StoreThreads, Unanswered};
-use crate::edit::not_found;
+use crate::errors::not_found;
 use crate::shared::Shared;
 
 /// Locked mark file in a store, checked by another node. Dropping it removes the file, in a store

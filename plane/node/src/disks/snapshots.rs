@@ -20,15 +20,15 @@ use super::entry::DiskEntry;
 use super::opening::disk_error;
 use super::store_threads::{SILENT_AFTER, Unanswered};
 use super::wanted::{contract_kind, file_name, store_file, wanted_disks};
-use crate::apply::store_error;
-use crate::checks::{Candidate, first_of};
+use crate::change::Candidate;
 use crate::control::Controller;
-use crate::edit::not_found;
+use crate::disks::records::{DoomedFile, clear_doomed, load_doomed, save_doomed};
+use crate::errors::{first_of, not_found, store_error};
 use crate::events::Draft;
 use crate::operations::OperationHandle;
-use crate::records::{DoomedFile, Intent, clear_doomed, load_doomed, save_doomed, save_intent};
-use crate::wanted::wanted_ports;
-use crate::wanted::{Claim, clean};
+use crate::ports::wanted_ports;
+use crate::state::{Intent, save_intent};
+use crate::transaction::{Claim, clean};
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
 /// Number of files of a disk from which on each snapshot emits a warning.

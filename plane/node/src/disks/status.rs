@@ -22,7 +22,7 @@ use super::full_stores::{full_reason, full_status, limit_by_full_store, used_per
 use super::limits::store_promises;
 use super::store_threads::{SHORT_PATIENCE, Unanswered};
 use super::wanted::{WantedDisk, contract_kind, store_file};
-use crate::edit::not_found;
+use crate::errors::not_found;
 use crate::shared::Shared;
 
 /// Feature bits of virtio-blk (virtio 1.2, 5.2.3) and of all devices (virtio 1.2, 6).

@@ -15,10 +15,10 @@ use super::opening::NotOpened;
 use super::store_threads::STORE_PATIENCE;
 use super::wanted::{WantedDisk, WantedDisks, wanted_sockets};
 use crate::ChangeOptions;
-use crate::checks::Candidate;
+use crate::change::Candidate;
 use crate::control::Controller;
-use crate::needed::Needed;
-use crate::records::load_measured;
+use crate::disks::records::load_measured;
+use crate::transaction::{Acquired, Phase};
 
 /// One step of a change.
 pub(crate) enum DiskStep {
@@ -60,47 +60,62 @@ pub(crate) struct DiskReturns {
     closed: Vec<Arc<DiskEntry>>,
 }
 
-/// Steps, grouped by the phase of the change.
-#[derive(Default)]
-pub(crate) struct DiskSteps {
-    pub(crate) closes: Vec<DiskStep>,
-    pub(crate) limits: Option<DiskStep>,
-    pub(crate) changes: Vec<DiskStep>,
-    pub(crate) opens: Vec<DiskStep>,
+impl DiskStep {
+    /// Returns the phase in which the step is executed.
+    pub(crate) const fn phase(&self) -> Phase {
+        match self {
+            Self::Limits(_) => Phase::DiskLimits,
+            Self::Close(_) | Self::Withdraw(..) => Phase::CloseDisks,
+            Self::Change(..) => Phase::ChangeDisks,
+            Self::Open(..) => Phase::OpenDisks,
+        }
+    }
+}
+
+/// Adds the resources that the transition from the first to the second set of disks acquires.
+pub(crate) fn acquire_disks(acquired: &mut Acquired, before: &WantedDisks, after: &WantedDisks) {
+    for (name, wanted) in after {
+        match before.get(name) {
+            Some(old) if old == wanted => continue,
+            Some(old) if old.can_become(wanted) => {}
+            _ => acquired.add_exclusive(wanted.claims()),
+        }
+        acquired.add_shared_sockets(wanted.nbd_socket());
+    }
 }
 
 /// Returns the steps that change the disks of one configuration to those of another. `before` and
-/// `after` are their disks. Disks that are removed and hold no needed resource are closed at the
+/// `after` are their disks. Disks that are removed and hold no acquired resource are closed at the
 /// end of the change.
 pub(crate) fn disk_steps(
     (from, before): (&HostConfig, &WantedDisks),
     (to, after): (&HostConfig, &WantedDisks),
-    needed: &Needed,
-) -> DiskSteps {
-    let mut steps = DiskSteps::default();
+    acquired: &Acquired,
+) -> Vec<DiskStep> {
+    let mut steps = Vec::new();
     let has_limits = (&from.stores, &from.qos_policies, &from.disks)
         != (&to.stores, &to.qos_policies, &to.disks);
     if has_limits {
-        steps.limits = Some(DiskStep::Limits(Box::new(to.clone())));
+        steps.push(DiskStep::Limits(Box::new(to.clone())));
     }
     for (name, wanted) in after {
         match before.get(name) {
             Some(old) if old == wanted => continue,
             Some(old) if old.can_become(wanted) => {
-                if needed.is_nbd_in_the_way(old) {
-                    steps.closes.push(DiskStep::Withdraw(name.clone(), wanted.clone()));
+                if old.is_nbd_acquired(acquired) {
+                    steps.push(DiskStep::Withdraw(name.clone(), wanted.clone()));
                 }
-                steps.changes.push(DiskStep::Change(name.clone(), wanted.clone()));
+                steps.push(DiskStep::Change(name.clone(), wanted.clone()));
                 continue;
             }
-            Some(_) => steps.closes.push(DiskStep::Close(name.clone())),
+            Some(_) => steps.push(DiskStep::Close(name.clone())),
             None => {}
         }
-        steps.opens.push(DiskStep::Open(name.clone(), wanted.clone()));
+        steps.push(DiskStep::Open(name.clone(), wanted.clone()));
     }
     let gone = before.iter().filter(|(name, _)| !after.contains_key(*name));
-    let in_the_way = gone.filter(|(_, wanted)| needed.is_held_by_disk(wanted));
-    steps.closes.extend(in_the_way.map(|(name, _)| DiskStep::Close(name.clone())));
+    let in_the_way = gone.filter(|(_, wanted)| wanted.holds_any(acquired));
+    steps.extend(in_the_way.map(|(name, _)| DiskStep::Close(name.clone())));
     steps
 }
 
@@ -321,7 +336,7 @@ impl Controller {
                 self.fail_disk(&entry, reason);
             }
         }
-        self.devices.belongings.note_sockets(sockets)
+        self.devices.created.note_sockets(sockets)
     }
 
     /// Opens a disk whose images may still be locked by a process that was killed.
@@ -334,7 +349,7 @@ impl Controller {
     /// their files if requested.
     pub(crate) fn finish_disks(&mut self, before: &WantedDisks, to: &Candidate) {
         let after = &to.disks;
-        if let Err(error) = self.devices.belongings.note_sockets(wanted_sockets(after)) {
+        if let Err(error) = self.devices.created.note_sockets(wanted_sockets(after)) {
             tracing::warn!(%error, "cannot record which sockets of disks belong to the daemon");
         }
         for name in before.keys().filter(|name| !after.contains_key(*name)) {

@@ -12,7 +12,7 @@ use suimon_image::Shape;
 use suimon_ports::{FileName, VhostUserDiskSpec, VhostUserMode, VhostUserPromise};
 use suimon_storage::{FullPolicy, images};
 
-use crate::wanted::{Claim, clean};
+use crate::transaction::{Acquired, Claim, clean};
 
 /// Configured disk and its store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +103,17 @@ impl WantedDisk {
     /// Returns the Unix socket on which the disk is exported by NBD. Other disks may share it.
     pub(crate) fn nbd_socket(&self) -> Option<PathBuf> {
         self.config.nbd.as_ref()?.socket.as_deref().map(clean)
+    }
+
+    /// Returns true if the disk holds a resource that a change acquires, so that a removed disk must
+    /// be closed first.
+    pub(crate) fn holds_any(&self, acquired: &Acquired) -> bool {
+        self.claims().iter().any(|held| acquired.contains(held)) || self.is_nbd_acquired(acquired)
+    }
+
+    /// Returns true if another port or disk will hold the disk's NBD socket exclusively.
+    pub(crate) fn is_nbd_acquired(&self, acquired: &Acquired) -> bool {
+        self.nbd_socket().is_some_and(|path| acquired.contains_exclusive(&Claim::Socket(path)))
     }
 
     /// Returns the socket files that opening the disk creates.

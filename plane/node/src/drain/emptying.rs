@@ -9,10 +9,10 @@ use suimon_contract::{
     OperationState, VmState,
 };
 
-use crate::checks::first_of;
+use crate::errors::first_of;
 use crate::events::Draft;
-use crate::moving::far_error;
 use crate::operations::OperationHandle;
+use crate::remote_nodes::far_error;
 use crate::shared::Shared;
 use crate::vms::VmEntry;
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, Name, Operation, OperationState};
 
-use crate::moving::far_error;
 use crate::operations::OperationHandle;
+use crate::remote_nodes::far_error;
 use crate::shared::Shared;
 use crate::{FarError, FarNode};
 

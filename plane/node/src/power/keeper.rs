@@ -10,7 +10,7 @@ use suimon_power::{
 };
 
 use super::records;
-use crate::vms::load_boot;
+use crate::state::load_boot;
 
 /// Maximum number of rounds of writes. Turbo determines the available frequencies: one round for
 /// turbo, one for the other settings, one to verify, and one for drivers that adjust values.

@@ -3,7 +3,7 @@
 use suimon_ports::{StateStore, StoreError};
 use suimon_power::{Records, SettingId};
 
-use crate::records::{StoreChange, decode, encode, scan_all};
+use crate::state::{StoreChange, decode, encode, scan_all};
 
 const POWER: &str = "power";
 

@@ -1,62 +1,15 @@
 //! Observed state of power management.
 
+mod queries;
+
 use suimon_contract::{
-    PowerChangedStatus, PowerConfig, PowerCpuStatus, PowerEffect, PowerEnergyStatus,
-    PowerSettingStatus, PowerStatus, PowerZoneStatus, TopPower,
+    PowerChangedStatus, PowerConfig, PowerEnergyStatus, PowerSettingStatus, PowerZoneStatus,
 };
 use suimon_power::{Cpu, Machine, SettingId, SettingKind, Target, Wanted, Whom, decide};
 
 use super::keeper::left_in_words;
-use super::spec::{data_plane, share_status, spec_of};
+use super::spec::spec_of;
 use super::table::Inner;
-use crate::shared::Shared;
-
-impl Shared {
-    /// Returns the status of the plan, the CPUs and the energy counters, read now.
-    pub(crate) fn power_status(&self) -> PowerStatus {
-        let config = self.desired().config.power.clone();
-        let mut inner = self.power.lock();
-        let machine = inner.keeper.host.machine();
-        let settings = config.as_ref().map(|power| inner.setting_statuses(power, &machine));
-        let settings = settings.unwrap_or_default();
-        PowerStatus {
-            effect: if config.is_some() { effect_of(&settings) } else { PowerEffect::Off },
-            data_plane: share_status(data_plane(config.as_ref())),
-            settings,
-            cpus: machine.cpus.iter().map(|cpu| cpu_status(cpu, &machine)).collect(),
-            changed: inner.changed(&machine),
-            energy: inner.read_energy(self.plane.now()),
-            config,
-        }
-    }
-
-    /// Returns the values for `suimon top`: plan, effect and energy.
-    pub(crate) fn top_power(&self) -> TopPower {
-        let plan = self.desired().config.power.as_ref().map(|power| power.plan.to_string());
-        let mut inner = self.power.lock();
-        let energy = inner.read_energy(self.plane.now());
-        let counted = energy.zones.iter().filter(|zone| zone.counted);
-        let sum = counted.fold(0_u64, |sum, zone| sum.saturating_add(zone.energy_uj));
-        TopPower {
-            plan,
-            effect: inner.effect,
-            energy_uj: energy.lacking.is_none().then_some(sum),
-            read_monotonic_ns: inner.meter.read_at().map_or(0, suimon_quantity::Time::as_ns),
-            lacking: energy.lacking,
-        }
-    }
-}
-
-/// Returns whether all, some or none of the settings are in effect. `Full` if there are no
-/// settings.
-pub(super) fn effect_of(settings: &[PowerSettingStatus]) -> PowerEffect {
-    let made = settings.iter().filter(|setting| setting.in_effect).count();
-    match made {
-        all if all == settings.len() => PowerEffect::Full,
-        0 => PowerEffect::None,
-        _ => PowerEffect::Partial,
-    }
-}
 
 impl Inner {
     /// Reads the energy counters and updates the meter.
@@ -174,18 +127,4 @@ fn on_off(on: bool) -> String {
 fn allowed_states(cpu: &Cpu) -> Vec<String> {
     let allowed = cpu.idle_states.iter().filter(|state| !state.disabled);
     allowed.map(|state| state.name.clone()).collect()
-}
-
-fn cpu_status(cpu: &Cpu, machine: &Machine) -> PowerCpuStatus {
-    let policy = machine.policies.iter().find(|policy| policy.cpus.contains(&cpu.number));
-    PowerCpuStatus {
-        cpu: cpu.number,
-        online: cpu.online,
-        driver: policy.map(|policy| policy.driver.clone()),
-        governor: policy.and_then(|policy| policy.governor.clone()),
-        energy_preference: policy.and_then(|policy| policy.preference.clone()),
-        khz_min: policy.and_then(|policy| policy.khz_min),
-        khz_max: policy.and_then(|policy| policy.khz_max),
-        idle_states: allowed_states(cpu),
-    }
 }

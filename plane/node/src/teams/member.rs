@@ -8,7 +8,7 @@ use suimon_teaming::lacp::{Link, Reason};
 use suimon_teaming::{MemberFault, MemberId, MemberLink};
 
 use super::rates::Rates;
-use crate::topology::member_id;
+use crate::ports::member_id;
 
 /// Facts about a member from the configuration and its device.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -86,12 +86,12 @@ impl Sockets {
                 Some(MemberSocket { state: state @ State::Failed { .. }, .. }) => {
                     if matches!(state, State::Failed { retry_at } if *retry_at <= now) {
                         *state = State::Opening;
-                        self.jobs.push(Job::open(port, &wanted));
+                        self.jobs.push(Job::open(port, wanted.generation, &wanted.device));
                     }
                 }
                 Some(_) => {}
                 None => {
-                    self.jobs.push(Job::open(port, &wanted));
+                    self.jobs.push(Job::open(port, wanted.generation, &wanted.device));
                     let socket = MemberSocket { wanted, state: State::Opening, failures: 0 };
                     self.sockets.insert(port, socket);
                 }

@@ -15,10 +15,9 @@ use super::rates::ppm;
 use super::table::TeamTable;
 use super::team_entry::TeamEntry;
 use crate::PortKey;
-use crate::edit::not_found;
+use crate::errors::not_found;
+use crate::ports::{smallest_mtu, switch_of};
 use crate::shared::Shared;
-use crate::topology::smallest_mtu;
-use crate::wanted::switch_of;
 
 impl Shared {
     /// Returns all teams in configured order.

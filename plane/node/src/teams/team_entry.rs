@@ -1,5 +1,7 @@
 //! One team: its inputs produce distributions, frames and events.
 
+mod events;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ use super::effects::{AnnounceAt, Effects};
 use super::lacp_side::LacpSide;
 use super::member::{Control, LacpUse, Member, placeholder};
 use super::plan::TeamPlan;
-use super::texts::{churn, loopback, partner_changed, team_event};
+use super::texts::{churn, loopback, partner_changed};
 use crate::SwitchPlane;
 
 /// Configuration that a policy rejects. A defect, because validation rejects such configurations.
@@ -344,7 +346,7 @@ impl TeamEntry {
             effects.announcements.insert(announcement.port, AnnounceAt { switch, member });
         }
         for event in change.events {
-            effects.drafts.push(team_event(self, &event).repeated());
+            effects.drafts.push(self.team_event(&event).repeated());
         }
     }
 

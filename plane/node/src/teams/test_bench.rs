@@ -12,13 +12,11 @@ use suimon_quantity::{PortId, Time};
 
 use super::driver::{TeamDriver, Turn};
 use super::work::Job;
-use crate::control::Command;
-use crate::devices::Devices;
-use crate::port_table::Port;
-use crate::records::StoredState;
+use crate::command::Command;
+use crate::ports::{Devices, Port, wanted_ports};
 use crate::shared::Shared;
+use crate::state::StoredState;
 use crate::testing::{FakeDevices, FakeMembers, FakePlane, LINK, MemoryStore, bare_node, host};
-use crate::wanted::wanted_ports;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 pub(crate) const DOWN: LinkFacts =

@@ -1,87 +1,14 @@
 //! Texts of team events.
 
 use suimon_contract::{EventKind, Name};
-use suimon_quantity::Count;
-use suimon_teaming::TeamEvent;
 use suimon_teaming::lacp::{ChurnSide, PortInfo};
 
 use super::lacp_side::PartnerNews;
-use super::team_entry::TeamEntry;
 use crate::PortKey;
 use crate::events::Draft;
 
-fn draft(kind: EventKind, team: &Name, text: impl Into<String>) -> Draft {
+pub(super) fn draft(kind: EventKind, team: &Name, text: impl Into<String>) -> Draft {
     Draft::new(kind, PortKey::Team(team.clone()), text)
-}
-
-/// Converts an event of the team policy.
-pub(crate) fn team_event(entry: &TeamEntry, event: &TeamEvent) -> Draft {
-    let name = |member| entry.name_of(member);
-    let event_of = |kind, text: String| draft(kind, &entry.name, text);
-    match *event {
-        TeamEvent::Down { usable, min_links } => {
-            let members = Count::new(usable, "member");
-            let text = format!(
-                "The team forwards no frame: it has {members} usable, and min_links is \
-                 {min_links}. Check the links of the members."
-            );
-            event_of(EventKind::TeamDown, text).with("usable", usable).with("min_links", min_links)
-        }
-        TeamEvent::Up { usable, min_links } => {
-            let members = Count::new(usable, "member");
-            let text =
-                format!("The team is up: it has {members} usable, and min_links is {min_links}.");
-            event_of(EventKind::TeamUp, text).with("usable", usable).with("min_links", min_links)
-        }
-        TeamEvent::MemberFailed { member, fault } => {
-            let found = entry.members.iter().find(|found| found.id() == member);
-            let reason = found.map_or_else(String::new, |found| entry.fault_text(found, fault));
-            let text = format!("Member {} of the team failed: {reason}.", name(member));
-            let draft = event_of(EventKind::TeamMemberFailed, text);
-            draft.with("member", name(member)).with("reason", reason)
-        }
-        TeamEvent::MemberUsable { member } => {
-            let text = format!("Member {} of the team is usable.", name(member));
-            event_of(EventKind::TeamMemberUsable, text).with("member", name(member))
-        }
-        TeamEvent::StandbyTookOver { standby, failed } => {
-            let text = format!(
-                "Standby member {} replaced the failed member {}.",
-                name(standby),
-                name(failed)
-            );
-            let draft = event_of(EventKind::TeamStandbyTookOver, text);
-            draft.with("standby", name(standby)).with("failed", name(failed))
-        }
-        TeamEvent::StandbyReleased { standby } => {
-            let text = format!("Standby member {} is idle again.", name(standby));
-            event_of(EventKind::TeamStandbyReleased, text).with("standby", name(standby))
-        }
-        TeamEvent::PrimaryChanged { from, to } => {
-            let text = match from {
-                Some(from) => format!(
-                    "{} is the primary (receiving) member in place of {}.",
-                    name(to),
-                    name(from)
-                ),
-                None => format!("{} is the primary (receiving) member.", name(to)),
-            };
-            let draft = event_of(EventKind::TeamPrimaryChanged, text).with("to", name(to));
-            match from {
-                Some(from) => draft.with("from", name(from)),
-                None => draft,
-            }
-        }
-        TeamEvent::PrimaryRestored { from, to } => {
-            let text = format!(
-                "The configured primary {} is the receiving member again in place of {}.",
-                name(to),
-                name(from)
-            );
-            let draft = event_of(EventKind::TeamPrimaryRestored, text);
-            draft.with("to", name(to)).with("from", name(from))
-        }
-    }
 }
 
 /// Returns the event that one end of a link has been out of sync for too long, or is in sync again

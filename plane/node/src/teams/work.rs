@@ -1,15 +1,13 @@
 //! Jobs of the team worker: operations that may block on a disk or on the kernel's lock of network
 //! devices (RTNL). They have a thread, so that they do not delay the reaction to a lost carrier.
 
-use std::sync::mpsc::Receiver;
+mod worker;
 
 use suimon_ports::ControlSocket;
 use suimon_quantity::PortId;
 
-use super::inbox::OpenedSocket;
-use super::sockets::WantedSocket;
+pub(super) use self::worker::work;
 use crate::events::Draft;
-use crate::shared::Shared;
 
 /// Job of the worker.
 pub(crate) enum Job {
@@ -22,27 +20,7 @@ pub(crate) enum Job {
 }
 
 impl Job {
-    pub(crate) fn open(port: PortId, wanted: &WantedSocket) -> Self {
-        Self::Open { port, generation: wanted.generation, device: wanted.device.clone() }
-    }
-
-    pub(crate) fn run(self, shared: &Shared) {
-        match self {
-            Self::Tell(drafts) => shared.events.append(drafts),
-            Self::Open { port, generation, device } => {
-                let result = shared.members.open_control(&device);
-                let opened = OpenedSocket { port, generation, result };
-                shared.teams.inbox().sockets.push(opened);
-                shared.teams.wake.wake();
-            }
-            Self::Close(socket) => drop(socket),
-        }
-    }
-}
-
-/// Executes jobs until the queue is closed.
-pub(crate) fn work(shared: &Shared, jobs: &Receiver<Job>) {
-    for job in jobs {
-        job.run(shared);
+    pub(crate) fn open(port: PortId, generation: u64, device: &str) -> Self {
+        Self::Open { port, generation, device: device.to_owned() }
     }
 }

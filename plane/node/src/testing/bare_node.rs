@@ -9,11 +9,10 @@ use super::{
     FakeCluster, FakeDevices, FakeDisks, FakeFarNodes, FakeMembers, FakePlane, FakePower,
     FakeSriov, FakeVms, MemoryStore, cpu_places,
 };
-use crate::deferring_store::DeferringStore;
 use crate::events::EventLog;
 use crate::power::PowerTable;
-use crate::records::StoredState;
 use crate::shared::{Shared, SharedParts};
+use crate::state::{DeferringStore, StoredState};
 use crate::teams::Teams;
 use crate::{NoListener, UnixClock};
 

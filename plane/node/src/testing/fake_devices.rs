@@ -15,7 +15,8 @@ use suimon_ports::{
 };
 use suimon_quantity::PortId;
 
-use crate::wanted::{Claim, Tap, claim, socket_of, tap_of};
+use crate::ports::{claim, socket_of, tap_of};
+use crate::transaction::{Claim, Tap};
 
 /// State of the host that survives a process.
 #[derive(Clone, Debug, Default)]

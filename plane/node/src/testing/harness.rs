@@ -11,11 +11,11 @@ use suimon_contract::{
 use suimon_ports::{CpuPlace, Placement, PortSpec, VmErrorKind};
 use suimon_quantity::PortId;
 
+use crate::ports::{socket_of, tap_of, wanted_ports};
 use crate::testing::{
     FakeCluster, FakeDevices, FakeDisks, FakeFarNodes, FakeMembers, FakePlane, FakePower,
     FakeSriov, FakeVms, MemoryStore,
 };
-use crate::wanted::{socket_of, wanted_ports, wanted_taps};
 use crate::{Edit, NoListener, Node, NodeError, NodeParts, ResourceEdit};
 
 /// Deadline of waits, long enough for any progress.
@@ -306,7 +306,7 @@ impl Harness {
 
     pub(crate) fn ports(&self) -> BTreeMap<String, PortId> {
         let claims = self.devices.open_devices().into_iter();
-        claims.map(|(port, spec)| (format!("{:?}", crate::wanted::claim(&spec)), port)).collect()
+        claims.map(|(port, spec)| (format!("{:?}", crate::ports::claim(&spec)), port)).collect()
     }
 
     /// Asserts that open devices, TAPs, sockets, tables and workers agree with desired state.
@@ -320,7 +320,7 @@ impl Harness {
             wanted.values().map(|spec: &PortSpec| format!("{spec:?}")).collect();
         assert_eq!(open, expected, "open devices");
         let mut taps: BTreeSet<String> =
-            wanted_taps(&wanted).into_iter().map(|tap| tap.device).collect();
+            wanted.values().filter_map(tap_of).map(|tap| tap.device).collect();
         taps.extend(others_taps.iter().map(|tap| (*tap).to_owned()));
         assert_eq!(self.devices.taps(), taps, "TAPs on the host");
         let sockets = wanted.values().filter_map(socket_of).collect();

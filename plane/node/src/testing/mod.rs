@@ -13,7 +13,6 @@ mod fake_sriov;
 mod fake_vms;
 mod harness;
 mod hollow_disk;
-mod memory_store;
 
 pub(crate) use bare_node::bare_node;
 pub(crate) use fake_cluster::{FakeCluster, Faults};
@@ -27,4 +26,4 @@ pub(crate) use fake_sriov::FakeSriov;
 pub(crate) use fake_vms::FakeVms;
 pub(crate) use harness::{DISK_STORE, Harness, PATIENCE, cpu_places, host, name, wait_until};
 pub(crate) use hollow_disk::HollowDisk;
-pub(crate) use memory_store::{MemoryStore, StoreFailure};
+pub(crate) use suimon_node_core::testing::{MemoryStore, StoreFailure};

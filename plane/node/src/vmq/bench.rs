@@ -7,11 +7,10 @@ use std::time::Duration;
 use suimon_contract::{Event, EventFilter, HostConfig, VmqQueueStatus, VmqStatus};
 use suimon_quantity::{Direction, PortId, QueueId};
 
-use crate::port_table::Port;
-use crate::records::StoredState;
+use crate::ports::{Port, wanted_ports};
 use crate::shared::Shared;
+use crate::state::StoredState;
 use crate::testing::{FakeDevices, FakeMembers, FakePlane, MemoryStore, bare_node, host};
-use crate::wanted::wanted_ports;
 use crate::{SwitchPlane, placements};
 
 pub(super) const PERIOD: Duration = Duration::from_millis(250);

@@ -6,8 +6,8 @@ use suimon_contract::{ApiError, Kind, Name, VmqProcessorStatus, VmqQueueStatus, 
 use suimon_quantity::{PortId, Time};
 use suimon_vmq::{QueueExplanation, Stays};
 
-use crate::edit::not_found;
-use crate::queue_names::queue_name;
+use crate::errors::not_found;
+use crate::ports::queue_name;
 use crate::shared::Shared;
 use crate::vmq::numbering::Numbering;
 use crate::vmq::placing::Placing;

@@ -1,20 +1,17 @@
 //! VMQ of all uplinks and teams: measures four times per second, and executes moves.
 
+mod driving;
+
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{HostConfig, Name};
-use suimon_quantity::{ProcessorId, QueueId, Time};
+use suimon_quantity::{ProcessorId, Time};
 use suimon_switch::ProcessorView;
-use suimon_vmq::{Effect, ProcessorBusy};
+use suimon_vmq::ProcessorBusy;
 
-use crate::events::Draft;
-use crate::plane::placements;
-use crate::shared::Shared;
 use crate::vmq::numbering::Numbering;
-use crate::vmq::placing::{Placing, Task};
-use crate::vmq::plan::Plan;
-use crate::vmq::told::{HandOver, measured, move_failed, moved};
+use crate::vmq::placing::Placing;
 
 /// State of VMQ: written by the control thread, read by status requests. Not locked while queues
 /// are handed over.
@@ -32,147 +29,9 @@ pub(super) struct Inner {
     worked_ns: BTreeMap<ProcessorId, u64>,
 }
 
-/// Tasks and effects of one uplink or team, handled without the lock.
-struct Due {
-    uplink: Name,
-    tasks: Vec<Task>,
-    effects: Vec<Effect>,
-}
-
 impl VmqTable {
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Shared {
-    /// Updates VMQ after tables were published. Queues that must leave their worker are moved when
-    /// VMQ is driven next; new queues start on their initial worker.
-    pub(crate) fn publish_vmqs(&self, config: &HostConfig) {
-        let mut inner = self.vmq_table.lock();
-        inner.config = config.clone();
-        let numbering = self.numbering(config, &self.plane.processors());
-        self.plan_vmqs(&mut inner, numbering);
-        self.plane.set_homes(inner.homes());
-    }
-
-    /// Measures, decides and moves queues. Returns the events.
-    pub(crate) fn drive_vmqs(&self) -> Vec<Draft> {
-        let due = self.decide_vmqs();
-        if due.iter().all(|of| of.tasks.is_empty() && of.effects.is_empty()) {
-            return Vec::new();
-        }
-        let mut drafts = Vec::new();
-        for Due { uplink, tasks, effects } in due {
-            for task in tasks {
-                drafts.extend(self.carry_out(&uplink, &task));
-            }
-            let inner = self.vmq_table.lock();
-            let told = effects.iter().map(|of| measured(self, &inner.numbering, &uplink, of));
-            drafts.extend(told.flatten());
-        }
-        drafts
-    }
-
-    fn decide_vmqs(&self) -> Vec<Due> {
-        let mut inner = self.vmq_table.lock();
-        if inner.placings.is_empty() {
-            return Vec::new();
-        }
-        let now = self.plane.now();
-        // Queues are read before workers, so that their total does not exceed the workers' time.
-        let queues = self.plane.queues();
-        let processors = self.plane.processors();
-        let numbering = self.numbering(&inner.config, &processors);
-        if numbering != inner.numbering {
-            self.plan_vmqs(&mut inner, numbering);
-        }
-        let busy = inner.busy(&processors);
-        let period = inner.looked_at.replace(now).map(|at| now.since(at)).unwrap_or_default();
-        let Inner { placings, numbering, .. } = &mut *inner;
-        let due = placings.iter_mut().map(|(uplink, placing)| {
-            let queues = placing.look(&queues, numbering, now);
-            let effects = placing.observe(period, queues, &busy, now);
-            Due { uplink: uplink.clone(), tasks: placing.take_tasks(), effects }
-        });
-        let due = due.collect();
-        self.plane.set_homes(inner.homes());
-        due
-    }
-
-    fn numbering(&self, config: &HostConfig, processors: &[ProcessorView]) -> Numbering {
-        let wanted = placements(&config.host);
-        Numbering::of(&wanted, processors, &self.cpu_places)
-    }
-
-    fn plan_vmqs(&self, inner: &mut Inner, numbering: Numbering) {
-        let now = self.plane.now();
-        let plans = Plan::all(&inner.config, &self.ids());
-        let mut before = std::mem::take(&mut inner.placings);
-        let is_same_count = numbering.agrees_with(&inner.numbering);
-        let is_same = numbering == inner.numbering;
-        inner.numbering = numbering;
-        for plan in plans {
-            let uplink = plan.uplink.clone();
-            let known = before.remove(&uplink).filter(|_| is_same_count);
-            let placing = match known {
-                Some(placing) if is_same && *placing.plan() == plan => Ok(placing),
-                Some(mut placing) => placing.change(plan, &inner.numbering, now).map(|()| placing),
-                None => Placing::new(plan, &inner.numbering, now, self.recording.as_ref()),
-            };
-            match placing {
-                Ok(placing) => {
-                    inner.placings.insert(uplink, placing);
-                }
-                // Changes are validated before they are applied. This occurs only if the host has
-                // changed while no daemon was running.
-                Err(error) => {
-                    tracing::error!(
-                        %uplink,
-                        %error,
-                        "the VMQ settings do not fit this host; no queue is moved"
-                    );
-                }
-            }
-        }
-    }
-
-    fn carry_out(&self, uplink: &Name, task: &Task) -> Option<Draft> {
-        let id = self.vmq_table.lock().numbering.id(task.to());
-        let queue = task.queue();
-        let from = self.owner(queue);
-        let outcome = match id {
-            Some(to) if from == Some(to) => Ok(()),
-            Some(to) => self.plane.move_queue(queue, to).map_err(|error| error.to_string()),
-            None => Err(format!("worker {} is not running any more", task.to())),
-        };
-        let at = self.owner(queue);
-        let now = self.plane.now();
-        let mut inner = self.vmq_table.lock();
-        let found = at.and_then(|at| inner.numbering.number(at));
-        if let Some(placing) = inner.placings.get_mut(uplink) {
-            placing.handle_carried_out(task, found, now);
-        }
-        // No event if the queue has disappeared or was already on its worker.
-        let (from, at) = (from?, at?);
-        let hand_over = HandOver { uplink, queue, from, to: id.unwrap_or(at) };
-        match outcome {
-            Err(error) if from == at => move_failed(self, &hand_over, task, &error),
-            Ok(()) if from == at => None,
-            // The queue moves, even if the worker confirms it late.
-            late => {
-                let why = inner.placings.get(uplink).and_then(|of| of.why(queue, now));
-                let draft = moved(self, &inner.numbering, &hand_over, task, why);
-                draft.map(|draft| {
-                    late.err().iter().fold(draft, |draft, why| draft.with("late", why))
-                })
-            }
-        }
-    }
-
-    fn owner(&self, queue: QueueId) -> Option<ProcessorId> {
-        let views = self.plane.queues();
-        views.iter().find(|view| view.id == queue).map(|view| view.processor)
     }
 }
 

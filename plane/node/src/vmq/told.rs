@@ -5,7 +5,7 @@ use suimon_quantity::{ProcessorId, QueueId};
 use suimon_vmq::{Effect, Figures, Move, Why};
 
 use crate::events::Draft;
-use crate::queue_names::queue_name;
+use crate::ports::queue_name;
 use crate::shared::Shared;
 use crate::vmq::numbering::Numbering;
 use crate::vmq::placing::Task;

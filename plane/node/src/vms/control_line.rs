@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-use crate::control::Command;
+use crate::command::Command;
 
 /// Interval between attempts to send commands to a full queue.
 const SEND_AGAIN: Duration = Duration::from_millis(100);

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use suimon_contract::{Name, VmAccelerator, VmConfig, VmMigration, VmState};
-use suimon_ports::Vm;
+use suimon_ports::{Vm, VmRunState};
 
 use super::inbox::Inbox;
 
@@ -115,5 +115,15 @@ impl VmEntry {
         if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!(vm = %self.name, "the thread of the VM panicked");
         }
+    }
+}
+
+/// Returns the API state that corresponds to a run state.
+pub(super) const fn in_words(state: VmRunState) -> VmState {
+    match state {
+        VmRunState::Running => VmState::Running,
+        VmRunState::Paused => VmState::Paused,
+        VmRunState::Panicked => VmState::Panicked,
+        VmRunState::Off => VmState::Stopping,
     }
 }

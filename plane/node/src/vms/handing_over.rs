@@ -8,7 +8,7 @@ use super::driver::Driver;
 use super::leaving::{Leaving, Stage};
 use super::records::StoredMove;
 use super::texts;
-use crate::moving::far_error;
+use crate::remote_nodes::far_error;
 use crate::{FarError, FarNode};
 
 impl Driver {

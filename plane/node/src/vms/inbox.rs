@@ -1,15 +1,18 @@
 //! Inbox of a VM's driver: requests and merged notices.
 
+mod ear;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use suimon_contract::{ArrivalRequest, MigrateVmRequest, VM_DEVICES_MAX};
-use suimon_ports::{VmDevice, VmNotice, VmObserver, VmRunState};
+use suimon_ports::{VmDevice, VmNotice, VmRunState};
 
+pub(crate) use self::ear::Ear;
 use super::vfs::VfOrder;
 use super::work::VmWork;
-use crate::moving::Asked;
+use crate::migration::Asked;
 use crate::operations::OperationHandle;
 
 /// Notices that are taken in a row while messages are queued.
@@ -133,17 +136,5 @@ impl Inbox {
         }
         drop(waiting);
         self.arrived.notify_one();
-    }
-}
-
-/// Observer of one run of a VM; writes to the inbox of its driver.
-pub(crate) struct Ear {
-    pub(crate) entry: Arc<super::VmEntry>,
-    pub(crate) run: u64,
-}
-
-impl VmObserver for Ear {
-    fn handle_notice(&self, notice: VmNotice) {
-        self.entry.inbox.hear(self.run, notice);
     }
 }

@@ -110,7 +110,7 @@ impl Driver {
             (None, _) | (_, VmRunState::Panicked) => false,
             (Some(_), _) => {
                 if self.leaving.is_some() && self.entry.view().state != VmState::HandedOver {
-                    self.publish(super::publishing::in_words(state));
+                    self.publish(super::entry::in_words(state));
                 }
                 true
             }

@@ -7,7 +7,6 @@ use suimon_contract::{HostConfig, Name, VmConfig};
 use suimon_ports::{VmCommand, VmDevice, VmError};
 
 use super::driver::{Driver, Run};
-use super::replugging::still_cut_off;
 use super::spec::{disk_spec, nic_spec};
 use super::texts;
 
@@ -45,6 +44,11 @@ impl Device {
 
 /// Devices and CPUs that could not be plugged or unplugged, with the reason.
 pub(super) type Refusals = Vec<(String, VmError)>;
+
+/// Returns the disconnected NICs that the guest has not released yet, with the reason.
+pub(super) fn still_cut_off(run: &Run) -> Refusals {
+    run.cut_off.iter().map(|(device, why)| (device.to_string(), why.clone())).collect()
+}
 
 impl Driver {
     /// Reconciles a running VM's NICs, disks and CPUs with desired state. Guests complete unplug

@@ -1,7 +1,7 @@
 //! Publication of a VM's state: to the state store, to the view that the API reads, and as events.
 
 use suimon_contract::{ApiError, ErrorCode, VmState};
-use suimon_ports::{VmError, VmErrorKind, VmRunState};
+use suimon_ports::{VmError, VmErrorKind};
 
 use super::driver::Driver;
 use super::entry::RunView;
@@ -88,15 +88,5 @@ impl Driver {
             VmErrorKind::Refused => ErrorCode::Unsupported,
         };
         self.error(code, &error.text)
-    }
-}
-
-/// Returns the API state that corresponds to a run state.
-pub(super) const fn in_words(state: VmRunState) -> VmState {
-    match state {
-        VmRunState::Running => VmState::Running,
-        VmRunState::Paused => VmState::Paused,
-        VmRunState::Panicked => VmState::Panicked,
-        VmRunState::Off => VmState::Stopping,
     }
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use suimon_contract::{Name, StoreToken, VmConfig};
 use suimon_ports::{StateStore, StoreError};
 
-use crate::iov::StoredVf;
-use crate::records::{StoreChange, decode, encode, scan_all};
+use crate::state::{StoreChange, decode, encode, scan_all};
+use crate::virtual_functions::StoredVf;
 
 /// Table of [`StoredVm`] by VM name.
 pub(super) const VMS: &str = "vms";
@@ -20,9 +20,6 @@ const ARRIVALS: &str = "arrivals";
 /// recorded with the VM ([`StoredVm::arrived`]) and not limited, because a source that was off for
 /// any time would otherwise resume a VM that runs here.
 const ARRIVALS_MAX: usize = 10_000;
-/// Table with the key `boot`: boot id of the host when a daemon last ran.
-const HOST: &str = "host";
-const BOOT: &str = "boot";
 
 /// Record of a configured VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,16 +139,6 @@ pub(crate) fn forget_vm(
     let mut changes = kept.unwrap_or_default();
     changes.push((VMS, name.to_string(), None));
     Ok(changes)
-}
-
-/// Returns the boot id of the host when a daemon last ran; `None` before the first run.
-pub(crate) fn load_boot(store: &dyn StateStore) -> Result<Option<String>, StoreError> {
-    let bytes = store.read(HOST, BOOT)?;
-    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
-}
-
-pub(crate) fn save_boot(boot_id: &str) -> StoreChange {
-    (HOST, BOOT.to_owned(), Some(boot_id.as_bytes().to_vec()))
 }
 
 /// Returns true if this migration was activated on this node.

@@ -19,11 +19,11 @@ use super::VmEntry;
 use super::driver::{Driver, Run};
 use super::inbox::Message;
 use crate::PortKey;
-use crate::checks::Candidate;
+use crate::change::Candidate;
 use crate::control::Controller;
 use crate::disks::{WantedDisk, WantedDisks};
-use crate::needed::Needed;
-use crate::wanted::WantedPorts;
+use crate::ports::{WantedPorts, claim};
+use crate::transaction::Acquired;
 
 /// Time that a change waits for guests, in units of the first retry delay of devices: 3 s by
 /// default.
@@ -33,15 +33,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Devices to be released, by VM.
 pub(crate) type Releases = BTreeMap<Name, BTreeSet<VmDevice>>;
 
-/// Devices that a change unplugs from VMs and whose connection it closes.
-#[derive(Default)]
-pub(crate) struct ReleasesOfChange {
-    /// Devices that a step before the commit closes or changes.
-    pub(crate) early: Option<Releases>,
-    /// Devices that are closed when the change is committed.
-    pub(crate) late: Option<Releases>,
-}
-
 /// Time at which a change closes the device behind a VM's NIC or disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Closed {
@@ -49,25 +40,26 @@ enum Closed {
     Late,
 }
 
-/// Returns the devices that guests must release for a change from one configuration to another.
+/// Returns the devices that guests must release for a change from one configuration to another:
+/// those that a step before the commit closes or changes, and those that are closed after it.
 /// `ports` and `disks` are those of `from`.
-pub(crate) fn releases(
+pub(super) fn releases(
     from: &HostConfig,
     (ports, disks): (&WantedPorts, &WantedDisks),
     to: &Candidate,
-    needed: &Needed,
-) -> ReleasesOfChange {
+    acquired: &Acquired,
+) -> (Releases, Releases) {
     let (mut early, mut late) = (Releases::new(), Releases::new());
     for vm in &from.vms {
         let Some(after) = to.state.config.vm(vm.name.as_str()) else { continue };
         let nics = vm.nics.iter().filter(|nic| !after.nics.contains(nic)).map(|nic| {
             let key = PortKey::Nic(nic.clone());
-            let is_held = |spec: &PortSpec| needed.is_held_by_port(spec);
+            let is_held = |spec: &PortSpec| acquired.contains(&claim(spec));
             let closed = closed(ports.get(&key), to.wanted.get(&key), is_held);
             (VmDevice::Nic(nic.to_string()), closed)
         });
         let disks = vm.disks.iter().filter(|disk| !after.disks.contains(disk)).map(|disk| {
-            let is_held = |wanted: &WantedDisk| needed.is_held_by_disk(wanted);
+            let is_held = |wanted: &WantedDisk| wanted.holds_any(acquired);
             let closed = closed(disks.get(disk), to.disks.get(disk), is_held);
             (VmDevice::Disk(disk.to_string()), closed)
         });
@@ -80,8 +72,7 @@ pub(crate) fn releases(
             releases.entry(vm.name.clone()).or_default().insert(device);
         }
     }
-    let some = |releases: Releases| (!releases.is_empty()).then_some(releases);
-    ReleasesOfChange { early: some(early), late: some(late) }
+    (early, late)
 }
 
 /// Returns when a device is closed; `None` if it did not exist or is unchanged.

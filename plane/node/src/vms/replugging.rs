@@ -6,8 +6,7 @@
 use suimon_contract::{Name, NicBackend};
 use suimon_ports::{VmCommand, VmDevice, VmError, VmErrorKind};
 
-use super::driver::{Driver, Run};
-use super::plugging::Refusals;
+use super::driver::Driver;
 
 impl Driver {
     /// Requests the unplug of NICs that do not reconnect. They are plugged again as part of desired
@@ -43,9 +42,4 @@ impl Driver {
         }
         self.look();
     }
-}
-
-/// Returns the disconnected NICs that the guest has not released yet, with the reason.
-pub(super) fn still_cut_off(run: &Run) -> Refusals {
-    run.cut_off.iter().map(|(device, why)| (device.to_string(), why.clone())).collect()
 }

@@ -2,12 +2,12 @@
 //! plugged again, after a delay that doubles while the guest continues: a guest determines neither
 //! the rate of events nor that of writes to the state store.
 
+mod driving;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use suimon_ports::VmDevice;
-
-use super::driver::Driver;
 
 /// Longest delay before a device is plugged again, in units of the first delay.
 const DELAY_MAX: u32 = 300;
@@ -59,15 +59,6 @@ impl SelfReleased {
     /// Forgets devices that are not configured, which bounds the number of entries.
     pub(super) fn retain(&mut self, is_configured: impl Fn(&VmDevice) -> bool) {
         self.0.retain(|device, _| is_configured(device));
-    }
-}
-
-impl Driver {
-    /// Plugs devices whose delay has passed.
-    pub(super) fn look_at_self_released(&mut self, now: Instant) {
-        if self.run.as_mut().is_some_and(|run| run.self_released.end_delays(now)) {
-            self.look();
-        }
     }
 }
 

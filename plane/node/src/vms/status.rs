@@ -6,7 +6,7 @@ use suimon_contract::{ApiError, Kind, VmAccelerator, VmConfig, VmStatus};
 use suimon_ports as ports;
 
 use super::entry::RunView;
-use crate::edit::not_found;
+use crate::errors::not_found;
 use crate::shared::Shared;
 
 impl Shared {

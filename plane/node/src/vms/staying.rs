@@ -6,12 +6,12 @@ use suimon_contract::{ApiError, ErrorCode, MigrationPhase, Name, VmState};
 use suimon_ports::{SendPhase, Vm, VmCommand, VmError, VmErrorKind, VmRunState};
 
 use super::driver::Driver;
+use super::entry::in_words;
 use super::leaving::{LOOK_WHILE_STILL, Leaving, Stage};
 use super::move_limits::SWITCH_LIMIT;
-use super::publishing::in_words;
 use super::records::{StoredLeave, StoredMove};
 use super::texts;
-use crate::control::Command;
+use crate::command::Command;
 use crate::disks::DiskToHandOver;
 
 /// Interval between attempts to resume a VM that does not respond.

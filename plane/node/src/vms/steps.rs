@@ -12,13 +12,12 @@ use super::control_line::ControlLine;
 use super::driver::Driver;
 use super::inbox::Message;
 use super::leaving::handed_over_view;
-use super::records::{
-    StoredMove, StoredRun, StoredVm, forget_vm, load_boot, load_vms, save_boot, save_vm,
-};
+use super::records::{StoredMove, StoredRun, StoredVm, forget_vm, load_vms, save_vm};
 use super::work::VmWork;
 use crate::control::Controller;
 use crate::disks::Moving;
-use crate::moving::uuid_of;
+use crate::migration::uuid_of;
+use crate::state::{load_boot, save_boot};
 
 /// Recorded VM with the run and the migration state that the previous daemon left.
 pub(crate) type LeftVm = (Arc<VmEntry>, Option<StoredRun>, Option<StoredMove>);
@@ -89,7 +88,7 @@ impl Controller {
         prepared.map_err(|error| about(ApiError::new(ErrorCode::HostError, error.text)))?;
         let stored = StoredVm { uuid, user, run: None, moving, arrived: None };
         let kept = save_vm(name, &stored).and_then(|change| self.store.commit(&[change]));
-        kept.map_err(|error| about(crate::apply::store_error(&error)))?;
+        kept.map_err(|error| about(crate::errors::store_error(&error)))?;
         let entry = Arc::new(VmEntry::new(name.clone(), uuid, user));
         if let Some(request) = comes {
             let mut view = entry.view();

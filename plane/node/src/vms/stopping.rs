@@ -1,17 +1,13 @@
 //! Graceful stop: shutdown request to the guest, until it has powered off, the timeout has expired
 //! or the operation is cancelled.
 
-use std::time::{Duration, Instant};
+mod driving;
 
-use suimon_contract::{ApiError, ErrorCode, StopBy, StopVmRequest, VmState};
-use suimon_ports::VmCommand;
+use std::time::Instant;
 
-use super::driver::Driver;
-use super::publishing::in_words;
+use suimon_contract::StopVmRequest;
+
 use crate::operations::OperationHandle;
-
-/// Interval in which the operation is checked for cancellation.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Pending graceful stop of a VM.
 pub(super) struct Stopping {
@@ -28,88 +24,6 @@ impl Stopping {
         match &self.operation {
             Some(_) => self.until.min(self.look_at),
             None => self.until,
-        }
-    }
-}
-
-impl Driver {
-    /// Requests a shutdown of the guest: through the guest agent, the ACPI power button, or by
-    /// default the agent with the power button as fallback.
-    pub(super) fn ask_to_stop(&mut self, by: StopBy) -> Result<(), ApiError> {
-        let has_agent = self.run.as_ref().is_some_and(|run| run.vm.facts().has_agent);
-        match by {
-            StopBy::Agent => return self.tell(&VmCommand::ShutDown),
-            StopBy::Auto if has_agent => match self.tell(&VmCommand::ShutDown) {
-                Ok(()) => return Ok(()),
-                Err(error) => {
-                    tracing::info!(vm = %self.entry.name, %error, "press the VM's power button");
-                }
-            },
-            StopBy::Auto | StopBy::PowerButton => {}
-        }
-        self.tell(&VmCommand::PowerButton)
-    }
-
-    /// Starts waiting for the guest's power-off, after a shutdown request was sent.
-    pub(super) fn begin_stopping(
-        &mut self,
-        request: StopVmRequest,
-        operation: Option<OperationHandle>,
-    ) {
-        if let Some(operation) = &operation {
-            operation.progress(0, 1, "wait until the guest has shut down");
-        }
-        let now = Instant::now();
-        let (look_at, until) = (now + LOOK_EVERY, now + Duration::from_secs(request.seconds));
-        self.stopping = Some(Stopping { operation, look_at, until, request });
-        self.follow_awaited_writes();
-        self.publish(VmState::Stopping);
-    }
-
-    /// Ends the stop if it was cancelled or its timeout has expired. A stop with `force` then kills
-    /// the VM.
-    pub(super) fn look_at_stopping(&mut self, now: Instant) {
-        let Some(stopping) = &mut self.stopping else { return };
-        if stopping.look_at <= now {
-            stopping.look_at = now + LOOK_EVERY;
-        }
-        let request = stopping.request;
-        if stopping.operation.as_ref().is_some_and(OperationHandle::is_cancelled) {
-            let text = "the command stopped waiting; the guest was requested to shut down and may \
-                        still do so";
-            return self.go_on(self.error(ErrorCode::Cancelled, text));
-        }
-        if stopping.until > now {
-            return;
-        }
-        if request.force {
-            // The end of the VM completes the operation.
-            if let Err(error) = self.kill() {
-                self.go_on(error);
-            }
-            return;
-        }
-        let text = format!(
-            "the guest has not shut down in {} s and is still running; `suimon vm kill {}` ends it",
-            request.seconds, self.entry.name
-        );
-        self.go_on(self.error(ErrorCode::HostError, &text));
-    }
-
-    fn go_on(&mut self, error: ApiError) {
-        if let Some(run) = &self.run {
-            let state = in_words(run.vm.facts().state);
-            self.publish(state);
-        }
-        self.end_stopping(&Err(error));
-    }
-
-    /// Ends the pending stop, if there is one, and completes its operation with `result`.
-    pub(super) fn end_stopping(&mut self, result: &Result<(), ApiError>) {
-        let Some(stopping) = self.stopping.take() else { return };
-        self.follow_awaited_writes();
-        if let Some(operation) = stopping.operation {
-            operation.end(result);
         }
     }
 }

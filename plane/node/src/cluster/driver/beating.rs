@@ -9,8 +9,8 @@ use suimon_quantity::Time;
 
 use super::{Driver, Link};
 use crate::cluster::beats::{self, BEAT, Beat};
+use crate::cluster::messages::Answer;
 use crate::cluster::shared_stores;
-use crate::cluster::worker::Answer;
 
 impl Driver {
     /// Writes heartbeats that are due, in a thread per store, because file systems may block.

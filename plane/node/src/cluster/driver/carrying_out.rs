@@ -4,11 +4,11 @@ use suimon_cluster_qos::Capability;
 
 use super::{Called, Driver};
 use crate::cluster::keys::Said;
+use crate::cluster::messages::Task;
 use crate::cluster::records::save_kept;
-use crate::cluster::session::write;
 use crate::cluster::shared_store::Todo;
 use crate::cluster::told;
-use crate::cluster::worker::Task;
+use crate::cluster::values::write;
 
 impl Driver {
     /// Executes pending actions of all stores, in order per store. An action that fails is repeated

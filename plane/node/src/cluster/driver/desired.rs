@@ -6,11 +6,11 @@ use suimon_storage_qos as local;
 
 use super::{Driver, Link};
 use crate::cluster::keys::MemberRecord;
+use crate::cluster::messages::Task;
 use crate::cluster::records::{load_covered, load_kept};
 use crate::cluster::releasing::Release;
 use crate::cluster::shared_store::SharedStore;
 use crate::cluster::shared_stores;
-use crate::cluster::worker::Task;
 use crate::disks::capability;
 
 impl Driver {

@@ -12,9 +12,9 @@ use crate::cluster::inbox::{Heard, Mail};
 use crate::cluster::keys::{
     ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, POLICIES, REPORTS, Said, grant_of, report_of,
 };
-use crate::cluster::session::read;
+use crate::cluster::messages::{Answer, Task};
 use crate::cluster::shared_store::SharedStore;
-use crate::cluster::worker::{Answer, Task};
+use crate::cluster::values::read;
 use crate::events::Draft;
 
 impl Driver {

@@ -7,7 +7,7 @@ use suimon_contract::{EventKind, Name};
 use suimon_quantity::Time;
 
 use super::{Driver, ELECT, Link};
-use crate::cluster::worker::Task;
+use crate::cluster::messages::Task;
 use crate::events::Draft;
 
 impl Driver {

@@ -11,9 +11,9 @@ use super::{Driver, Link, RETRY};
 use crate::cluster::covered;
 use crate::cluster::identity::{self, Known, Wrong};
 use crate::cluster::keys::STORES;
+use crate::cluster::messages::Answer;
 use crate::cluster::records::save_covered;
 use crate::cluster::releasing::Release;
-use crate::cluster::worker::Answer;
 use crate::cluster::{cluster_prefix, shared_stores};
 use crate::events::Draft;
 

@@ -9,9 +9,9 @@ use suimon_quantity::Time;
 
 use super::{Driver, Link, RETRY};
 use crate::cluster::keys::MemberRecord;
+use crate::cluster::messages::Task;
 use crate::cluster::shared_store::SharedStore;
 use crate::cluster::status::Reach;
-use crate::cluster::worker::Task;
 use crate::events::Draft;
 
 /// Time without a response after which etcd counts as unreachable.

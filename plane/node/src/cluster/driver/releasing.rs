@@ -4,10 +4,10 @@ use suimon_cluster_qos::Kept;
 use suimon_contract::Name;
 
 use super::{Driver, Link};
+use crate::cluster::messages::Task;
 use crate::cluster::records::save_kept;
 use crate::cluster::releasing::{Release, Releasing};
 use crate::cluster::shared_stores;
-use crate::cluster::worker::Task;
 
 impl Driver {
     /// Begins to give back what is reserved on stores. Stores of an earlier request stay shared.

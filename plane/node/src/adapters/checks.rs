@@ -1,0 +1,88 @@
+//! Validation of changed `[[pf]]` sections against the host's adapters, before any is modified.
+
+use std::collections::BTreeMap;
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig, PfConfig};
+use suimon_ports::{PfFacts, SriovSupport};
+use suimon_quantity::{Count, PciAddress};
+
+use super::find;
+use super::status::support;
+use super::users::users;
+use crate::errors::error_code;
+use crate::shared::Shared;
+
+impl Shared {
+    /// Returns the errors of the `[[pf]]` sections that the change adds or modifies.
+    pub(crate) fn check_pfs(&self, from: &HostConfig, to: &HostConfig) -> Vec<ApiError> {
+        let is_changed = |pf: &&PfConfig| !from.pfs.contains(pf);
+        if !to.pfs.iter().any(|pf| is_changed(&pf)) {
+            return Vec::new();
+        }
+        let adapters = match self.sriov.host.adapters() {
+            Ok(adapters) => adapters,
+            Err(error) => return vec![ApiError::new(ErrorCode::HostError, error.detail)],
+        };
+        let mut errors = Vec::new();
+        let mut described: BTreeMap<PciAddress, &PfConfig> = BTreeMap::new();
+        for pf in &to.pfs {
+            let found = find(adapters.clone(), pf);
+            let other = found.as_ref().ok().and_then(|facts| described.insert(facts.address, pf));
+            if !is_changed(&pf) && other.is_none_or(|other| !is_changed(&other)) {
+                continue;
+            }
+            let error = match (found, other) {
+                (Err(error), _) => Some((error_code(error.kind), error.field, error.detail)),
+                (Ok(_), Some(other)) => Some((
+                    ErrorCode::Conflict,
+                    "device",
+                    format!("pf/{} already describes this adapter; keep one of them", other.name),
+                )),
+                (Ok(facts), None) => check_pf(to, pf, &facts),
+            };
+            errors.extend(error.map(|(code, field, text)| {
+                ApiError::new(code, text).about(format!("pf/{}", pf.name)).field(field)
+            }));
+        }
+        errors
+    }
+}
+
+fn check_pf(
+    to: &HostConfig,
+    pf: &PfConfig,
+    facts: &PfFacts,
+) -> Option<(ErrorCode, &'static str, String)> {
+    let enabled = facts.vfs.len();
+    if pf.vfs > facts.vfs_max {
+        let most = Count::new(facts.vfs_max, "VF");
+        let text = format!("the adapter supports at most {most}; set fewer");
+        return Some((ErrorCode::InvalidValue, "vfs", text));
+    }
+    let cannot =
+        matches!(facts.support, SriovSupport::MissingPfDriver | SriovSupport::NoVfBarSpace);
+    if pf.vfs > 0 && cannot {
+        let support = support(facts.support);
+        let remedy = support.remedy().unwrap_or_default();
+        let text = format!("the adapter cannot create VFs now ({support}): {remedy}");
+        return Some((ErrorCode::Unsupported, "vfs", text));
+    }
+    if usize::from(pf.vfs) != enabled {
+        let users = users(to, facts);
+        if !users.is_empty() {
+            let enabled = Count::new(enabled, "VF");
+            let text = format!(
+                "the adapter has {enabled}, and a change of their number removes all of them; \
+                 release these first: {}",
+                users.join("; ")
+            );
+            return Some((ErrorCode::InUse, "vfs", text));
+        }
+    }
+    if !pf.vf.is_empty() && facts.device.is_none() {
+        let text = "the driver of the adapter has no network device, which is needed to configure \
+                    VFs; bind the adapter to its vendor's driver, or remove the settings of VFs";
+        return Some((ErrorCode::Unsupported, "vf", text.to_owned()));
+    }
+    None
+}

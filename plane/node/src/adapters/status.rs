@@ -1,0 +1,154 @@
+//! Observed state of SR-IOV adapters for the API.
+
+use suimon_contract::{
+    ApiError, Condition, ErrorCode, Health, HostConfig, Kind, PfConfig, PfStatus, SriovAdapter,
+    SriovSupport, VfStatus,
+};
+use suimon_ports::{self as ports, PfFacts, VfFacts};
+
+use super::setting::{bps, given, link_state_shown};
+use super::steps::disagreement;
+use super::users::user_of;
+use super::{find, is_meant};
+use crate::errors::not_found;
+use crate::shared::Shared;
+
+impl Shared {
+    /// Returns the status of all SR-IOV capable adapters.
+    ///
+    /// # Errors
+    /// The host cannot be queried.
+    pub(crate) fn sriov_adapters(&self) -> Result<Vec<SriovAdapter>, ApiError> {
+        let desired = self.desired();
+        let adapters = self.pf_facts()?;
+        Ok(adapters.iter().map(|facts| self.adapter(&desired.config, facts)).collect())
+    }
+
+    /// Returns the adapter with this PCI address, network device or `[[pf]]` name.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotFound`] if there is none; [`ErrorCode::HostError`] if the host cannot be
+    /// queried.
+    pub(crate) fn sriov_adapter(&self, name: &str) -> Result<SriovAdapter, ApiError> {
+        let desired = self.desired();
+        let by_name = desired.config.pfs.iter().find(|pf| pf.name.as_str() == name);
+        let device = by_name.map_or(name, |pf| pf.device.as_str());
+        let found = self.pf_facts()?.into_iter().find(|facts| is_meant(facts, device));
+        found.map(|facts| self.adapter(&desired.config, &facts)).ok_or_else(|| {
+            let text = "no SR-IOV adapter has this PCI address, device or name; `suimon vf list` \
+                        lists the adapters";
+            ApiError::new(ErrorCode::NotFound, text).about(format!("pf/{name}"))
+        })
+    }
+
+    fn pf_facts(&self) -> Result<Vec<PfFacts>, ApiError> {
+        let adapters = self.sriov.host.adapters();
+        adapters.map_err(|error| ApiError::new(ErrorCode::HostError, error.detail))
+    }
+
+    /// Returns the status of all configured adapters.
+    pub(crate) fn pfs(&self) -> Vec<PfStatus> {
+        let desired = self.desired();
+        if desired.config.pfs.is_empty() {
+            return Vec::new();
+        }
+        let adapters = self.sriov.host.adapters();
+        let of = |pf: &PfConfig| {
+            let found = adapters.as_ref().map_err(Clone::clone);
+            let found = found.and_then(|adapters| find(adapters.clone(), pf));
+            let condition = match &found {
+                Err(error) => failed(error.detail.clone()),
+                Ok(facts) => match disagreement(facts, pf) {
+                    None => Condition { health: Health::Up, reason: None },
+                    Some(found) => failed(self.sriov.failure(&pf.name).unwrap_or(found)),
+                },
+            };
+            let adapter = found.ok().map(|facts| self.adapter(&desired.config, &facts));
+            PfStatus { config: pf.clone(), condition, adapter }
+        };
+        desired.config.pfs.iter().map(of).collect()
+    }
+
+    /// Returns the status of an adapter, including VFs that are assigned to NICs.
+    fn adapter(&self, config: &HostConfig, facts: &PfFacts) -> SriovAdapter {
+        let mut adapter = adapter(config, facts);
+        for (vf, facts) in adapter.vfs.iter_mut().zip(&facts.vfs) {
+            if let Some(nic) = self.iov.nic_of_vf(facts.address) {
+                let vm = config.vm_of_nic(&nic).map(|vm| format!(" of vm/{}", vm.name));
+                vf.used_by = Some(format!("nic/{nic}{}", vm.unwrap_or_default()));
+            }
+        }
+        adapter.vfs_in_use = count(adapter.vfs.iter().filter(|vf| vf.used_by.is_some()).count());
+        adapter
+    }
+
+    /// Returns the status of one configured adapter.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotFound`](suimon_contract::ErrorCode::NotFound) if no `[[pf]]` has this name.
+    pub(crate) fn pf(&self, name: &str) -> Result<PfStatus, ApiError> {
+        let found = self.pfs().into_iter().find(|pf| pf.config.name.as_str() == name);
+        found.ok_or_else(|| not_found(Kind::Pf, name))
+    }
+}
+
+fn count(number: usize) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
+}
+
+fn failed(reason: String) -> Condition {
+    Condition { health: Health::Failed, reason: Some(reason) }
+}
+
+fn adapter(config: &HostConfig, facts: &PfFacts) -> SriovAdapter {
+    let support = support(facts.support);
+    let vfs: Vec<_> = facts.vfs.iter().map(|vf| vf_status(config, vf)).collect();
+    let pf = config.pfs.iter().find(|pf| is_meant(facts, &pf.device));
+    SriovAdapter {
+        address: facts.address.to_string(),
+        device: facts.device.clone(),
+        netns: facts.netns.clone(),
+        pf: pf.map(|pf| pf.name.clone()),
+        driver: facts.driver.clone(),
+        support,
+        remedy: support.remedy().map(str::to_owned),
+        vfs_supported: facts.vfs_max,
+        vfs_enabled: count(vfs.len()),
+        vfs_in_use: count(vfs.iter().filter(|vf| vf.used_by.is_some()).count()),
+        iommu_group: facts.iommu_group,
+        numa_node: facts.numa_node,
+        vfs,
+    }
+}
+
+fn vf_status(config: &HostConfig, vf: &VfFacts) -> VfStatus {
+    let settings = vf.settings.as_ref();
+    VfStatus {
+        index: vf.index,
+        address: vf.address.to_string(),
+        driver: vf.driver.clone(),
+        iommu_group: vf.iommu_group,
+        device: vf.device.clone(),
+        netns: vf.netns.clone(),
+        used_by: user_of(config, vf),
+        mac: settings.and_then(|settings| given(settings.mac)),
+        vlan: settings.and_then(|settings| settings.vlan),
+        spoof_check: settings.and_then(|settings| settings.spoof_check),
+        trust: settings.and_then(|settings| settings.trust),
+        bandwidth_min_bps: settings.and_then(|settings| bps(settings.rate_min_mbps)),
+        bandwidth_max_bps: settings.and_then(|settings| bps(settings.rate_max_mbps)),
+        link_state: settings.and_then(|settings| settings.link_state).map(link_state_shown),
+    }
+}
+
+/// Returns the API value of an adapter's SR-IOV support.
+pub(super) const fn support(support: ports::SriovSupport) -> SriovSupport {
+    match support {
+        ports::SriovSupport::Supported => SriovSupport::Supported,
+        ports::SriovSupport::MissingPfDriver => SriovSupport::MissingPfDriver,
+        ports::SriovSupport::NoVfBarSpace => SriovSupport::NoVfBarSpace,
+        ports::SriovSupport::NoBusResources => SriovSupport::NoBusResources,
+        ports::SriovSupport::NoIoMmuSupport => SriovSupport::NoIoMmuSupport,
+        ports::SriovSupport::MissingAcs => SriovSupport::MissingAcs,
+    }
+}

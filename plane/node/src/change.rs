@@ -1,0 +1,353 @@
+//! Execution of a change of the desired state by the resource kinds that take part in it.
+//!
+//! The order of the steps is in `transaction/order.rs`, their execution and rollback in
+//! `transaction/run.rs`. This file lists the kinds: [`Step`] and [`Undo`] have one variant per kind
+//! and contain no steps of their own.
+
+mod candidate;
+mod check;
+mod edit;
+mod texts;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use suimon_contract::{ApiError, Name, Plan};
+use suimon_ports::{Placement, StoreError};
+
+use crate::adapters::{PfStep, PfUndo, pf_steps};
+use crate::control::Controller;
+use crate::disks::{DiskStep, DiskUndo, acquire_disks, disk_steps, wanted_disks, wanted_sockets};
+use crate::errors::{first_of, store_error};
+use crate::operations::OperationHandle;
+use crate::ports::{PortStep, PortUndo, WantedPorts, acquire_ports, port_steps, wanted_ports};
+use crate::state::{Intent, StoreChange, StoredState, clear_intent, save_intent, save_state};
+use crate::transaction::{self, Acquired, Participants, Phase};
+use crate::vmq::{WorkersStep, workers_step};
+use crate::vms::{VmStep, VmUndo, vm_steps};
+
+pub(crate) use self::candidate::Candidate;
+pub use self::edit::{ChangeOptions, ClusterEdit, Edit, PowerEdit, ResourceEdit};
+use self::texts::{change_failed, planned_events};
+
+/// One step of a change, by resource kind.
+enum Step {
+    Vm(VmStep),
+    Port(PortStep),
+    Pf(Box<PfStep>),
+    Workers(WorkersStep),
+    /// Publishes the forwarding tables.
+    Tables,
+    /// Publishes the tables a second time, with the MTU of uplinks that were opened or changed.
+    UplinkTables,
+    Disk(Box<DiskStep>),
+}
+
+/// Reversal of a step, by resource kind.
+enum Undo {
+    Vm(VmUndo),
+    Port(PortUndo),
+    Pf(Box<PfUndo>),
+    Workers,
+    Tables,
+    Disk(Box<DiskUndo>),
+}
+
+impl Step {
+    const fn phase(&self) -> Phase {
+        match self {
+            Self::Vm(step) => step.phase(),
+            Self::Port(step) => step.phase(),
+            Self::Pf(_) => Phase::Adapters,
+            Self::Workers(_) => Phase::Workers,
+            Self::Tables => Phase::ForwardingTables,
+            Self::UplinkTables => Phase::UplinkTables,
+            Self::Disk(step) => step.phase(),
+        }
+    }
+}
+
+/// Change in progress on a host.
+struct HostChange<'c> {
+    controller: &'c mut Controller,
+    edit: &'c Edit,
+    from: Arc<StoredState>,
+    to: &'c Candidate,
+    /// Ports of the state before the change.
+    before: &'c WantedPorts,
+    /// Store changes that are committed together with the change.
+    with_it: Vec<StoreChange>,
+}
+
+impl Controller {
+    /// Carries out a change and reports progress to `operation`. Called by the control thread only.
+    pub(crate) fn apply(
+        &mut self,
+        operation: &OperationHandle,
+        edit: &Edit,
+        options: ChangeOptions,
+    ) -> Result<(), ApiError> {
+        self.apply_with(operation, edit, options, Vec::new())
+    }
+
+    /// Like [`Controller::apply`]. The store changes `with_it` are committed together with the
+    /// change.
+    pub(crate) fn apply_with(
+        &mut self,
+        operation: &OperationHandle,
+        edit: &Edit,
+        options: ChangeOptions,
+        with_it: Vec<StoreChange>,
+    ) -> Result<(), ApiError> {
+        let candidate = self.shared.check(edit, options).map_err(first_of)?;
+        let from = self.shared.desired();
+        if candidate.state.config == from.config && candidate.state.file_text == from.file_text {
+            operation.set_plan(&Plan::default(), 0);
+            self.processors_failing.reschedule(Instant::now());
+            self.change_power(edit, &from.config, &from.config);
+            return self.reload_files(edit);
+        }
+        let before = wanted_ports(&from.config);
+        let steps = steps(&from, &candidate, &before, &self.processors);
+        // One additional step for the commit.
+        operation.set_plan(&candidate.plan, steps.len() + 1);
+        self.shared.change_ids(|ids| ids.assign(&candidate.state.config, &candidate.wanted));
+        let mut change =
+            HostChange { controller: self, edit, from, to: &candidate, before: &before, with_it };
+        match transaction::run(&mut change, operation, &steps) {
+            Ok(()) => {
+                self.finish(candidate, edit, &before);
+                // The files were readable when the change was prepared.
+                if let Err(error) = self.reload_files(edit) {
+                    tracing::error!(%error, "cannot reload certificates");
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.tell_failure(edit, &error);
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn commit(
+        &mut self,
+        to: &Candidate,
+        edit: &Edit,
+        with_it: Vec<StoreChange>,
+    ) -> Result<(), StoreError> {
+        let drafts = planned_events(to, edit);
+        let mut changes = vec![save_state(&to.state)?, clear_intent()];
+        changes.extend(with_it);
+        changes.extend(self.shared.disks.records_of_removed(&to.state.config));
+        self.shared.events.commit(drafts, changes)
+    }
+
+    /// Completes a committed change: closes devices, deletes files and notifies the other parts of
+    /// the node. Failures are logged only.
+    pub(crate) fn finish(&mut self, to: Candidate, edit: &Edit, before: &WantedPorts) {
+        self.close_removed_ports(before, &to.wanted);
+        self.finish_disks(&wanted_disks(&self.shared.desired().config), &to);
+        self.shared.change_ids(|ids| ids.release(&to.state.config, &to.wanted));
+        self.devices.created.sweep(to.wanted.values(), &wanted_sockets(&to.disks));
+        let before = self.shared.desired();
+        let gone =
+            before.config.vms.iter().filter(|vm| to.state.config.vm(vm.name.as_str()).is_none());
+        let gone: Vec<Name> = gone.map(|vm| vm.name.clone()).collect();
+        self.shared.set_desired(to.state);
+        self.prune_bindings();
+        self.shared.record_names();
+        let after = self.shared.desired();
+        self.shared.follow_cluster();
+        self.change_power(edit, &before.config, &after.config);
+        self.delete_vms(&gone, &before.config);
+        self.tell_vms();
+        // The adapters have the addresses of the new configuration before the operation succeeds.
+        self.look_at_vfs_soon();
+        self.drive_iov();
+    }
+
+    pub(crate) fn tell_failure(&mut self, edit: &Edit, error: &ApiError) {
+        let draft = change_failed(edit, error);
+        if let Err(store) = self.shared.events.commit(vec![draft.clone()], vec![clear_intent()]) {
+            tracing::error!(error = %store, "the failed change is still recorded as in progress");
+            self.shared.events.append(vec![draft]);
+        }
+    }
+}
+
+impl HostChange<'_> {
+    /// Records the intent, and the TAPs and sockets that the steps create.
+    fn record(&mut self, steps: &[Step]) -> Result<(), StoreError> {
+        let intent = Intent { revision: self.to.state.revision, kind: self.edit.kind() };
+        self.controller.store.commit(&[save_intent(&intent)?])?;
+        let created = &mut self.controller.devices.created;
+        created.record_sockets(wanted_sockets(&self.to.disks))?;
+        created.record(steps.iter().filter_map(|step| match step {
+            Step::Port(step) => step.opened(),
+            _ => None,
+        }))
+    }
+}
+
+impl Participants for HostChange<'_> {
+    type Step = Step;
+    type Undo = Undo;
+
+    fn record_intent(&mut self, steps: &[Step]) -> Result<(), ApiError> {
+        self.record(steps).map_err(|error| store_error(&error))?;
+        self.controller.shared.disks.set_wanted(self.to.disks.clone());
+        Ok(())
+    }
+
+    fn execute(&mut self, step: &Step, undo: &mut Vec<Undo>) -> Result<(), ApiError> {
+        let to = &self.to.state.config;
+        match step {
+            Step::Vm(step) => {
+                let (undone, result) = self.controller.take_vm_step(step, to);
+                undo.push(Undo::Vm(undone));
+                result
+            }
+            Step::Port(step) => {
+                let mut of_ports = Vec::new();
+                let taken = self.controller.take_port_step(step, &mut of_ports);
+                undo.extend(of_ports.into_iter().map(Undo::Port));
+                taken
+            }
+            Step::Pf(step) => {
+                let (was, result) = self.controller.take_pf_step(step, to);
+                undo.extend(was.map(|was| Undo::Pf(Box::new(was))));
+                result
+            }
+            Step::Workers(WorkersStep::Change) => {
+                undo.push(Undo::Workers);
+                self.controller.set_processors(to)
+            }
+            Step::Workers(WorkersStep::Retry) => {
+                if let Err(error) = self.controller.restore_processors(to) {
+                    tracing::debug!(%error, "workers are retried later");
+                }
+                Ok(())
+            }
+            Step::Tables => {
+                undo.push(Undo::Tables);
+                self.controller.publish(to)
+            }
+            Step::UplinkTables => self.controller.publish(to),
+            Step::Disk(step) => {
+                let mut of_disks = Vec::new();
+                let taken = self.controller.take_disk_step(step, self.to.options, &mut of_disks);
+                undo.extend(of_disks.into_iter().map(|step| Undo::Disk(Box::new(step))));
+                taken
+            }
+        }
+    }
+
+    fn commit(&mut self) -> Result<(), ApiError> {
+        let with_it = std::mem::take(&mut self.with_it);
+        self.controller.commit(self.to, self.edit, with_it).map_err(|error| store_error(&error))
+    }
+
+    /// Undoes the steps of a failed change. Devices are reopened only after all conflicting devices
+    /// are closed.
+    fn roll_back(&mut self, undo: Vec<Undo>) {
+        let (controller, from) = (&mut *self.controller, &self.from.config);
+        controller.shared.disks.set_wanted(wanted_disks(from));
+        let (undo, of_disks) = split(undo);
+        let disks_to_return = controller.take_back_disks(of_disks);
+        let mut closed = Vec::new();
+        let mut made_vms: Vec<Name> = Vec::new();
+        let mut has_released = false;
+        for step in undo.into_iter().rev() {
+            match step {
+                Undo::Port(step) => closed.extend(controller.take_back_port(step)),
+                Undo::Vm(VmUndo::Delete(names)) => made_vms = names,
+                Undo::Vm(VmUndo::Return) => has_released = true,
+                Undo::Pf(was) => controller.take_back_pf(&was),
+                Undo::Workers => {
+                    if let Err(error) = controller.restore_processors(from) {
+                        tracing::error!(%error, "cannot restore the former workers");
+                    }
+                }
+                Undo::Disk(_) => {}
+                Undo::Tables => {
+                    if let Err(error) = controller.publish(from) {
+                        tracing::error!(%error, "cannot restore the former forwarding tables");
+                    }
+                }
+            }
+        }
+        controller.reopen_ports(closed, from);
+        controller.return_disks(disks_to_return, from);
+        if let Err(error) = controller.devices.created.note_opened(self.before.values()) {
+            tracing::warn!(%error, "cannot record which sockets belong to the daemon");
+        }
+        controller.shared.change_ids(|ids| ids.release(from, self.before));
+        let disks = wanted_disks(from);
+        controller.devices.created.sweep(self.before.values(), &wanted_sockets(&disks));
+        controller.delete_vms(&made_vms, &self.to.state.config);
+        if has_released {
+            controller.tell_vms();
+        }
+    }
+}
+
+/// Returns the steps from state `from` to the candidate in the order of their execution.
+/// `processors` are the current placements of the workers.
+fn steps(
+    from: &StoredState,
+    to: &Candidate,
+    before: &WantedPorts,
+    processors: &[Placement],
+) -> Vec<Step> {
+    let (from, config) = (&from.config, &to.state.config);
+    let disks_before = wanted_disks(from);
+    let mut acquired = Acquired::default();
+    acquire_ports(&mut acquired, before, &to.wanted);
+    acquire_disks(&mut acquired, &disks_before, &to.disks);
+    let ports = port_steps(before, &to.wanted, &acquired);
+    let opens_uplink = ports.iter().any(PortStep::opens_uplink);
+    let vms = vm_steps(from, (before, &disks_before), to, &acquired);
+    let disks = disk_steps((from, &disks_before), (config, &to.disks), &acquired);
+    let mut steps = vec![Step::Tables];
+    steps.extend(opens_uplink.then_some(Step::UplinkTables));
+    steps.extend(vms.into_iter().map(Step::Vm));
+    steps.extend(ports.into_iter().map(Step::Port));
+    steps.extend(pf_steps(from, config).into_iter().map(|step| Step::Pf(Box::new(step))));
+    steps.extend(workers_step(&from.host, &config.host, processors).map(Step::Workers));
+    steps.extend(disks.into_iter().map(|step| Step::Disk(Box::new(step))));
+    // Stable: steps of one phase keep the order of their kind.
+    steps.sort_by_key(Step::phase);
+    steps
+}
+
+/// Separates the undo steps of disks from the others.
+fn split(undo: Vec<Undo>) -> (Vec<Undo>, Vec<DiskUndo>) {
+    let (mut others, mut of_disks) = (Vec::new(), Vec::new());
+    for step in undo {
+        match step {
+            Undo::Disk(step) => of_disks.push(*step),
+            other => others.push(other),
+        }
+    }
+    (others, of_disks)
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Vm(step) => step.fmt(f),
+            Self::Port(step) => step.fmt(f),
+            Self::Pf(step) => step.fmt(f),
+            Self::Workers(_) => f.write_str("change the workers"),
+            Self::Tables | Self::UplinkTables => f.write_str("publish the forwarding tables"),
+            Self::Disk(step) => step.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod apply_tests;
+#[cfg(test)]
+mod failure_tests;

@@ -1,0 +1,25 @@
+//! Validated change of the desired state.
+
+use suimon_contract::{ApiError, Plan};
+
+use super::edit::ChangeOptions;
+use crate::disks::WantedDisks;
+use crate::ports::WantedPorts;
+use crate::state::StoredState;
+
+/// Validated change, ready to be carried out.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    /// Desired state after the change.
+    pub(crate) state: StoredState,
+    /// Devices that the new state requires.
+    pub(crate) wanted: WantedPorts,
+    /// Disks that the new state requires.
+    pub(crate) disks: WantedDisks,
+    /// Plan of the change, for display.
+    pub(crate) plan: Plan,
+    /// Minimums that exceed the capacity of their stores. Empty unless the change is forced.
+    pub(crate) forced: Vec<ApiError>,
+    /// Options with which the change was requested.
+    pub(crate) options: ChangeOptions,
+}

@@ -1,0 +1,167 @@
+//! Validation of a change before its first step.
+
+use std::collections::BTreeSet;
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, VmConfig, validate, validate_change};
+use suimon_ports::{DeviceErrorKind, PortSpec, VhostUserMode};
+
+use super::candidate::Candidate;
+use crate::disks::{WantedDisk, overcommitted, wanted_disks, wanted_sockets};
+use crate::ports::{
+    WantedPorts, assign_addresses, claim, device_error, socket_of, uplink_spec, wanted_ports,
+};
+use crate::shared::Shared;
+use crate::state::StoredState;
+use crate::transaction::{Claim, clean};
+use crate::{ChangeOptions, Edit, PortKey};
+
+impl Shared {
+    /// Validates a change against the current desired state and the host.
+    ///
+    /// # Errors
+    /// All errors of the first check that fails.
+    pub(crate) fn check(
+        &self,
+        edit: &Edit,
+        options: ChangeOptions,
+    ) -> Result<Candidate, Vec<ApiError>> {
+        let current = self.desired();
+        let mut config = edit.candidate(&current.config)?;
+        assign_addresses(&mut config, &current.config, &self.disks.parts.random);
+        validate(&config)?;
+        validate_change(&current.config, &config)?;
+        let errors = self.check_cluster(&current.config, &config, options.force);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let forced = overcommitted(&current.config, &config, &self.disks.measured());
+        if !forced.is_empty() && !options.force {
+            return Err(forced);
+        }
+        let mut errors = self.check_vms_stopped(edit, &current.config, &config);
+        errors.extend(self.check_vms_stay(edit, &current.config, &config));
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let disks = wanted_disks(&config);
+        let mut errors = self.disks.check_no_work(&wanted_disks(&current.config), &disks);
+        errors.extend(self.disks.check_not_measured(&config));
+        if !options.replaces_images {
+            errors.extend(self.disks.check_not_reverted(&wanted_disks(&current.config), &disks));
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let errors =
+            self.disks.check_servers(&wanted_disks(&current.config), &disks, edit.is_apply());
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let wanted = wanted_ports(&config);
+        let errors = self.check_host(&current.config, &config, &wanted);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let errors = self.check_pfs(&current.config, &config);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let mut plan = Plan::between(&current.config, &config);
+        self.note_power(&current.config, &config, &mut plan);
+        let file_text = match edit {
+            Edit::ApplyFile { text, .. } => Some(text.clone()),
+            _ => current.file_text.clone(),
+        };
+        let revision = current.revision.saturating_add(1);
+        let state = StoredState { revision, config, file_text };
+        Ok(Candidate { state, wanted, disks, plan, forced, options })
+    }
+
+    /// Returns errors for CPUs and devices that do not exist or cannot be used.
+    fn check_host(
+        &self,
+        from: &HostConfig,
+        to: &HostConfig,
+        wanted: &WantedPorts,
+    ) -> Vec<ApiError> {
+        let mut errors = self.check_cpus(to);
+        errors.extend(self.check_vmqs(to));
+        let before = wanted_ports(from);
+        // Resources held by the node's own ports and disks are available: the change closes them
+        // first.
+        let mut held: BTreeSet<Claim> = before.values().map(claim).collect();
+        let mut listened: BTreeSet<Claim> =
+            before.values().filter(|spec| listens(spec)).map(claim).collect();
+        let disks = wanted_disks(from);
+        held.extend(disks.values().flat_map(WantedDisk::claims));
+        listened.extend(wanted_sockets(&disks).iter().map(|path| Claim::Socket(clean(path))));
+        for (key, spec) in new_devices(from, to, &before, wanted) {
+            // A probe would connect to the socket, which the NIC or disk that listens there would
+            // take for a VM.
+            if listens(&spec) && listened.contains(&claim(&spec)) {
+                continue;
+            }
+            if self.is_in_folder_to_come(to, &spec) {
+                continue;
+            }
+            match self.devices.probe(&spec) {
+                Err(e) if e.kind == DeviceErrorKind::Busy && held.contains(&claim(&spec)) => {}
+                Err(error) => errors.push(device_error(&key, &error)),
+                Ok(()) => {}
+            }
+        }
+        errors
+    }
+
+    /// Returns true if the device is a socket in a VM's folder; the change creates this folder.
+    fn is_in_folder_to_come(&self, to: &HostConfig, spec: &PortSpec) -> bool {
+        let folder = socket_of(spec).and_then(|socket| socket.parent().map(clean));
+        let of_vm = |vm: &VmConfig| Some(to.host.folder_of(&vm.name)) == folder;
+        folder.is_some() && to.vms.iter().any(of_vm)
+    }
+
+    fn check_cpus(&self, config: &HostConfig) -> Vec<ApiError> {
+        let wanted = config.host.processors.iter().flatten();
+        wanted
+            .filter(|cpu| !self.cpus.contains(cpu))
+            .map(|cpu| {
+                let text =
+                    format!("the daemon cannot use CPU {cpu}; it can use {}", cpu_list(&self.cpus));
+                ApiError::new(ErrorCode::DeviceMissing, text).about("host").field("processors")
+            })
+            .collect()
+    }
+}
+
+/// Returns true if the device is a socket on which the daemon listens.
+fn listens(spec: &PortSpec) -> bool {
+    match spec {
+        PortSpec::VhostUser(spec) => spec.mode == VhostUserMode::Server,
+        PortSpec::Stream(_) => true,
+        PortSpec::Tap(_) | PortSpec::Uplink(_) => false,
+    }
+}
+
+/// Returns the devices that the change opens or changes, and changed uplinks that no switch uses:
+/// their errors are reported now and not by a later change that uses them.
+fn new_devices(
+    from: &HostConfig,
+    to: &HostConfig,
+    before: &WantedPorts,
+    wanted: &WantedPorts,
+) -> Vec<(PortKey, PortSpec)> {
+    let changed = wanted.iter().filter(|(key, spec)| before.get(key) != Some(spec));
+    let mut devices: Vec<_> = changed.map(|(key, spec)| (key.clone(), spec.clone())).collect();
+    for uplink in to.uplinks.iter().filter(|uplink| !from.uplinks.contains(uplink)) {
+        let key = PortKey::Uplink(uplink.name.clone());
+        if !wanted.contains_key(&key) {
+            devices.push((key, uplink_spec(uplink)));
+        }
+    }
+    devices
+}
+
+fn cpu_list(cpus: &[u16]) -> String {
+    let texts: Vec<String> = cpus.iter().map(u16::to_string).collect();
+    texts.join(", ")
+}

@@ -1,0 +1,98 @@
+//! Events of changes: committed, and rolled back.
+
+use suimon_contract::{ApiError, EventKind, PlanAction, PlanStep};
+
+use crate::Edit;
+use crate::change::Candidate;
+use crate::events::Draft;
+
+/// Returns the events of a committed change: one for each step of the plan, then one for the
+/// change.
+pub(crate) fn planned_events(to: &Candidate, edit: &Edit) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> = to.plan.steps.iter().filter_map(step_event).collect();
+    drafts.extend(to.forced.iter().map(|error| {
+        let subject = error.resource.as_deref().unwrap_or("host");
+        let text = format!(
+            "A forced change made the minimums on the store exceed its capacity: {}",
+            error.message
+        );
+        Draft::new(EventKind::PromiseForced, subject, text)
+    }));
+    let text = format!("The configuration was changed ({}).", edit.kind());
+    drafts.push(
+        Draft::new(EventKind::DesiredStateChanged, edit.subject(), text)
+            .with("revision", to.state.revision)
+            .with("operation", edit.kind()),
+    );
+    drafts
+}
+
+/// Returns the event of a change that was rolled back.
+pub(crate) fn change_failed(edit: &Edit, error: &ApiError) -> Draft {
+    let text = format!(
+        "The change ({}) failed and was rolled back; the former configuration is in effect: \
+         {error}",
+        edit.kind()
+    );
+    let mut draft = Draft::new(EventKind::ChangeRolledBack, edit.subject(), text)
+        .with("operation", edit.kind())
+        .with("code", error.code.as_str());
+    if let Some(resource) = &error.resource {
+        draft = draft.with("resource", resource);
+    }
+    if let Some(field) = &error.field {
+        draft = draft.with("field", field);
+    }
+    draft
+}
+
+fn step_event(step: &PlanStep) -> Option<Draft> {
+    let kind = step.resource.split('/').next().unwrap_or_default();
+    let event = match (kind, step.action) {
+        ("switch", PlanAction::Create) => EventKind::SwitchCreated,
+        ("switch", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::SwitchChanged,
+        ("switch", PlanAction::Delete) => EventKind::SwitchDeleted,
+        ("nic", PlanAction::Create) => EventKind::NicCreated,
+        ("nic", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::NicChanged,
+        ("nic", PlanAction::Delete) => EventKind::NicDeleted,
+        ("uplink", PlanAction::Create) => EventKind::UplinkCreated,
+        ("uplink", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::UplinkChanged,
+        ("uplink", PlanAction::Delete) => EventKind::UplinkDeleted,
+        ("team", PlanAction::Create) => EventKind::TeamCreated,
+        ("team", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::TeamChanged,
+        ("team", PlanAction::Delete) => EventKind::TeamDeleted,
+        ("store", PlanAction::Create) => EventKind::StoreCreated,
+        ("store", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::StoreChanged,
+        ("store", PlanAction::Delete) => EventKind::StoreDeleted,
+        ("qos_policy", PlanAction::Create) => EventKind::QosPolicyCreated,
+        ("qos_policy", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::QosPolicyChanged,
+        ("qos_policy", PlanAction::Delete) => EventKind::QosPolicyDeleted,
+        ("disk", PlanAction::Create) => EventKind::DiskCreated,
+        ("disk", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::DiskChanged,
+        ("disk", PlanAction::Delete) => EventKind::DiskDeleted,
+        ("vm", PlanAction::Create) => EventKind::VmCreated,
+        ("vm", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::VmChanged,
+        ("vm", PlanAction::Delete) => EventKind::VmDeleted,
+        ("pf", PlanAction::Create) => EventKind::PfCreated,
+        ("pf", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::PfChanged,
+        ("pf", PlanAction::Delete) => EventKind::PfDeleted,
+        ("node", PlanAction::Create) => EventKind::NodeCreated,
+        ("node", PlanAction::ChangeLive | PlanAction::Replace) => EventKind::NodeChanged,
+        ("node", PlanAction::Delete) => EventKind::NodeDeleted,
+        // The event of the change covers changes of the host's own settings.
+        _ => return None,
+    };
+    let what = match step.action {
+        PlanAction::Create => "was created",
+        PlanAction::ChangeLive => "was changed without interruption",
+        PlanAction::Replace => "was replaced; its traffic or I/O was interrupted",
+        PlanAction::Delete => "was deleted",
+    };
+    let text = format!("{} {what}.", step.resource);
+    let mut draft = Draft::new(event, &step.resource, text).with("action", step.action);
+    for change in &step.changes {
+        let value = change.to.as_ref().map_or_else(|| "default".to_owned(), ToString::to_string);
+        draft = draft.with(&change.field, value);
+    }
+    Some(draft)
+}

@@ -1,0 +1,182 @@
+//! Handling of shared policies by the cluster thread.
+
+use std::time::Duration;
+
+use suimon_cluster_qos::AllocatorEvent;
+use suimon_contract::{EventKind, HostConfig, Name};
+use suimon_quantity::Time;
+
+use super::KnownPolicies;
+use crate::cluster::driver::{Driver, Link};
+use crate::cluster::inbox::Heard;
+use crate::cluster::messages::Task;
+use crate::cluster::policies::{Policies, PolicyRecord, policy_of, shared_policies};
+use crate::cluster::records::{KeptPolicies, load_policies, save_policies};
+use crate::command::Command;
+use crate::events::Draft;
+use crate::{ChangeOptions, Edit};
+
+/// Interval after which a failed update of the desired state is repeated.
+const AGAIN: Duration = Duration::from_secs(30);
+
+impl Driver {
+    /// Loads the policies that were known when the daemon last ran.
+    pub(in crate::cluster::driver) fn load_policies(&mut self) {
+        let Some(cluster) = &self.config else { return };
+        let kept = load_policies(self.shared.store.as_ref(), &cluster.name);
+        let kept = kept.unwrap_or_else(|error| {
+            tracing::error!(%error, "cannot read the saved policies of the cluster");
+            KeptPolicies::default()
+        });
+        let all = kept.all.into_iter().map(|record| (record.config.name.clone(), (record, 0)));
+        self.policies =
+            KnownPolicies { all: all.collect(), deleted: kept.deleted, ..Default::default() };
+    }
+
+    fn keep_policies(&self) {
+        let Some(cluster) = &self.config else { return };
+        let all = self.policies.all.values().map(|(record, _)| record.clone()).collect();
+        let kept = KeptPolicies { all, deleted: self.policies.deleted.clone() };
+        let saved = save_policies(self.shared.store.as_ref(), &cluster.name, &kept);
+        if let Err(error) = saved {
+            tracing::error!(%error, "cannot save the policies of the cluster");
+        }
+    }
+
+    /// Processes the complete set of policies read from the cluster.
+    pub(in crate::cluster::driver) fn take_policies(&mut self, now: Time, all: Policies) {
+        let gone: Vec<Name> =
+            self.policies.all.keys().filter(|name| !all.contains_key(*name)).cloned().collect();
+        for name in gone {
+            self.forget_policy(now, &name);
+        }
+        for (name, (record, revision)) in all {
+            self.learn_policy(now, name, (record, revision));
+        }
+        self.policies.is_due = true;
+        self.keep_policies();
+    }
+
+    /// Processes a change of a policy's key.
+    pub(in crate::cluster::driver) fn hear_policy(&mut self, now: Time, name: &str, heard: &Heard) {
+        match &heard.entry {
+            Some(entry) => {
+                let Some((name, of)) = policy_of(name, entry) else { return };
+                self.learn_policy(now, name, of);
+            }
+            None => {
+                let Ok(name) = name.parse::<Name>() else { return };
+                let known = self.policies.all.get(&name);
+                if known.is_none_or(|(_, revision)| *revision > heard.revision) {
+                    return;
+                }
+                self.forget_policy(now, &name);
+            }
+        }
+        self.keep_policies();
+    }
+
+    fn learn_policy(&mut self, now: Time, name: Name, of: (PolicyRecord, u64)) {
+        let known = self.policies.all.get(&name);
+        // A watch event may be older than the last complete read.
+        if known.is_some_and(|(_, revision)| *revision > of.1) {
+            return;
+        }
+        let before = known.map(|(record, _)| record.key).filter(|key| *key != of.0.key);
+        for store in self.stores.values_mut() {
+            if let Some(policy) = before {
+                store.hear_allocator(now, AllocatorEvent::PolicyRemoved { policy });
+            }
+            let (policy, limits) = (of.0.key, of.0.limits());
+            store.hear_allocator(now, AllocatorEvent::PolicySet { policy, limits });
+        }
+        self.policies.deleted.remove(&name);
+        self.policies.told.remove(&name);
+        self.policies.all.insert(name, of);
+        (self.policies.is_due, self.looked) = (true, None);
+    }
+
+    fn forget_policy(&mut self, now: Time, name: &Name) {
+        let Some((record, _)) = self.policies.all.remove(name) else { return };
+        for store in self.stores.values_mut() {
+            store.hear_allocator(now, AllocatorEvent::PolicyRemoved { policy: record.key });
+        }
+        self.policies.deleted.insert(name.clone());
+        (self.policies.is_due, self.looked) = (true, None);
+    }
+
+    /// Requests an update of the desired state, which may have changed.
+    pub(in crate::cluster::driver) fn follow_policies(&mut self) {
+        self.policies.is_due = true;
+    }
+
+    /// Updates the desired state to the cluster's policies, and adds policies to the cluster that
+    /// it does not have.
+    pub(in crate::cluster::driver) fn adopt_policies(&mut self, now: Time) {
+        let is_due = self.policies.is_due || self.policies.again_at.is_some_and(|at| at <= now);
+        // A change of a policy on this node writes the cluster's record first. The desired state
+        // must not be updated in between.
+        let is_up = matches!(self.link, Link::Up { .. });
+        if !is_due || !is_up || self.is_changing() || self.leaves {
+            return;
+        }
+        (self.policies.is_due, self.policies.again_at) = (false, None);
+        let desired = self.shared.desired();
+        self.tell_deleted(&desired.config);
+        for policy in shared_policies(&desired.config) {
+            let known = &self.policies;
+            if !known.all.contains_key(&policy.name) && !known.deleted.contains(&policy.name) {
+                let task = Task::AddPolicy(Box::new(policy.clone()));
+                self.tasks.push(self.session, task);
+                self.policies.again_at = Some(now + AGAIN);
+            }
+        }
+        let known = &self.policies;
+        let edit = Edit::Adopt {
+            policies: known.all.values().map(|(record, _)| record.config.clone()).collect(),
+            deleted: known.deleted.clone(),
+        };
+        if edit.candidate(&desired.config).is_ok_and(|config| config == desired.config) {
+            let is_there =
+                |name: &Name| shared_policies(&desired.config).any(|of| of.name == *name);
+            let before = self.policies.deleted.len();
+            self.policies.deleted.retain(is_there);
+            if self.policies.deleted.len() != before {
+                self.keep_policies();
+            }
+            return;
+        }
+        let operation = self.shared.operations.add(&edit.kind(), &edit.subject(), true);
+        self.policies.again_at = Some(now + AGAIN);
+        let Ok(operation) = operation else { return };
+        // Minimums were checked where the policy was changed.
+        let options = ChangeOptions { force: true, ..ChangeOptions::default() };
+        let command = Command::Change { operation, edit: Box::new(edit), options };
+        // If the queue of the control thread is full, the update is repeated later.
+        let _ = self.commands.try_send(command);
+    }
+
+    /// Emits events for deleted policies that disks of this host use.
+    fn tell_deleted(&mut self, config: &HostConfig) {
+        let is_used =
+            |name: &Name| config.disks.iter().any(|of| of.qos_policy.as_ref() == Some(name));
+        let new: Vec<Name> = self
+            .policies
+            .deleted
+            .iter()
+            .filter(|name| is_used(name) && !self.policies.told.contains(*name))
+            .cloned()
+            .collect();
+        for name in new {
+            let text = format!(
+                "The cluster does not have policy {name} any more, but disks of this host use it. \
+                 If it is aggregated, they may be limited to 0 IOPS on shared stores. Set another \
+                 policy (`suimon qos set DISK --policy NAME`), or create it again (`suimon qos \
+                 policy set {name} …`)."
+            );
+            let kind = EventKind::SharedPolicyUnknown;
+            self.tell([Draft::new(kind, format!("qos_policy/{name}"), text)]);
+            self.policies.told.insert(name);
+        }
+    }
+}

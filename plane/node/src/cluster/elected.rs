@@ -1,0 +1,13 @@
+//! Initial state of a leader.
+
+use suimon_cluster_qos::{Grant, NodeId, Term};
+
+use crate::cluster::policies::Policies;
+
+/// Initial state of a leader.
+pub(super) struct Elected {
+    pub(super) term: Term,
+    /// Grants of former terms.
+    pub(super) records: Vec<(NodeId, Grant)>,
+    pub(super) policies: Policies,
+}

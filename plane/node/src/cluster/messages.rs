@@ -1,0 +1,99 @@
+//! Tasks of the worker, and their results.
+
+use std::sync::Arc;
+
+use suimon_cluster_qos::{Grant, NodeId, Term};
+use suimon_contract::{ClusterConfig, Name, QosPolicyConfig};
+use suimon_ports::ClusterStore;
+
+use crate::cluster::beats::Beat;
+use crate::cluster::identity::Wrong;
+use crate::cluster::keys::MemberRecord;
+use crate::cluster::policies::Policies;
+
+/// Task of the worker.
+pub(super) enum Task {
+    /// End the former session, and join this cluster.
+    Begin(Box<ClusterConfig>),
+    /// Write a report for a store's leader.
+    Report { store: Name, said: Vec<u8> },
+    /// Take part in the election of a store's leader.
+    Elect { store: Name },
+    /// Write grants.
+    Write { store: Name, term: Term, grants: Vec<(NodeId, Grant)>, forgotten: Vec<NodeId> },
+    /// Resign as a store's leader.
+    Resign { store: Name, term: Term },
+    /// Remove the node's records of a store that it does not share any more.
+    Withdraw { store: Name },
+    /// Add a policy to the cluster, unless a policy of that name exists.
+    AddPolicy(Box<QosPolicyConfig>),
+    /// Check the lease, and renew it if it has expired.
+    Tend,
+    /// Leave the cluster.
+    Leave { stores: Vec<Name> },
+    /// End the session.
+    End,
+}
+
+impl Task {
+    /// Returns true if this task, once executed, makes another one unnecessary.
+    pub(super) fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tend, Self::Tend) => true,
+            (Self::Resign { store, term }, Self::Resign { store: of, term: other }) => {
+                (store, term) == (of, other)
+            }
+            (Self::Withdraw { store }, Self::Withdraw { store: of }) => store == of,
+            (Self::AddPolicy(policy), Self::AddPolicy(other)) => policy == other,
+            _ => false,
+        }
+    }
+}
+
+/// Result of a task.
+pub(super) enum Answer {
+    Begun {
+        store: Arc<dyn ClusterStore>,
+        member: MemberRecord,
+        policies: Policies,
+    },
+    NotBegun {
+        is_refused: bool,
+        detail: String,
+    },
+    Elected {
+        store: Name,
+        term: Term,
+        records: Vec<(NodeId, Grant)>,
+        policies: Policies,
+    },
+    NotElected {
+        store: Name,
+    },
+    Written {
+        store: Name,
+        term: Term,
+        is_written: bool,
+    },
+    /// The node's name or record belongs to another host, or is gone.
+    Expelled,
+    Left {
+        failure: Option<String>,
+    },
+    /// Result of removing the node's records of a store.
+    Withdrawn {
+        store: Name,
+        is_done: bool,
+    },
+    /// Result of checking a store's identity in a session: `None` if the store is the cluster's.
+    Looked {
+        store: Name,
+        session: u64,
+        wrong: Result<Option<Wrong>, String>,
+    },
+    /// Result of writing a heartbeat: heartbeats of other nodes.
+    Beaten {
+        store: Name,
+        beats: Result<Vec<Beat>, String>,
+    },
+}

@@ -1,0 +1,43 @@
+//! Release of stores by a change.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use suimon_contract::{ApiError, ErrorCode, Name};
+
+use super::{GIVING_BACK, LOOK, Releasing};
+use crate::shared::Shared;
+
+impl Shared {
+    /// Gives back what is reserved on stores, and removes the node's records of them. Blocks at
+    /// most [`GIVING_BACK`]. The stores are taken up again if the change is not made.
+    ///
+    /// # Errors
+    /// Fails if the reservations could not be given back in time.
+    pub(in crate::cluster) fn release_stores(
+        &self,
+        stores: BTreeSet<Name>,
+    ) -> Result<(), ApiError> {
+        if stores.is_empty() {
+            return Ok(());
+        }
+        let names = stores.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
+        let releasing = Releasing { stores, is_done: Arc::default() };
+        self.cluster.inbox.release(releasing.clone());
+        let deadline = Instant::now() + GIVING_BACK;
+        while Instant::now() < deadline {
+            if releasing.is_done() {
+                return Ok(());
+            }
+            std::thread::sleep(LOOK);
+        }
+        self.cluster.inbox.release(Releasing::default());
+        let text = format!(
+            "the reservation of this host on store {names} could not be returned, because the \
+             cluster does not respond; retry when it does (`suimon cluster status`), or use \
+             `suimon store set STORE --shared=false --force`"
+        );
+        Err(ApiError::new(ErrorCode::HostError, text).about("cluster"))
+    }
+}

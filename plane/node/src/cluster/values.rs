@@ -1,0 +1,17 @@
+//! Encoding of values in the cluster's store.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use suimon_ports::ClusterEntry;
+
+/// Returns the value of an entry; `None` if it is invalid.
+pub(super) fn read<T: DeserializeOwned>(entry: &ClusterEntry) -> Option<T> {
+    serde_json::from_slice(&entry.value)
+        .inspect_err(|error| tracing::warn!(key = entry.key, %error, "cannot be read"))
+        .ok()
+}
+
+/// Serializes a value. Plain values cannot fail.
+pub(super) fn write<T: Serialize>(value: &T) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}

@@ -1,0 +1,71 @@
+//! Messages to the control thread.
+
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, TrySendError};
+
+use suimon_contract::{ArrivalRequest, MeasureStoreRequest, Name};
+use suimon_ports::NbdNotice;
+use suimon_quantity::{ProcessorId, QueueId};
+
+use crate::device_notices::{AnnounceNotices, DeviceNotices};
+use crate::operations::OperationHandle;
+use crate::{ChangeOptions, DiskWork, Edit};
+
+/// Message to the control thread.
+pub(crate) enum Command {
+    Change {
+        operation: OperationHandle,
+        edit: Box<Edit>,
+        options: ChangeOptions,
+    },
+    MoveQueue {
+        operation: OperationHandle,
+        queue: QueueId,
+        to: ProcessorId,
+    },
+    /// A device has queued notices.
+    DeviceNotices(Arc<DeviceNotices>),
+    DiskWork {
+        operation: OperationHandle,
+        disk: Name,
+        work: DiskWork,
+    },
+    MeasureStore {
+        operation: OperationHandle,
+        store: Name,
+        request: MeasureStoreRequest,
+    },
+    /// Creates a VM that arrives from another node.
+    Arrive {
+        operation: OperationHandle,
+        request: Arc<ArrivalRequest>,
+    },
+    /// Deletes a VM that another node owns, or that failed to arrive, with its NICs and disks.
+    Depart {
+        operation: OperationHandle,
+        /// Migration operation of the VM. It ends with this command.
+        waiting: Option<OperationHandle>,
+        vm: Name,
+        with_file: bool,
+    },
+    /// Returns a disk that was to be handed over to another node. The disk is opened, or marked as
+    /// failed with the given reason.
+    BringBack {
+        disk: Name,
+        failure: Option<String>,
+    },
+    NbdNotice(NbdNotice),
+    /// The host file was applied: unfinished disk jobs resume.
+    GoOn,
+    /// Effective limits of disks have changed without a change of the desired state.
+    FollowLimits,
+    /// Wakes the control thread, because another thread has left a result.
+    Look,
+    Stop,
+}
+
+impl AnnounceNotices for SyncSender<Command> {
+    fn announce(&self, of: Arc<DeviceNotices>) -> bool {
+        !matches!(self.try_send(Command::DeviceNotices(of)), Err(TrySendError::Full(_)))
+    }
+}

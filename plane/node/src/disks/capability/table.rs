@@ -1,0 +1,46 @@
+//! Measured capacities of all stores.
+
+use std::sync::{Arc, PoisonError};
+
+use suimon_contract::{HostConfig, Name};
+
+use super::{MeasuredStore, MeasuredStores};
+use crate::disks::Disks;
+use crate::disks::records::clear_measured;
+use crate::state::StoreChange;
+
+impl Disks {
+    pub(crate) fn measured(&self) -> Arc<MeasuredStores> {
+        self.measured.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_measured(&self, measured: MeasuredStores) {
+        *self.measured.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(measured);
+    }
+
+    pub(crate) fn keep_measured(&self, store: &Name, measured: MeasuredStore) {
+        let mut all = MeasuredStores::clone(&self.measured());
+        all.insert(store.clone(), measured);
+        self.set_measured(all);
+    }
+
+    /// Returns the deletions of records of stores that are absent from the configuration.
+    pub(crate) fn records_of_removed(&self, config: &HostConfig) -> Vec<StoreChange> {
+        self.measured_and_gone(config).iter().map(clear_measured).collect()
+    }
+
+    /// Returns measured stores that are absent from the configuration.
+    fn measured_and_gone(&self, config: &HostConfig) -> Vec<Name> {
+        let is_gone = |name: &&Name| config.stores.iter().all(|store| store.name != **name);
+        self.measured().keys().filter(is_gone).cloned().collect()
+    }
+
+    pub(crate) fn forget_measured(&self, config: &HostConfig) {
+        let gone = self.measured_and_gone(config);
+        if !gone.is_empty() {
+            let mut all = MeasuredStores::clone(&self.measured());
+            all.retain(|name, _| !gone.contains(name));
+            self.set_measured(all);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Cache of the parents of images.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use suimon_ports::{FileName, FileStatus};
+use suimon_storage::images::DiskPlan;
+
+/// Time for which the parents read from an image are cached, provided that the file's status is
+/// unchanged.
+const KNOWN_FOR: Duration = Duration::from_secs(60);
+
+/// Desired disk that is not open and may have a parent.
+pub(in crate::disks) struct OtherDisk {
+    pub(super) label: String,
+    pub(super) plan: DiskPlan,
+}
+
+/// Cache of the parents of images, by store and file. Entries expire after [`KNOWN_FOR`].
+#[derive(Default)]
+pub(crate) struct KnownParents(pub(super) Mutex<BTreeMap<(PathBuf, FileName), Known>>);
+
+pub(super) struct Known {
+    pub(super) read: Instant,
+    pub(super) status: FileStatus,
+    pub(super) named: Option<FileName>,
+    pub(super) parents: Vec<FileName>,
+}
+
+impl KnownParents {
+    /// Empties the cache. Called after an image was linked to another parent.
+    pub(in crate::disks) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<(PathBuf, FileName), Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn find(
+        &self,
+        key: &(PathBuf, FileName),
+        status: FileStatus,
+        plan: &DiskPlan,
+    ) -> Option<Vec<FileName>> {
+        let mut known = self.lock();
+        known.retain(|_, known| known.read.elapsed() < KNOWN_FOR);
+        let found = known.get(key)?;
+        let is_same = found.status == status && found.named == plan.parent;
+        is_same.then(|| found.parents.clone())
+    }
+}

@@ -1,0 +1,127 @@
+//! Handling of full stores.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use suimon_contract::{DiskConfig, DiskFormat, EventKind, Name, StoreConfig};
+use suimon_ports::StoreSpace;
+use suimon_storage::FullPolicy;
+
+use super::{is_nearly_full, lock, used_percent};
+use crate::control::Controller;
+use crate::disks::{DiskEntry, Disks};
+use crate::events::Draft;
+
+impl Disks {
+    /// Starts a query of the space of each open store, in a store thread per query. A store whose
+    /// last query has not ended is left out. Returns at once; a later call sees the results. The
+    /// queries also give the stores the free space up to which files are extended.
+    pub(crate) fn query_stores(&self) {
+        self.threads.resume_queued();
+        let open = self.stores.open_ones();
+        self.spaces.retain(|path| open.iter().any(|(open, _)| open == path));
+        for (path, files) in open {
+            let Some(query) = self.spaces.begin_query(&path) else { continue };
+            let ask = move || {
+                if let Ok(space) = files.space() {
+                    query.set(space);
+                }
+            };
+            if let Err(error) = self.threads.start(&path, ask) {
+                tracing::debug!(store = %path.display(), %error, "its space is not known");
+            }
+        }
+    }
+
+    /// Returns the last reported free bytes of these disks' stores, by path.
+    pub(crate) fn free_bytes(&self, disks: &BTreeSet<Name>) -> BTreeMap<PathBuf, u64> {
+        let entries = disks.iter().filter_map(|name| self.find(name));
+        let paths = entries.map(|entry| entry.lock().wanted.store.path.clone());
+        paths.filter_map(|path| Some((path.clone(), self.spaces.get(&path)?.free_bytes))).collect()
+    }
+
+    /// Returns the first of these disks that has requests queued because its store is full.
+    pub(crate) fn queued_writes(&self, disks: &BTreeSet<Name>) -> Option<Name> {
+        let views = self.parts.plane.disks();
+        let queued = |name: &&Name| {
+            let id = self.disk_id(name);
+            let view = views.iter().find(|view| view.disk == id);
+            view.and_then(|view| view.full).is_some_and(|full| full.queued > 0)
+        };
+        disks.iter().find(queued).cloned()
+    }
+
+    /// Records whether the guest of a VM must complete its writes to a disk, because it shuts down
+    /// or releases the disk. Meanwhile requests fail if the store is full, including queued ones,
+    /// unless the disk belongs to another VM.
+    pub(crate) fn set_writes_awaited(&self, disk: &Name, vm: &Name, is_awaited: bool) {
+        let Some(entry) = self.find(disk) else { return };
+        let mut awaited_by = lock(&entry.awaited_by);
+        let is_new = if is_awaited { awaited_by.insert(vm.clone()) } else { awaited_by.remove(vm) };
+        if is_new {
+            self.apply_full_policy_of(&entry, &awaited_by);
+        }
+    }
+
+    /// Sets the full-store policy of a disk in service in the storage plane.
+    pub(in crate::disks) fn apply_full_policy(&self, entry: &DiskEntry) {
+        self.apply_full_policy_of(entry, &lock(&entry.awaited_by));
+    }
+
+    fn apply_full_policy_of(&self, entry: &DiskEntry, awaited_by: &BTreeSet<Name>) {
+        let policy = {
+            let wanted = &entry.lock().wanted;
+            let is_awaited = wanted.vm.as_ref().is_some_and(|vm| awaited_by.contains(vm));
+            if is_awaited { FullPolicy::ERROR } else { wanted.full_policy() }
+        };
+        self.parts.plane.set_full_policy(entry.id, policy);
+    }
+}
+
+impl Controller {
+    /// Emits events for stores that became nearly full, or have space again. Called every 10 s.
+    pub(crate) fn look_at_stores(&mut self) {
+        self.shared.disks.query_stores();
+        let desired = self.shared.desired();
+        let stores = &desired.config.stores;
+        self.nearly_full.retain(|name| stores.iter().any(|store| store.name == *name));
+        for store in stores {
+            let Some(space) = self.shared.disks.spaces.get(&store.path) else { continue };
+            let has_all = |disk: &&DiskConfig| {
+                disk.store == store.name && disk.format == DiskFormat::PassThrough
+            };
+            // A pass-through disk uses the whole block device by design.
+            if desired.config.disks.iter().any(|disk| has_all(&disk)) {
+                continue;
+            }
+            let was = self.nearly_full.contains(&store.name);
+            let is = is_nearly_full(store, &space, was);
+            if is == was {
+                continue;
+            }
+            self.drafts.push(nearly_full_event(store, &space, is).repeated());
+            match is {
+                true => self.nearly_full.insert(store.name.clone()),
+                false => self.nearly_full.remove(&store.name),
+            };
+        }
+    }
+}
+
+fn nearly_full_event(store: &StoreConfig, space: &StoreSpace, is_nearly_full: bool) -> Draft {
+    let (percent, name) = (used_percent(space).unwrap_or_default(), &store.name);
+    let (kind, text) = if is_nearly_full {
+        let text = format!(
+            "{percent} % of the space of store {name} is used. When it is full, requests that \
+             need space are queued or fail. Free space on it, or move disks to another store."
+        );
+        (EventKind::StoreNearlyFull, text)
+    } else {
+        (EventKind::StoreHasSpace, format!("{percent} % of the space of store {name} is used."))
+    };
+    Draft::new(kind, format!("store/{name}"), text)
+        .with("used_percent", percent)
+        .with("warning_percent", store.full_warning_percent)
+        .with("free_bytes", space.free_bytes)
+        .with("total_bytes", space.total_bytes)
+}

@@ -1,0 +1,60 @@
+//! Growth of disks in use.
+
+use suimon_contract::{ApiError, ErrorCode};
+use suimon_image::Shape;
+
+use super::wanted_size;
+use crate::control::Controller;
+use crate::disks::entry::{DiskEntry, offer_error};
+use crate::disks::wanted::WantedDisk;
+
+impl Controller {
+    /// Extends a disk in service if it is smaller than configured. Clients see a pause. On failure
+    /// the disk continues with its size; if it cannot be resumed, it is marked as failed and
+    /// retried.
+    pub(in crate::disks) fn grow_disk(
+        &mut self,
+        entry: &DiskEntry,
+        wanted: &WantedDisk,
+        shape: Shape,
+    ) -> Result<Shape, ApiError> {
+        let Some(size) = wanted_size(wanted, shape.size) else { return Ok(shape) };
+        if wanted.config.read_only {
+            let text = "a read-only disk cannot grow; set `read_only` to false";
+            let error = ApiError::new(ErrorCode::InvalidValue, text);
+            return Err(error.about(entry.label()).field("size_bytes"));
+        }
+        self.while_suspended(
+            entry,
+            move |work, files| {
+                work.resize(files, shape.size, size)?;
+                Ok(std::mem::take(&mut work.drafts))
+            },
+            |controller, drafts| {
+                controller.drafts.extend(drafts);
+                Ok(())
+            },
+        )?;
+        let Some(shape) = entry.lock().open.as_ref().map(|open| open.shape) else {
+            return Ok(shape);
+        };
+        self.tell_clients(entry, wanted, shape)?;
+        Ok(shape)
+    }
+
+    /// Reports the new size to the disk's VM and to NBD clients that connect later.
+    fn tell_clients(
+        &self,
+        entry: &DiskEntry,
+        wanted: &WantedDisk,
+        shape: Shape,
+    ) -> Result<(), ApiError> {
+        let state = entry.lock();
+        let device = state.open.as_ref().and_then(|open| open.device.as_ref());
+        if let Some(device) = device {
+            device.resize(shape.size).map_err(|error| offer_error(entry, "vhost_user", &error))?;
+        }
+        drop(state);
+        self.offer_nbd(entry, wanted, shape)
+    }
+}

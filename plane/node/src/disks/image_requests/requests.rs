@@ -1,0 +1,197 @@
+//! Requests about image files of a store.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use suimon_contract::{
+    ApiError, DiskFormat, ErrorCode, EventKind, ImageChanges, ImageCheck, ImageInfo, ImageRequest,
+    Kind, Name, StoreFile,
+};
+use suimon_ports::{FileName, StoreFiles};
+use suimon_storage::images::{DiskError, LeftRecords, Seeds};
+use suimon_storage::inspect;
+use suimon_storage::inspect::ImageTarget;
+
+use crate::disks::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
+use crate::disks::opening::{disk_error, store_file_error};
+use crate::disks::wanted::{disk_format, file_name};
+use crate::errors::not_found;
+use crate::events::Draft;
+use crate::shared::Shared;
+
+/// Image file that a request is about. The file need not exist.
+struct Found {
+    label: String,
+    files: Arc<dyn StoreFiles>,
+    name: FileName,
+    format: Option<suimon_storage::images::DiskFormat>,
+}
+
+impl Found {
+    fn target(&self) -> ImageTarget<'_> {
+        ImageTarget { files: &self.files, name: &self.name, format: self.format, prefix: "" }
+    }
+
+    fn failed(&self, error: &DiskError) -> ApiError {
+        disk_error(&self.label, error)
+    }
+}
+
+impl Shared {
+    /// Returns a description of an image.
+    ///
+    /// # Errors
+    /// Fails if there is no such store or file, the image is in use, or it cannot be opened.
+    pub(crate) fn image_info(
+        &self,
+        store: &Name,
+        request: &ImageRequest,
+    ) -> Result<ImageInfo, ApiError> {
+        self.with_image(store, request, |found, seeds| {
+            inspect::info(found.target(), seeds).map_err(|error| found.failed(&error))
+        })
+    }
+
+    /// Checks the metadata of an image.
+    ///
+    /// # Errors
+    /// Fails if there is no such store or file, or the image is in use.
+    pub(crate) fn image_check(
+        &self,
+        store: &Name,
+        request: &ImageRequest,
+    ) -> Result<ImageCheck, ApiError> {
+        self.with_image(store, request, |found, _| {
+            inspect::check(found.target()).map_err(|error| found.failed(&error))
+        })
+    }
+
+    /// Repairs the metadata of an image, or undoes a repair from its backup. Without `dry_run`,
+    /// emits an event if the image was changed.
+    ///
+    /// # Errors
+    /// Fails if there is no such store or file, or the image is in use, cannot be repaired, or
+    /// cannot be written.
+    pub(crate) fn image_repair(
+        &self,
+        store: &Name,
+        request: &ImageRequest,
+    ) -> Result<ImageChanges, ApiError> {
+        let undo = request.undo.as_ref().map(named).transpose()?;
+        let changes = self.with_image(store, request, |found, seeds| {
+            let (target, dry_run) = (found.target(), request.dry_run);
+            let done = inspect::redo_left(target, dry_run, seeds).and_then(|()| match &undo {
+                Some(backup) => inspect::undo(target, backup, dry_run),
+                None => inspect::repair(target, dry_run, seeds),
+            });
+            done.map_err(|error| found.failed(&error))
+        })?;
+        self.tell_change(EventKind::ImageRepaired, store, &changes);
+        Ok(changes)
+    }
+
+    /// Records the location of its parent in an image.
+    ///
+    /// # Errors
+    /// Fails if there is no such store or file, the image is in use, or it is not a child of that
+    /// parent.
+    pub(crate) fn image_relink(
+        &self,
+        store: &Name,
+        request: &ImageRequest,
+    ) -> Result<ImageChanges, ApiError> {
+        let missing = || {
+            let text = "missing; name the parent's file, relative to the store's path";
+            ApiError::new(ErrorCode::MissingKey, text).field("parent")
+        };
+        let parent = named(request.parent.as_ref().ok_or_else(missing)?)?;
+        let changes = self.with_image(store, request, |found, seeds| {
+            let (target, dry_run) = (found.target(), request.dry_run);
+            inspect::redo_left(target, dry_run, seeds)
+                .and_then(|()| inspect::relink(target, &parent, dry_run, seeds))
+                .map_err(|error| found.failed(&error))
+        })?;
+        self.disks.known_parents.clear();
+        self.tell_change(EventKind::ImageRelinked, store, &changes);
+        Ok(changes)
+    }
+
+    fn with_image<T>(
+        &self,
+        store: &Name,
+        request: &ImageRequest,
+        run: impl Fn(&Found, &mut Seeds<'_>) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        let desired = self.desired();
+        let found = desired.config.stores.iter().find(|of| of.name == *store);
+        let path = &found.ok_or_else(|| not_found(Kind::Store, store))?.path;
+        let label = format!("store/{store}");
+        if request.format == Some(DiskFormat::PassThrough) {
+            let text = "only raw, vhd and vhdx are formats of files";
+            return Err(ApiError::new(ErrorCode::InvalidValue, text).about(label).field("format"));
+        }
+        let about = |error: ApiError| error.about(&label);
+        self.disks.threads.check(path).map_err(about)?;
+        let _running = self.disks.image_requests.begin(path).map_err(about)?;
+        let files = self.disks.stores.files(path);
+        let files = files.map_err(|error| store_file_error(&label, &error))?;
+        let format = request.format.map(disk_format);
+        let found = Found { label, files, name: named(&request.file)?, format };
+        let parts = &self.disks.parts;
+        let attempt = || {
+            self.check_not_moving(path, &found.name)?;
+            run(
+                &found,
+                &mut Seeds {
+                    random: &mut || (parts.random)(),
+                    now_unix_s: (self.clock)() / 1000,
+                    records: parts.records.as_deref(),
+                    left: LeftRecords::Redo,
+                },
+            )
+        };
+        // The retries of a failed disk lock its images briefly.
+        let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
+        until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, attempt)
+    }
+
+    /// Checks that no disk with this file belongs to a VM that migrates. The other node opens the
+    /// file as soon as this node has closed it.
+    fn check_not_moving(&self, store: &Path, file: &FileName) -> Result<(), ApiError> {
+        for entry in self.disks.all() {
+            let state = entry.lock();
+            let Some(moving) = state.moving.filter(|_| state.wanted.store.path == store) else {
+                continue;
+            };
+            let mut layers = state.open.iter().flat_map(|open| &open.layers);
+            if state.wanted.plan().file.as_ref() == Some(file) || layers.any(|of| of == file) {
+                let text = format!("{file} belongs to disk {}: {}", entry.name, moving.way());
+                return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_change(&self, kind: EventKind, store: &Name, changes: &ImageChanges) {
+        if changes.dry_run || changes.actions.is_empty() {
+            return;
+        }
+        let mut text = format!("{}: {}.", changes.file, changes.actions.join(", "));
+        if let Some(backup) = &changes.backup {
+            text = format!("{text} The former metadata was saved to {backup}.");
+        }
+        let mut draft = Draft::new(kind, format!("store/{store}"), text);
+        draft = draft.with("file", &changes.file);
+        if let Some(backup) = &changes.backup {
+            draft = draft.with("backup", backup);
+        }
+        self.events.append(vec![draft]);
+    }
+}
+
+fn named(file: &StoreFile) -> Result<FileName, ApiError> {
+    file_name(file).ok_or_else(|| {
+        ApiError::new(ErrorCode::InvalidValue, format!("{file} is not a file of a store"))
+    })
+}

@@ -1,0 +1,279 @@
+//! Start and end of disk jobs by the control thread.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+
+use suimon_contract::{ApiError, ErrorCode, EventKind, Name};
+use suimon_storage::jobs::CheckReport;
+
+use super::{DiskJobUnderWay, Ended};
+use crate::command::Command;
+use crate::control::Controller;
+use crate::disks::entry::{DiskEntry, WorkUnderWay};
+use crate::disks::job_thread::{Done, JobLine, NotDone, run};
+use crate::disks::notices::disk_failed;
+use crate::disks::opening::NotOpened;
+use crate::disks::store_threads::{SILENT_AFTER, STORE_PATIENCE};
+use crate::disks::unfinished::UnfinishedWork;
+use crate::disks::work::DiskWork;
+use crate::events::Draft;
+use crate::operations::OperationHandle;
+
+impl Controller {
+    /// Executes an operation on a disk: takes a snapshot, or starts a job. `operation` reports the
+    /// result.
+    pub(crate) fn begin_disk_work(
+        &mut self,
+        operation: OperationHandle,
+        disk: &Name,
+        work: &DiskWork,
+    ) {
+        if !operation.begin() {
+            return;
+        }
+        if let DiskWork::Snapshot(request) = work {
+            let taken = self.take_snapshot(&operation, disk, request);
+            self.write_drafts();
+            return operation.end(&taken);
+        }
+        if *work == DiskWork::Reopen {
+            let reopened = self.reopen_disk(disk);
+            self.write_drafts();
+            return operation.end(&reopened);
+        }
+        let entry = self.shared.check_disk_work(disk, work).and_then(|()| {
+            let found = self.shared.disks.find(disk);
+            found.ok_or_else(|| crate::errors::not_found(suimon_contract::Kind::Disk, disk))
+        });
+        match entry {
+            Ok(entry) => {
+                let unfinished = UnfinishedWork::new(work.clone(), &entry.lock().wanted);
+                self.start_job(operation, entry, unfinished, false);
+            }
+            Err(error) => operation.end(&Err(error)),
+        }
+    }
+
+    /// Starts the thread of a job. `goes_on`: the job of a former daemon is resumed from its
+    /// checkpoint. If the job cannot be recorded or the thread cannot be created, the operation
+    /// fails and the disk is put back into service.
+    pub(in crate::disks) fn start_job(
+        &mut self,
+        operation: OperationHandle,
+        entry: Arc<DiskEntry>,
+        unfinished: UnfinishedWork,
+        goes_on: bool,
+    ) {
+        operation.step_aside();
+        if let Err(error) = self.note_work(&entry.name, &unfinished) {
+            operation.end(&Err(error));
+            return self.put_back(&entry, false);
+        }
+        let had_failed = !goes_on && entry.lock().open.is_none();
+        let open = self.end_service(&entry);
+        let verb = unfinished.work().clone();
+        let under_way = WorkUnderWay { operation: operation.id(), verb: verb.verb() };
+        entry.lock().work = Some(under_way);
+        let work = self.shared.file_work(&entry);
+        let left = goes_on.then(|| unfinished.checkpoint());
+        let line = Arc::new(JobLine::default());
+        let (result, ended) = sync_channel(1);
+        let (of_job, control) = (line.clone(), self.devices.notices.clone());
+        let thread = std::thread::Builder::new().name("suimon-job".to_owned()).spawn(move || {
+            // The images are locked until they are closed here.
+            if let Some(spec) = open {
+                work.close_images(spec);
+            }
+            let done = run((&verb, left.as_ref()), &work, &operation, &of_job.stop, |checkpoint| {
+                of_job.tell(checkpoint);
+                let _ = control.try_send(Command::Look);
+            });
+            tell_end(&result, &control, Ended { operation, result: done });
+        });
+        match thread {
+            Ok(_) => {
+                let job = DiskJobUnderWay { entry, had_failed, unfinished, line, ended };
+                self.disk_jobs.push(job);
+            }
+            // The operation was dropped with the closure and has failed.
+            Err(error) => {
+                tracing::error!(%error, "cannot start a thread for a job on a disk");
+                self.forget_work(&entry.name, &unfinished);
+                entry.lock().work = None;
+                self.put_back(&entry, had_failed);
+            }
+        }
+    }
+
+    /// Puts disks whose jobs have ended back into service, and records checkpoints of the others.
+    /// Called by the control thread after every command and timeout.
+    pub(crate) fn end_disk_jobs(&mut self) {
+        for mut under_way in std::mem::take(&mut self.disk_jobs) {
+            match under_way.ended.try_recv() {
+                Ok(ended) => self.end_disk_job(&under_way, Some(ended)),
+                Err(TryRecvError::Empty) => {
+                    self.note_progress(&mut under_way);
+                    self.disk_jobs.push(under_way);
+                }
+                // The thread has panicked; its operation was dropped and has failed.
+                Err(TryRecvError::Disconnected) => {
+                    tracing::error!(
+                        disk = %under_way.entry.name,
+                        "the job ended because of a defect in the daemon; see its log"
+                    );
+                    self.end_disk_job(&under_way, None);
+                }
+            }
+        }
+    }
+
+    fn note_progress(&self, under_way: &mut DiskJobUnderWay) {
+        if let Some(checkpoint) = under_way.line.take() {
+            let disk = &under_way.entry.name;
+            self.note_checkpoint(disk, &mut under_way.unfinished, &checkpoint);
+        }
+    }
+
+    /// Applies the result of a job, deletes its record, and puts the disk back into service.
+    fn end_disk_job(&mut self, under_way: &DiskJobUnderWay, ended: Option<Ended>) {
+        let entry = &under_way.entry;
+        entry.lock().work = None;
+        let ended = ended.map(|Ended { operation, result }| {
+            let result = match result {
+                Ok(done) => self.take_in(entry, &operation, done),
+                Err(NotDone::Failed(error)) => Err(error),
+                Err(NotDone::Left) => Err(stopped()),
+            };
+            (operation, result)
+        });
+        self.forget_work(&entry.name, &under_way.unfinished);
+        self.put_back(entry, under_way.had_failed);
+        self.write_drafts();
+        if let Some((operation, result)) = ended {
+            operation.end(&result);
+        }
+    }
+
+    fn take_in(
+        &mut self,
+        entry: &DiskEntry,
+        operation: &OperationHandle,
+        done: Done,
+    ) -> Result<(), ApiError> {
+        match done {
+            Done::Checked(report) => {
+                self.drafts.push(disk_checked(entry, &report));
+                operation.report(report_lines(&report));
+                Ok(())
+            }
+            Done::Copied => Ok(()),
+            Done::Merged(merged) => self.go_on_with(operation, entry, &merged),
+        }
+    }
+
+    /// Opens a disk that is not open, and marks it as failed if that fails. `had_failed`: the
+    /// failure was reported before.
+    pub(in crate::disks) fn put_back(&mut self, entry: &DiskEntry, had_failed: bool) {
+        if entry.lock().open.is_some() {
+            return;
+        }
+        // Waits for the store, so that the disk is in service when its operation ends.
+        let opened = self.open_disk_in_the_end(entry, SILENT_AFTER);
+        if let Err(NotOpened::Failed(error)) = opened {
+            let reason = error.to_string();
+            if !had_failed {
+                self.drafts.push(disk_failed(entry, &reason));
+            }
+            self.fail_disk(entry, reason);
+        }
+    }
+
+    /// Stops all jobs; the next daemon resumes them. A job whose store does not respond within
+    /// [`STORE_PATIENCE`] is abandoned; its disk is then as after a crash.
+    pub(crate) fn leave_disk_jobs(&mut self) {
+        for under_way in &self.disk_jobs {
+            under_way.line.stop.store(true, Ordering::Release);
+        }
+        for mut under_way in std::mem::take(&mut self.disk_jobs) {
+            match under_way.ended.recv_timeout(STORE_PATIENCE) {
+                Ok(Ended { operation, result }) => {
+                    let result = match result {
+                        Ok(Done::Checked(_) | Done::Copied) => {
+                            self.forget_work(&under_way.entry.name, &under_way.unfinished);
+                            Ok(())
+                        }
+                        Err(NotDone::Failed(error)) => {
+                            self.forget_work(&under_way.entry.name, &under_way.unfinished);
+                            Err(error)
+                        }
+                        // A completed merge is still missing in the desired state; the next daemon
+                        // completes it.
+                        Ok(Done::Merged(_)) | Err(NotDone::Left) => {
+                            self.note_progress(&mut under_way);
+                            self.note_left(&under_way.entry.name, &mut under_way.unfinished);
+                            Err(stopped())
+                        }
+                    };
+                    operation.end(&result);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    tracing::warn!(disk = %under_way.entry.name, "its store does not respond");
+                }
+                Err(RecvTimeoutError::Disconnected) => {}
+            }
+        }
+    }
+}
+
+/// Passes a result to the control thread and wakes it.
+fn tell_end(result: &SyncSender<Ended>, control: &SyncSender<Command>, ended: Ended) {
+    // Fails only if the control thread has ended, or has queued commands and polls soon anyway.
+    let _ = result.send(ended);
+    let _ = control.try_send(Command::Look);
+}
+
+fn stopped() -> ApiError {
+    let text = "the daemon is stopping; the next one resumes the job";
+    ApiError::new(ErrorCode::Cancelled, text)
+}
+
+fn report_lines(report: &CheckReport) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for finding in &report.findings {
+        let what =
+            if finding.is_damage { "damage" } else { "will be repaired when the disk is opened" };
+        lines.push(format!("{what}: {}", finding.error));
+    }
+    if report.findings_left_off > 0 {
+        lines.push(format!("{} more findings", report.findings_left_off));
+    }
+    if report.unused_bytes > 0 {
+        let unused = report.unused_bytes;
+        lines.push(format!(
+            "{unused} bytes of the file are unused; `suimon disk compact` releases them"
+        ));
+    }
+    let verdict = if report.is_damaged() {
+        "the disk is damaged: copy the readable data, or restore a backup"
+    } else {
+        "no damage was found"
+    };
+    lines.push(format!("{} bytes were read; {verdict}", report.read_bytes));
+    lines
+}
+
+fn disk_checked(entry: &DiskEntry, report: &CheckReport) -> Draft {
+    let damages = report.findings.iter().filter(|finding| finding.is_damage).count();
+    let text = match damages {
+        0 => "The image was checked: no damage was found.".to_owned(),
+        _ => format!(
+            "The image was checked: it is damaged in {damages} places. Copy the readable data, or \
+             restore a backup."
+        ),
+    };
+    Draft::new(EventKind::DiskChecked, entry.label(), text)
+        .with("damages", damages)
+        .with("findings", report.findings.len())
+        .with("unused_bytes", report.unused_bytes)
+}

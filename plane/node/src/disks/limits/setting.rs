@@ -1,0 +1,73 @@
+//! Setting of limits in the storage plane.
+
+use std::collections::BTreeSet;
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig};
+use suimon_quantity::{Cap, StoreId};
+
+use super::{proposals, store_spec, wanted};
+use crate::cluster::shared_stores;
+use crate::disks::Disks;
+
+impl Disks {
+    /// Passes stores and limits to the storage plane. Minimums were checked against the capacity
+    /// before. `removes`: also removes settings that are not configured.
+    ///
+    /// # Errors
+    /// Fails if the plane rejects a store or limits. Stores processed before keep their new
+    /// settings.
+    pub(crate) fn set_limits(&self, config: &HostConfig, removes: bool) -> Result<(), ApiError> {
+        let plane = &self.parts.plane;
+        let measured = self.measured();
+        let mut all = self.told();
+        for store in &config.stores {
+            let id = self.store_id(&store.name);
+            let told = all.entry(id).or_default();
+            let wanted = wanted(self, config, store, &measured);
+            let failed = |text: String| {
+                ApiError::new(ErrorCode::HostError, text).about(format!("store/{}", store.name))
+            };
+            if told.spec != wanted.spec {
+                let spec = store_spec(store);
+                plane.add_store(id, spec).map_err(|error| failed(error.to_string()))?;
+                if told.spec.is_none() && shared_stores(config).contains_key(&store.name) {
+                    // Limit of 0 until the cluster thread sets this node's share.
+                    plane.set_cap(id, Some(Cap::default()));
+                }
+                told.spec = wanted.spec.clone();
+            }
+            if told.capability != wanted.capability {
+                plane.set_capability(id, wanted.capability);
+                told.capability = wanted.capability;
+            }
+            if told.latency != wanted.latency {
+                plane.set_latency(id, wanted.latency);
+                told.latency = wanted.latency;
+            }
+            for policy in &wanted.spanning {
+                // Blocks requests of the policy until the cluster thread sets this node's part.
+                plane.hold_policy(id, *policy);
+            }
+            let proposals = proposals(told, &wanted, removes);
+            plane.propose(id, &proposals, true).map_err(|error| failed(error.to_string()))?;
+            if removes {
+                // The part is removed only after the limits on this host alone are in effect.
+                for policy in told.spanning.difference(&wanted.spanning) {
+                    plane.set_part(id, *policy, None);
+                }
+                *told = wanted;
+            } else {
+                told.disks.extend(wanted.disks);
+                told.policies.extend(wanted.policies);
+                told.spanning.extend(wanted.spanning);
+            }
+        }
+        if removes {
+            let wanted: BTreeSet<StoreId> =
+                config.stores.iter().map(|store| self.store_id(&store.name)).collect();
+            all.retain(|id, _| wanted.contains(id) || plane.remove_store(*id).is_err());
+            self.forget_deleted(config, &all);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,20 @@
+//! Limits that the storage plane has.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use suimon_quantity::DiskId;
+use suimon_storage_qos::{
+    Assignment, Capability, MeasuredLatency, PolicyId, PolicySpec, StoreSpec,
+};
+
+/// Settings of a store that the storage plane has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ToldStore {
+    pub(super) spec: Option<StoreSpec>,
+    pub(super) capability: Capability,
+    pub(super) latency: Option<MeasuredLatency>,
+    pub(super) disks: BTreeMap<DiskId, Assignment>,
+    pub(super) policies: BTreeMap<PolicyId, PolicySpec>,
+    /// Policies that span nodes: this node has a part of their limits.
+    pub(super) spanning: BTreeSet<PolicyId>,
+}

@@ -1,0 +1,354 @@
+//! Measurements carried out by the control thread.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use suimon_contract::{
+    ApiError, DiskConfig, ErrorCode, EventKind, HostConfig, Kind, MEASURE_SECONDS_MAX,
+    MeasureStoreRequest, Name, StoreConfig, StoreMeasurement,
+};
+use suimon_ports::Wakeup;
+use suimon_quantity::Time;
+use suimon_storage::measure::{MeasureError, MeasurePlan, Measured, Measurement};
+use suimon_storage_qos::PROMISED_PERCENT_MAX;
+
+use super::{Ended, MeasurementUnderWay, StoreInMeasurement};
+use crate::control::Controller;
+use crate::disks::Disks;
+use crate::disks::capability::MeasuredStore;
+use crate::disks::entry::{DiskEntry, WorkUnderWay};
+use crate::disks::limits::store_spec;
+use crate::disks::measured_words::{found, measure_error, report_lines};
+use crate::disks::records::save_measured;
+use crate::disks::store_threads::{SILENT_AFTER, Unanswered};
+use crate::disks::work::check_idle;
+use crate::errors::not_found;
+use crate::events::Draft;
+use crate::operations::OperationHandle;
+use crate::shared::Shared;
+
+/// Maximum wait for the device before the thread checks whether it is cancelled or stopped.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+impl Shared {
+    /// Checks whether a store can be measured now.
+    ///
+    /// # Errors
+    /// Fails if there is no such store, the duration is out of range, the store is being measured,
+    /// or a disk of the store is in use and the request does not permit that.
+    pub(crate) fn check_measurement(
+        &self,
+        name: &Name,
+        request: MeasureStoreRequest,
+    ) -> Result<(), ApiError> {
+        let desired = self.desired();
+        let about = |error: ApiError| error.about(format!("store/{name}"));
+        if !desired.config.stores.iter().any(|store| store.name == *name) {
+            return Err(not_found(Kind::Store, name));
+        }
+        if !(1..=MEASURE_SECONDS_MAX).contains(&request.seconds) {
+            let text = format!(
+                "must be a whole number from 1 to {MEASURE_SECONDS_MAX}, not {}",
+                request.seconds
+            );
+            return Err(about(ApiError::new(ErrorCode::InvalidValue, text).field("seconds")));
+        }
+        if let Some(StoreInMeasurement { operation, .. }) = self.disks.in_measurement().get(name) {
+            let text = format!(
+                "operation {operation} already measures the store; wait until it has ended, or \
+                 cancel it with `suimon operation cancel {operation}`"
+            );
+            return Err(about(ApiError::new(ErrorCode::Conflict, text)));
+        }
+        desired
+            .config
+            .disks
+            .iter()
+            .filter(|disk| disk.store == *name)
+            .try_for_each(|disk| self.disks.check_beside(disk, request.beside))
+    }
+}
+
+impl Disks {
+    fn in_measurement(&self) -> MutexGuard<'_, BTreeMap<Name, StoreInMeasurement>> {
+        self.in_measurement.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks whether a measurement is possible while this disk is configured. `is_allowed`: the
+    /// operator permits users of disks with files.
+    fn check_beside(&self, disk: &DiskConfig, is_allowed: bool) -> Result<(), ApiError> {
+        let Some(entry) = self.find(&disk.name) else { return Ok(()) };
+        check_idle(&entry)?;
+        let has_file = disk.effective_file().is_some();
+        let (has_vm, clients) = self.users_of(&entry);
+        if (!has_vm && clients == 0) || (is_allowed && has_file) {
+            return Ok(());
+        }
+        let user = if has_vm { "a VM".to_owned() } else { format!("{clients} NBD connections") };
+        let text = if has_file {
+            format!(
+                "{user} would get less than the minimum during the measurement, which finds only \
+                 the remaining capacity; disconnect first, or measure anyway with `--beside`"
+            )
+        } else {
+            format!(
+                "the disk is the whole store and is out of service during the measurement, so \
+                 requests of {user} would stay queued; disconnect first"
+            )
+        };
+        Err(ApiError::new(ErrorCode::InUse, text).about(entry.label()))
+    }
+
+    /// Returns an error for each store that is being measured and that the configuration changes.
+    /// `capability_iops` may change.
+    pub(crate) fn check_not_measured(&self, to: &HostConfig) -> Vec<ApiError> {
+        let all = self.in_measurement();
+        let same = |measured: &StoreConfig| {
+            to.stores.iter().any(|store| {
+                let capability_iops = store.capability_iops;
+                *store == StoreConfig { capability_iops, ..measured.clone() }
+            })
+        };
+        let changed = all.iter().filter(|(_, of)| !same(&of.store));
+        let errors = changed.map(|(name, StoreInMeasurement { operation, .. })| {
+            let text = format!(
+                "operation {operation} measures it: wait until it has ended, or cancel it with \
+                 `suimon operation cancel {operation}`"
+            );
+            ApiError::new(ErrorCode::Conflict, text).about(format!("store/{name}"))
+        });
+        errors.collect()
+    }
+}
+
+impl Controller {
+    /// Starts a measurement. `operation` reports the result.
+    pub(crate) fn begin_measurement(
+        &mut self,
+        operation: OperationHandle,
+        name: &Name,
+        request: MeasureStoreRequest,
+    ) {
+        if !operation.begin() {
+            return;
+        }
+        let begun = self.shared.check_measurement(name, request).and_then(|()| {
+            let desired = self.shared.desired();
+            let store = desired.config.stores.iter().find(|store| store.name == *name);
+            store.cloned().ok_or_else(|| not_found(Kind::Store, name))
+        });
+        let store = match begun {
+            Ok(store) => store,
+            Err(error) => return operation.end(&Err(error)),
+        };
+        let disks = self.take_out_of_service(&store, operation.id());
+        match self.measurement(&store, request.seconds) {
+            Ok(measurement) => {
+                let in_measurement =
+                    StoreInMeasurement { operation: operation.id(), store: store.clone() };
+                self.shared.disks.in_measurement().insert(name.clone(), in_measurement);
+                self.start_measurement(operation, measurement, store, request.seconds, disks);
+            }
+            Err(error) => {
+                self.serve_again(disks);
+                self.write_drafts();
+                operation.end(&Err(error));
+            }
+        }
+    }
+
+    fn measurement(&self, store: &StoreConfig, seconds: u64) -> Result<Measurement, ApiError> {
+        let name = store.name.clone();
+        let failed = |error: MeasureError| measure_error(&name, &error);
+        let disks = &self.shared.disks;
+        let io = disks.parts.io.open().map_err(|error| failed(MeasureError::Ring(error)))?;
+        let random = u128::from_le_bytes((disks.parts.random)());
+        let seed = u64::try_from(random >> 64).unwrap_or_default();
+        let plan =
+            MeasurePlan { spec: store_spec(store), each: Duration::from_secs(seconds), seed };
+        let (stores, path) = (disks.stores.clone(), store.path.clone());
+        let begin = move || Measurement::begin(stores.files(&path)?.as_ref(), io, plan);
+        let begun = disks.threads.run(&store.path, SILENT_AFTER, begin, drop);
+        let unanswered = |error: Unanswered<_>| error.give_up().about(format!("store/{name}"));
+        begun.map_err(unanswered)?.map_err(failed)
+    }
+
+    /// Closes pass-through disks: only one process can have their device open.
+    fn take_out_of_service(
+        &mut self,
+        store: &StoreConfig,
+        operation: u64,
+    ) -> Vec<(Arc<DiskEntry>, bool)> {
+        let desired = self.shared.desired();
+        let on_it = desired.config.disks.iter().filter(|disk| disk.store == store.name);
+        let whole = on_it.filter(|disk| disk.effective_file().is_none());
+        let entries = whole.filter_map(|disk| self.shared.disks.find(&disk.name));
+        let mut taken = Vec::new();
+        for entry in entries.collect::<Vec<_>>() {
+            let had_failed = entry.lock().open.is_none();
+            self.close_disk(&entry);
+            entry.lock().work = Some(WorkUnderWay { operation, verb: "measure" });
+            taken.push((entry, had_failed));
+        }
+        taken
+    }
+
+    fn serve_again(&mut self, disks: Vec<(Arc<DiskEntry>, bool)>) {
+        for (entry, had_failed) in disks {
+            entry.lock().work = None;
+            self.put_back(&entry, had_failed);
+        }
+    }
+
+    fn start_measurement(
+        &mut self,
+        operation: OperationHandle,
+        measurement: Measurement,
+        store: StoreConfig,
+        seconds: u64,
+        disks: Vec<(Arc<DiskEntry>, bool)>,
+    ) {
+        operation.step_aside();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (name, stopped) = (store.name.clone(), stop.clone());
+        let thread =
+            std::thread::Builder::new().name("suimon-measure".to_owned()).spawn(move || {
+                let result = run(measurement, &operation, &stopped, &name);
+                Ended { operation, result }
+            });
+        match thread {
+            Ok(thread) => {
+                let under_way = MeasurementUnderWay { store, seconds, disks, stop, thread };
+                self.measurements.push(under_way);
+            }
+            // The operation was dropped with the closure and has failed.
+            Err(error) => {
+                tracing::error!(%error, "cannot start a thread for a measurement");
+                self.shared.disks.in_measurement().remove(&store.name);
+                self.serve_again(disks);
+            }
+        }
+    }
+
+    /// Processes the results of measurements that have ended. Called by the control thread after
+    /// every command and timeout.
+    pub(crate) fn end_measurements(&mut self) {
+        let all = std::mem::take(&mut self.measurements);
+        let (ended, rest): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|under_way| under_way.thread.is_finished());
+        self.measurements = rest;
+        for under_way in ended {
+            self.end_measurement(under_way);
+        }
+    }
+
+    fn end_measurement(&mut self, under_way: MeasurementUnderWay) {
+        let MeasurementUnderWay { store, seconds, disks, thread, .. } = under_way;
+        self.shared.disks.in_measurement().remove(&store.name);
+        self.serve_again(disks);
+        // A thread that has panicked has dropped its operation, which has failed.
+        let Ok(Ended { operation, result }) = thread.join() else {
+            tracing::error!(
+                store = %store.name,
+                "the measurement ended because of a defect in the daemon; see its log"
+            );
+            return;
+        };
+        let result = result.and_then(|measured| {
+            self.keep_measured(&store, &found(&self.shared, &store, seconds, &measured), &operation)
+        });
+        self.write_drafts();
+        operation.end(&result);
+    }
+
+    /// Stores the result of a measurement durably, and applies it to admission control if the
+    /// store's capacity is `measure`.
+    fn keep_measured(
+        &mut self,
+        store: &StoreConfig,
+        measurement: &StoreMeasurement,
+        operation: &OperationHandle,
+    ) -> Result<(), ApiError> {
+        let record = MeasuredStore::of(store, measurement.clone());
+        let failed = |error: suimon_ports::StoreError| {
+            ApiError::new(ErrorCode::HostError, error.to_string())
+                .about(format!("store/{}", store.name))
+        };
+        let change = save_measured(&store.name, &record).map_err(failed)?;
+        self.store.commit(&[change]).map_err(failed)?;
+        self.shared.disks.keep_measured(&store.name, record);
+        self.shared.disks.set_limits(&self.shared.desired().config, true)?;
+        let status = self.shared.store(store.name.as_str())?;
+        operation.report(report_lines(&status.config, measurement));
+        let fits = status.promised_percent.is_none_or(|of| of <= PROMISED_PERCENT_MAX);
+        let too_much = if fits {
+            ""
+        } else {
+            " The minimums of its disks exceed the permitted share: lower them, or move disks to \
+             another store."
+        };
+        let text = format!("The capacity of the store is {} IOPS.{too_much}", measurement.iops);
+        let draft = Draft::new(EventKind::StoreMeasured, format!("store/{}", store.name), text)
+            .with("iops", measurement.iops)
+            .with("promised_iops", status.promised_iops)
+            .with("fits", fits)
+            .with("others_iops", measurement.others_iops);
+        let draft = measurement.patterns.iter().fold(draft, |draft, figure| {
+            let key = format!("{}_iops", figure.pattern.word().replace([' ', ','], "_"));
+            draft.with(&key.replace("__", "_"), figure.iops)
+        });
+        self.drafts.push(draft);
+        Ok(())
+    }
+
+    /// Stops all measurements and waits for their threads. Called when the daemon stops.
+    pub(crate) fn give_up_measurements(&mut self) {
+        for under_way in &self.measurements {
+            under_way.stop.store(true, Ordering::Release);
+        }
+        for under_way in std::mem::take(&mut self.measurements) {
+            if let Ok(Ended { operation, result }) = under_way.thread.join() {
+                operation.end(&result.and_then(|_| Err(stopped())));
+            }
+        }
+    }
+}
+
+/// Executes a measurement until it completes, fails, is cancelled or stopped.
+fn run(
+    mut measurement: Measurement,
+    operation: &OperationHandle,
+    stop: &AtomicBool,
+    store: &Name,
+) -> Result<Measured, ApiError> {
+    let begun = Instant::now();
+    let mut shown = None;
+    loop {
+        operation.check_cancelled()?;
+        if stop.load(Ordering::Acquire) {
+            return Err(stopped());
+        }
+        let now = Time::from_ns(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let progress = measurement.step(now).map_err(|error| measure_error(store, &error))?;
+        if progress.is_done {
+            return Ok(measurement.measured().clone());
+        }
+        if shown.as_ref() != Some(&progress) {
+            operation.progress(progress.done, progress.of, &progress.text);
+            shown = Some(progress);
+        }
+        if measurement.arm() == Wakeup::Armed {
+            let fd = measurement.wake_fd();
+            // A signal shortens the wait only.
+            let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&LOOK_EVERY));
+        }
+    }
+}
+
+fn stopped() -> ApiError {
+    let text = "the daemon is stopping before the measurement has ended; nothing was changed";
+    ApiError::new(ErrorCode::Cancelled, text)
+}

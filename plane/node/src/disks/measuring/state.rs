@@ -1,0 +1,10 @@
+//! Store that is being measured.
+
+use suimon_contract::StoreConfig;
+
+/// Store being measured, for checks of other requests.
+#[derive(Clone, Debug)]
+pub(crate) struct StoreInMeasurement {
+    pub(super) operation: u64,
+    pub(super) store: StoreConfig,
+}

@@ -1,0 +1,39 @@
+//! Errors of disks, image files and stores as API errors.
+
+use suimon_contract::{ApiError, ErrorCode};
+use suimon_ports::{StoreFault, StoreFileError};
+use suimon_storage::images::{DiskError, DiskFault};
+
+/// Reason why a disk was not opened.
+pub(crate) enum NotOpened {
+    /// The store has not responded yet. The disk is opened when it does.
+    Waits,
+    /// Opening has failed.
+    Failed(ApiError),
+}
+
+/// Converts an error about the disk `label`.
+pub(crate) fn disk_error(label: &str, error: &DiskError) -> ApiError {
+    let code = match error.fault.as_ref() {
+        DiskFault::Store(fault) => fault_code(fault),
+        DiskFault::Plan { .. } | DiskFault::Differs { .. } | DiskFault::BackupRefused { .. } => {
+            ErrorCode::InvalidValue
+        }
+        _ => ErrorCode::HostError,
+    };
+    ApiError::new(code, error.to_string()).about(label)
+}
+
+/// Converts an error about the store of the object `label`.
+pub(crate) fn store_file_error(label: &str, error: &StoreFileError) -> ApiError {
+    ApiError::new(fault_code(&error.fault), error.to_string()).about(label).field("store")
+}
+
+pub(in crate::disks) const fn fault_code(fault: &StoreFault) -> ErrorCode {
+    match fault {
+        StoreFault::Missing => ErrorCode::DeviceMissing,
+        StoreFault::InUse { .. } => ErrorCode::DeviceBusy,
+        StoreFault::Unsupported { .. } => ErrorCode::Unsupported,
+        _ => ErrorCode::HostError,
+    }
+}

@@ -1,0 +1,193 @@
+//! Resumption of unfinished jobs by the control thread.
+
+use std::sync::Arc;
+
+use suimon_contract::{ApiError, EventKind, Name};
+use suimon_ports::StoreError;
+use suimon_storage::jobs::Checkpoint;
+
+use super::{UnfinishedWork, load_unfinished};
+use crate::control::Controller;
+use crate::disks::entry::DiskEntry;
+use crate::disks::notices::disk_failed;
+use crate::disks::opening::NotOpened;
+use crate::disks::records::DISK_WORK;
+use crate::disks::store_threads::STORE_PATIENCE;
+use crate::disks::work::DiskWork;
+use crate::errors::store_error;
+use crate::events::Draft;
+use crate::state::{StoreChange, encode};
+
+/// Number of consecutive daemon exits without progress after which a job is abandoned: the job may
+/// be their cause.
+const DEATHS_MAX: u32 = 3;
+
+fn save(disk: &Name, work: &UnfinishedWork) -> Result<StoreChange, StoreError> {
+    Ok((DISK_WORK, disk.to_string(), Some(encode(DISK_WORK, work)?)))
+}
+
+impl Controller {
+    /// Stores the record of a job.
+    pub(in crate::disks) fn note_work(
+        &self,
+        disk: &Name,
+        work: &UnfinishedWork,
+    ) -> Result<(), ApiError> {
+        let noted = save(disk, work).and_then(|change| self.store.commit(&[change]));
+        noted.map_err(|error| store_error(&error).about(format!("disk/{disk}")))
+    }
+
+    /// Records a checkpoint of a running job. A failure is logged; the job continues.
+    pub(in crate::disks) fn note_checkpoint(
+        &self,
+        disk: &Name,
+        work: &mut UnfinishedWork,
+        checkpoint: &Checkpoint,
+    ) {
+        work.go_to(checkpoint);
+        if let Err(error) = self.note_work(disk, work) {
+            tracing::warn!(%disk, %error, "cannot record the progress of a job on a disk");
+        }
+    }
+
+    /// Resets the number of tries when the daemon stops regularly: the job, for example one queued
+    /// for space, is not the cause.
+    pub(in crate::disks) fn note_left(&self, disk: &Name, work: &mut UnfinishedWork) {
+        if work.tries == 0 {
+            return;
+        }
+        work.tries = 0;
+        if let Err(error) = self.note_work(disk, work) {
+            tracing::warn!(%disk, %error, "cannot record the result of a job on a disk");
+        }
+    }
+
+    /// Deletes the record of a job that has ended.
+    pub(in crate::disks) fn forget_work(&self, disk: &Name, unfinished: &UnfinishedWork) {
+        if let Some(draft) = unfinished.draft() {
+            self.shared.disks.stores.keep_no_more(&unfinished.store, &draft);
+        }
+        if let Err(error) = self.store.commit(&[(DISK_WORK, disk.to_string(), None)]) {
+            tracing::warn!(%disk, %error, "cannot record the end of a job on a disk");
+        }
+    }
+
+    /// Loads the jobs that former daemons did not complete, and protects their unfinished images.
+    /// Must be called before stores are opened, which removes unprotected ones.
+    pub(crate) fn load_unfinished(&mut self) -> Result<(), StoreError> {
+        self.unfinished = load_unfinished(self.store.as_ref())?;
+        for unfinished in self.unfinished.values() {
+            if let Some(draft) = unfinished.draft() {
+                self.shared.disks.stores.keep(&unfinished.store, draft);
+            }
+        }
+        Ok(())
+    }
+
+    /// Resumes the jobs of former daemons, or abandons them. Called when the desired state of the
+    /// host file is in effect.
+    pub(crate) fn go_on_with_work(&mut self) {
+        for (disk, unfinished) in std::mem::take(&mut self.unfinished) {
+            let Some(entry) = self.shared.disks.find(&disk) else {
+                self.drop_work(&disk, &unfinished);
+                continue;
+            };
+            match self.go_on_with_one(&entry, unfinished.clone()) {
+                Ok(()) => {}
+                Err(None) => {
+                    self.drop_work(&disk, &unfinished);
+                    self.open_after(&entry);
+                }
+                Err(Some(reason)) => {
+                    let verb = unfinished.work.verb();
+                    let text = format!(
+                        "The interrupted job (disk {verb}) was abandoned: {reason}. The disk is \
+                         unchanged."
+                    );
+                    let draft = Draft::new(EventKind::DiskWorkGivenUp, entry.label(), text);
+                    self.drafts.push(draft.with("work", verb).with("reason", &reason));
+                    self.drop_work(&disk, &unfinished);
+                    self.open_after(&entry);
+                }
+            }
+        }
+    }
+
+    /// Resumes a job.
+    ///
+    /// # Errors
+    /// Fails if the job must be abandoned. `Some` has the reason to report; `None`: the job was
+    /// complete except for its record.
+    fn go_on_with_one(
+        &mut self,
+        entry: &Arc<DiskEntry>,
+        mut unfinished: UnfinishedWork,
+    ) -> Result<(), Option<String>> {
+        if !unfinished.is_about(&entry.lock().wanted) {
+            // The desired state already has the result of the merge; only the record remained.
+            let is_merge = unfinished.work == DiskWork::Merge;
+            return Err((!is_merge).then(|| "the disk has another file now".to_owned()));
+        }
+        if unfinished.tries >= DEATHS_MAX {
+            let text = format!(
+                "{DEATHS_MAX} daemons in succession exited during the job; start it again if \
+                 those exits had other causes"
+            );
+            return Err(Some(text));
+        }
+        let work = unfinished.work.clone();
+        let told = |error: ApiError| Some(error.message);
+        self.shared.check_disk_work(&entry.name, &work).map_err(told)?;
+        let kind = format!("disk {}", work.verb());
+        let operation = self.shared.operations.add(&kind, &entry.label(), false).map_err(told)?;
+        operation.begin();
+        unfinished.tries += 1;
+        let (id, from_bytes) = (operation.id(), unfinished.at_bytes);
+        let from = match from_bytes {
+            0 => "from the beginning".to_owned(),
+            _ => format!("from byte {from_bytes}, unless the disk was changed"),
+        };
+        let verb = work.verb();
+        let text = format!(
+            "The exit of the previous daemon interrupted the job (disk {verb}); it was resumed as \
+             operation {id}, {from}."
+        );
+        let draft = Draft::new(EventKind::DiskWorkResumed, entry.label(), text);
+        let draft = draft.with("work", work.verb()).with("operation", id);
+        self.drafts.push(draft.with("from_bytes", from_bytes));
+        self.start_job(operation, entry.clone(), unfinished, true);
+        Ok(())
+    }
+
+    /// Deletes the record of a job and the image that it has created.
+    fn drop_work(&mut self, disk: &Name, unfinished: &UnfinishedWork) {
+        self.forget_work(disk, unfinished);
+        let stores = self.shared.disks.stores.clone();
+        let Some(draft) = unfinished.draft() else { return };
+        let store = unfinished.store.clone();
+        let removed = move || {
+            if let Ok(files) = stores.files(&store) {
+                let _ = files.remove(&draft);
+            }
+        };
+        if !self.shared.disks.threads.run_in_the_end(&unfinished.store, removed) {
+            tracing::warn!(%disk, "an incomplete image is removed when its store responds");
+        }
+    }
+
+    /// Opens a disk whose job was abandoned.
+    fn open_after(&mut self, entry: &DiskEntry) {
+        let is_served = {
+            let state = entry.lock();
+            state.open.is_some() || state.opening.is_some()
+        };
+        if is_served {
+            return;
+        }
+        if let Err(NotOpened::Failed(error)) = self.open_disk_in_the_end(entry, STORE_PATIENCE) {
+            let reason = error.to_string();
+            self.drafts.push(disk_failed(entry, &reason));
+            self.fail_disk(entry, reason);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Checks whether an operation on a disk can begin.
+
+use suimon_contract::{ApiError, ErrorCode, Kind, Name, StorageState};
+use suimon_storage::images::LAYERS_MAX;
+
+use super::{DiskWork, conflict};
+use crate::disks::Disks;
+use crate::disks::entry::{DiskEntry, DiskState};
+use crate::disks::wanted::WantedDisks;
+use crate::errors::not_found;
+use crate::shared::Shared;
+
+impl Shared {
+    /// Checks whether an operation on a disk can begin.
+    ///
+    /// # Errors
+    /// Fails if there is no such disk, another operation uses it, or it is in use; for a snapshot
+    /// also if the disk is not ready or has the maximum number of files.
+    pub(crate) fn check_disk_work(&self, disk: &Name, work: &DiskWork) -> Result<(), ApiError> {
+        let entry = self.disks.find(disk).ok_or_else(|| not_found(Kind::Disk, disk))?;
+        check_idle(&entry)?;
+        if work.needs_quiet() {
+            return self.disks.check_unused(&entry, work);
+        }
+        if *work == DiskWork::Reopen {
+            return Ok(());
+        }
+        let state = entry.lock();
+        match state.condition() {
+            (StorageState::Ready, _) => check_layers(&entry, &state),
+            (_, reason) => {
+                let text = format!("the disk is not in service: {}", reason.unwrap_or_default());
+                Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()))
+            }
+        }
+    }
+}
+
+impl Disks {
+    /// Checks that neither a VM nor an NBD client uses the disk.
+    fn check_unused(&self, entry: &DiskEntry, work: &DiskWork) -> Result<(), ApiError> {
+        let verb = work.verb();
+        let in_use = |text: String| Err(ApiError::new(ErrorCode::InUse, text).about(entry.label()));
+        let (has_vm, clients) = self.users_of(entry);
+        if has_vm {
+            return in_use(format!(
+                "the disk would be out of service during the job, but a VM uses it; shut down the \
+                 VM, then {verb} the disk"
+            ));
+        }
+        if clients > 0 {
+            return in_use(format!(
+                "the disk would be out of service during the job, but {clients} NBD connections \
+                 use it; disconnect them, then {verb} the disk"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns whether a VM uses a disk, and the number of its NBD connections.
+    pub(in crate::disks) fn users_of(&self, entry: &DiskEntry) -> (bool, usize) {
+        let views = self.parts.plane.disks();
+        let clients = views.iter().find(|view| view.disk == entry.id).map_or(0, |of| of.clients);
+        (has_vm(&entry.lock()), clients)
+    }
+
+    /// Returns an error for each disk that an operation uses and that the change alters.
+    pub(crate) fn check_no_work(&self, from: &WantedDisks, to: &WantedDisks) -> Vec<ApiError> {
+        let changed = from.iter().filter(|(name, wanted)| to.get(*name) != Some(wanted));
+        let errors = changed.filter_map(|(name, _)| {
+            // A disk that was handed over to another node is deleted here when that node runs its
+            // VM.
+            let entry = self.find(name).filter(|entry| !entry.is_away())?;
+            check_idle(&entry).err()
+        });
+        errors.collect()
+    }
+}
+
+/// Checks that the number of a disk's files permits another snapshot.
+fn check_layers(entry: &DiskEntry, state: &DiskState) -> Result<(), ApiError> {
+    let layers = state.open.as_ref().map_or(0, |open| open.layers.len());
+    if layers < LAYERS_MAX {
+        return Ok(());
+    }
+    let text = format!(
+        "the disk has {layers} layers (its own file and its parents), the most it can have; merge \
+         it into its parent first (`suimon disk merge {}`), or convert it",
+        entry.name
+    );
+    Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()))
+}
+
+/// Checks that no operation or migration uses the disk exclusively.
+///
+/// # Errors
+/// Returns the operation or migration.
+pub(in crate::disks) fn check_idle(entry: &DiskEntry) -> Result<(), ApiError> {
+    let (work, moving) = {
+        let state = entry.lock();
+        (state.work.clone(), state.moving)
+    };
+    if let Some(under_way) = &work {
+        return Err(conflict(entry, under_way));
+    }
+    let Some(moving) = moving else { return Ok(()) };
+    let text = format!("{}: wait until the migration has ended, or cancel it", moving.way());
+    Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()))
+}
+
+fn has_vm(state: &DiskState) -> bool {
+    let device = state.open.as_ref().and_then(|open| open.device.as_ref());
+    device.is_some_and(|device| device.status().features.is_some())
+}
+
+/// Returns true if a VM is connected to the disk and none of its queues runs: the VM is paused, or
+/// its guest has no driver yet.
+pub(in crate::disks) fn has_stopped_vm(state: &DiskState) -> bool {
+    let device = state.open.as_ref().and_then(|open| open.device.as_ref());
+    device.map(|device| device.status()).is_some_and(|of| of.features.is_some() && of.queues == 0)
+}

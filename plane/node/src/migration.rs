@@ -1,0 +1,35 @@
+//! Live migration of VMs between nodes.
+//!
+//! The source node drives the migration (`vms/leaving.rs`); the destination node responds
+//! (`vms/arriving.rs`). The destination decides, once and durably, which node owns the VM:
+//!
+//! ```text
+//! source:       leaving ── all copied ──► handed over ── active ─────► left, deleted
+//!                  │                          └───────── abandoned ──► continues to run
+//!                  └── any failure ──► continues to run
+//! destination:  arriving ── activate ──► active (recorded, then started)
+//!                  └── abandon, or timeout ──► abandoned, deleted
+//! ```
+//!
+//! After the handover, the source keeps the VM paused and repeats its request until the destination
+//! has answered. Therefore at most one of the two nodes runs the VM, even if nodes crash. The VM
+//! may be paused on both until the answer arrives.
+
+mod arrival;
+mod control;
+mod departure;
+mod node;
+
+#[cfg(test)]
+mod shared_tests;
+#[cfg(test)]
+mod space_tests;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod vf_tests;
+
+pub(crate) use self::arrival::{
+    Abandoned, ArrivalAnswer, ArrivalCall, Asked, arrival_spec, uuid_of,
+};
+pub(crate) use self::departure::{arrival_request, disks_to_hand_over};

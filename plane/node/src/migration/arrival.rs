@@ -1,0 +1,58 @@
+//! Checks of arrival requests, and dispatch of the source's requests to the driver of an arriving
+//! VM.
+
+mod abandoned;
+mod requests;
+mod spec;
+
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::SyncSender;
+
+use suimon_contract::{ApiError, ArrivalRequest, ArrivalState, ErrorCode};
+
+pub(crate) use self::abandoned::Abandoned;
+pub(crate) use self::spec::arrival_spec;
+use crate::FarLine;
+
+/// Hexadecimal digits of a migration id and of a machine's UUID.
+const ID_DIGITS: usize = 32;
+
+/// Request of the source node to the driver of an arriving VM.
+pub(crate) enum ArrivalCall {
+    /// Query the state; also reports that the source is alive.
+    Ask,
+    /// Open a connection for the memory or a disk.
+    Line(FarLine),
+    /// Make this node the owner of the VM.
+    Activate,
+    /// Delete the VM here.
+    Abandon,
+}
+
+/// Response of the driver to an [`ArrivalCall`].
+pub(crate) enum ArrivalAnswer {
+    Line(OwnedFd),
+    State(ArrivalState),
+}
+
+/// Request to a VM's driver with the channel for its response.
+pub(crate) type Asked = (ArrivalCall, SyncSender<Result<ArrivalAnswer, ApiError>>);
+
+fn hex(text: &str) -> Option<[u8; 16]> {
+    let is_hex = text.len() == ID_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = u128::from_str_radix(text, 16).ok().filter(|_| is_hex)?;
+    Some(number.to_be_bytes())
+}
+
+/// Returns the machine's UUID of an arriving VM.
+///
+/// # Errors
+/// [`ErrorCode::InvalidValue`] if it is not 32 hexadecimal digits.
+pub(crate) fn uuid_of(request: &ArrivalRequest) -> Result<[u8; 16], ApiError> {
+    hex(&request.uuid).ok_or_else(|| no_digits("uuid"))
+}
+
+fn no_digits(field: &str) -> ApiError {
+    let text = format!("must have {ID_DIGITS} hexadecimal digits");
+    ApiError::new(ErrorCode::InvalidValue, text).about("arrival").field(field)
+}

@@ -1,0 +1,237 @@
+//! Requests of the source of an arriving VM.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use suimon_contract::{
+    ApiError, ArrivalRequest, ArrivalState, ErrorCode, Kind, MIGRATION_PROTOCOL, Name, Plan,
+};
+use suimon_storage::images;
+
+use super::{ArrivalAnswer, ArrivalCall, arrival_spec, hex, no_digits, uuid_of};
+use crate::change::Candidate;
+use crate::disks::WantedDisk;
+use crate::shared::Shared;
+use crate::vms::{Message, VmEntry, has_arrived};
+use crate::{ChangeOptions, Edit};
+
+/// Time limit for a driver's response. The driver may be starting the VM's QEMU process.
+const ANSWER_LIMIT: Duration = Duration::from_secs(40);
+
+/// Returns true if the disk is handed over: both nodes access its file.
+fn is_handed_over(request: &ArrivalRequest, disk: &Name) -> bool {
+    request.handed_over.iter().any(|of| of.name == *disk)
+}
+
+/// Checks that the request contains exactly the VM's NICs and disks, and that each disk can be
+/// created or handed over.
+fn check_belongings(request: &ArrivalRequest) -> Result<(), ApiError> {
+    let of_vm = |names: &[Name]| names.iter().cloned().collect::<BTreeSet<Name>>();
+    let nics: BTreeSet<Name> = request.nics.iter().map(|nic| nic.name.clone()).collect();
+    let disks: BTreeSet<Name> = request.disks.iter().map(|disk| disk.name.clone()).collect();
+    let handed: BTreeSet<Name> = request.handed_over.iter().map(|of| of.name.clone()).collect();
+    let is_its_own = nics == of_vm(&request.vm.nics)
+        && disks == of_vm(&request.vm.disks)
+        && handed.len() == request.handed_over.len()
+        && handed.is_subset(&disks);
+    if !is_its_own {
+        let text = "must contain exactly the NICs and disks of the VM, each once";
+        return Err(ApiError::new(ErrorCode::InvalidValue, text).about("arrival"));
+    }
+    let stores: BTreeSet<&Name> = request.stores.iter().map(|of| &of.store).collect();
+    for disk in &request.disks {
+        let text = if handed.contains(&disk.name) {
+            let is_known = disk.effective_file().is_some()
+                && !disk.controller.is_emulated()
+                && stores.contains(&disk.store);
+            (!is_known).then_some(
+                "a disk that is handed over must be a file of a store shared by both nodes, with \
+                 controller = \"virtio\"",
+            )
+        } else {
+            let is_new = disk.size_bytes.is_some()
+                && disk.parent.is_none()
+                && !disk.read_only
+                && disk.effective_file().is_some();
+            (!is_new).then_some(
+                "a disk that is copied must have a size and a file of its own, must be writable \
+                 and have no parent",
+            )
+        };
+        if let Some(text) = text {
+            let about = format!("disk/{}", disk.name);
+            return Err(ApiError::new(ErrorCode::InvalidValue, text).about(about));
+        }
+    }
+    Ok(())
+}
+
+/// Adds to each disk's step of a plan whether it is copied or handed over.
+fn note_disks(request: &ArrivalRequest, plan: &mut Plan) {
+    for disk in &request.disks {
+        let label = format!("{}/{}", Kind::Disk.word(), disk.name);
+        let Some(step) = plan.steps.iter_mut().find(|step| step.resource == label) else {
+            continue;
+        };
+        step.note = Some(if is_handed_over(request, &disk.name) {
+            format!("handed over: store {} is shared by both nodes", disk.store)
+        } else {
+            format!("copied from node {}", request.from)
+        });
+    }
+}
+
+impl Shared {
+    /// Checks that a VM can arrive, and returns the resulting configuration with its plan.
+    ///
+    /// # Errors
+    /// The reasons why it cannot arrive; never empty.
+    pub(crate) fn check_arrival(
+        &self,
+        request: &Arc<ArrivalRequest>,
+    ) -> Result<Candidate, Vec<ApiError>> {
+        let refuse = |error: ApiError| Err(vec![error]);
+        if request.protocol != MIGRATION_PROTOCOL {
+            let text = format!(
+                "the source node has migration protocol version {}, this node \
+                 {MIGRATION_PROTOCOL}; install the same version of Suimon on both nodes",
+                request.protocol
+            );
+            let error = ApiError::new(ErrorCode::Unsupported, text);
+            return refuse(error.about("arrival").field("protocol"));
+        }
+        if hex(&request.id).is_none() {
+            return refuse(no_digits("id"));
+        }
+        self.check_not_drained().map_err(|error| vec![error])?;
+        if self.abandoned.contains(&request.id) {
+            let text = "the source node has cancelled this migration; start another";
+            return refuse(ApiError::new(ErrorCode::Conflict, text).about("arrival").field("id"));
+        }
+        uuid_of(request).map_err(|error| vec![error])?;
+        check_belongings(request).map_err(|error| vec![error])?;
+        let mut candidate = self.check(&Edit::Arrive(request.clone()), ChangeOptions::default())?;
+        let config = &candidate.state.config;
+        let missing = self.missing_cpu_flags(request);
+        if !missing.is_empty() {
+            let text = format!(
+                "the CPU of this node lacks features that the VM may use: {}; migrate the VM to a \
+                 node with these features",
+                missing.join(" ")
+            );
+            return refuse(ApiError::new(ErrorCode::Unsupported, text).about("host"));
+        }
+        self.check_files(request, &candidate).map_err(|error| vec![error])?;
+        note_disks(request, &mut candidate.plan);
+        let name = request.vm.name.clone();
+        let user = self.vms.free_user().ok_or_else(|| vec![crate::vms::no_user_left(&name)])?;
+        let entry = VmEntry::new(name, [0; 16], user);
+        let probed = arrival_spec(self, config, request, &entry).and_then(|spec| {
+            let probed = self.vms.parts.host.probe(&spec);
+            probed.map_err(|error| {
+                ApiError::new(ErrorCode::HostError, error.text).about(entry.label())
+            })
+        });
+        probed.map(|()| candidate).map_err(|error| vec![error])
+    }
+
+    fn missing_cpu_flags(&self, request: &ArrivalRequest) -> Vec<String> {
+        if !request.is_kvm {
+            return Vec::new();
+        }
+        let here: BTreeSet<String> = self.vms.parts.host.cpu_flags().into_iter().collect();
+        request.cpu_flags.iter().filter(|flag| !here.contains(*flag)).cloned().collect()
+    }
+
+    /// Checks the disks' files: the file of a copied disk must not exist, because it would be
+    /// overwritten; the file of a handed-over disk must exist in the same store.
+    fn check_files(
+        &self,
+        request: &Arc<ArrivalRequest>,
+        candidate: &Candidate,
+    ) -> Result<(), ApiError> {
+        self.check_marks(&candidate.state.config, &request.stores, &request.from)?;
+        for disk in &request.disks {
+            let Some(wanted) = candidate.disks.get(&disk.name) else { continue };
+            let text = match (self.has_file(wanted)?, is_handed_over(request, &disk.name)) {
+                (true, false) => {
+                    "the store has a file of this name already; move it away, or rename the disk \
+                     on the source node. If both nodes use the same directory, set shared = true \
+                     of the store on both"
+                }
+                (false, true) => {
+                    "the store is shared with the source node, but has no file of this name here; \
+                     check whether the file was renamed or removed"
+                }
+                _ => continue,
+            };
+            let code = ErrorCode::AlreadyExists;
+            let code = if is_handed_over(request, &disk.name) { ErrorCode::NotFound } else { code };
+            let error = ApiError::new(code, text);
+            return Err(error.about(format!("disk/{}", disk.name)).field("file"));
+        }
+        Ok(())
+    }
+
+    fn has_file(&self, wanted: &WantedDisk) -> Result<bool, ApiError> {
+        let about = format!("{}/{}", Kind::Disk.word(), wanted.config.name);
+        let plan = wanted.plan();
+        let found =
+            self.disks.ask_store(&wanted.store.path, move |files| images::exists(files, &plan));
+        match found.map_err(|error| error.about(about.clone()))? {
+            Ok(found) => Ok(found),
+            Err(error) => Err(ApiError::new(ErrorCode::HostError, error.to_string()).about(about)),
+        }
+    }
+
+    /// Returns the entry of the VM that is arriving by this migration.
+    pub(crate) fn arriving(&self, id: &str) -> Option<Arc<VmEntry>> {
+        let is_it = |entry: &Arc<VmEntry>| {
+            let view = entry.view();
+            view.moving.as_ref().is_some_and(|moving| !moving.leaves && moving.id == id)
+        };
+        self.vms.all().into_iter().find(is_it)
+    }
+
+    fn ended_arrival(&self, id: &str) -> Result<ArrivalState, ApiError> {
+        let known = has_arrived(self.store.as_ref(), id);
+        let known = known.map_err(|error| crate::errors::store_error(&error))?;
+        Ok(if known { ArrivalState::Active } else { ArrivalState::Abandoned })
+    }
+
+    /// Sends a request to the driver of an arriving VM and waits for its response, at most
+    /// [`ANSWER_LIMIT`]. Arrivals that have ended are answered from the state store.
+    ///
+    /// # Errors
+    /// The driver rejects the request or does not respond in time.
+    pub(crate) fn ask_arrival(
+        &self,
+        id: &str,
+        call: ArrivalCall,
+    ) -> Result<ArrivalAnswer, ApiError> {
+        let about = |code, text: &str| ApiError::new(code, text).about(format!("arrival/{id}"));
+        let Some(entry) = self.arriving(id) else {
+            return match (call, self.ended_arrival(id)?) {
+                (ArrivalCall::Line(_), _) => {
+                    Err(about(ErrorCode::NotFound, "no VM arrives here under this migration id"))
+                }
+                (ArrivalCall::Ask, state) => Ok(ArrivalAnswer::State(state)),
+                (ArrivalCall::Activate | ArrivalCall::Abandon, state) => {
+                    // The answer is binding, also for a request that has not been received yet.
+                    if state == ArrivalState::Abandoned {
+                        self.abandoned.note(id);
+                    }
+                    Ok(ArrivalAnswer::State(state))
+                }
+            };
+        };
+        let (sender, receiver) = sync_channel(1);
+        entry.inbox.put(Message::OfArrival((call, sender)));
+        receiver.recv_timeout(ANSWER_LIMIT).unwrap_or_else(|_| {
+            let text = "the thread of the VM does not respond; retry";
+            Err(about(ErrorCode::HostError, text))
+        })
+    }
+}

@@ -1,0 +1,42 @@
+//! Specification of an arriving VM.
+
+use suimon_contract::{ApiError, ArrivalRequest, HostConfig};
+use suimon_ports::{VmAccelerator, VmArrival, VmSpec};
+
+use crate::shared::Shared;
+use crate::vms::VmEntry;
+
+/// Returns the specification with which the QEMU process of an arriving VM is started.
+///
+/// # Errors
+/// The host has no firmware for it.
+pub(crate) fn arrival_spec(
+    shared: &Shared,
+    config: &HostConfig,
+    request: &ArrivalRequest,
+    entry: &VmEntry,
+) -> Result<VmSpec, ApiError> {
+    let mut started = request.as_started.clone();
+    started.name = request.vm.name.clone();
+    started.cpus_max = Some(started.effective_cpus_max().max(request.cpus_now));
+    started.cpus = request.cpus_now;
+    started.nics.clone_from(&request.vm.nics);
+    started.disks.clone_from(&request.vm.disks);
+    let mut spec = shared.vm_spec(config, &started, entry)?;
+    let port = |label: String| {
+        let of = request.ports.iter().find(|of| of.device == label);
+        of.map(|of| of.port)
+    };
+    for nic in &mut spec.nics {
+        nic.port = port(format!("nic/{}", nic.name));
+    }
+    for disk in &mut spec.disks {
+        disk.port = port(format!("disk/{}", disk.name));
+    }
+    spec.accelerator = Some(if request.is_kvm { VmAccelerator::Kvm } else { VmAccelerator::Tcg });
+    spec.arrival = Some(VmArrival {
+        machine: request.machine.clone(),
+        qemu_version: request.qemu_version.clone(),
+    });
+    Ok(spec)
+}

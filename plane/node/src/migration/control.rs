@@ -1,0 +1,63 @@
+//! Migration steps of the control thread.
+
+use std::sync::Arc;
+
+use suimon_contract::{ApiError, ArrivalRequest, ErrorCode, Name};
+
+use crate::control::Controller;
+use crate::errors::first_of;
+use crate::operations::OperationHandle;
+use crate::vms::Message;
+use crate::{ChangeOptions, Edit};
+
+impl Controller {
+    /// Creates an arriving VM, its NICs and its disks. The VM's driver then starts the VM and
+    /// completes `operation`.
+    pub(crate) fn arrive(&mut self, operation: OperationHandle, request: &Arc<ArrivalRequest>) {
+        self.write_drafts();
+        if !operation.begin() {
+            return;
+        }
+        let made = self.make_arrival(&operation, request);
+        self.write_drafts();
+        let entry = self.shared.vms.find(&request.vm.name);
+        match (made, entry) {
+            (Ok(()), Some(entry)) => {
+                operation.step_aside();
+                entry.inbox.put(Message::Arrive(request.clone(), operation));
+            }
+            (Ok(()), None) => {
+                let text = "the VM was created but not found";
+                operation.end(&Err(ApiError::new(ErrorCode::Internal, text)));
+            }
+            (Err(error), _) => operation.end(&Err(error)),
+        }
+    }
+
+    fn make_arrival(
+        &mut self,
+        operation: &OperationHandle,
+        request: &Arc<ArrivalRequest>,
+    ) -> Result<(), ApiError> {
+        // Checked again, because the configuration may have changed since the request was accepted.
+        self.shared.check_arrival(request).map_err(first_of)?;
+        self.arriving = Some(request.clone());
+        let edit = Edit::Arrive(request.clone());
+        let made = self.apply(operation, &edit, ChangeOptions::default());
+        self.arriving = None;
+        made
+    }
+
+    /// Deletes a VM that belongs to another node, with its NICs and disks. `with_file` also deletes
+    /// the files of its disks, except handed-over ones.
+    pub(crate) fn depart(&mut self, operation: &OperationHandle, vm: Name, with_file: bool) {
+        self.write_drafts();
+        if !operation.begin() {
+            return;
+        }
+        let options = ChangeOptions { force: true, with_file, ..ChangeOptions::default() };
+        let gone = self.apply(operation, &Edit::Depart(vm), options);
+        self.write_drafts();
+        operation.end(&gone);
+    }
+}

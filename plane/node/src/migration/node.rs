@@ -1,0 +1,182 @@
+//! Migration requests of the API.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use suimon_contract::{
+    ApiError, Arrival, ArrivalRequest, DOWNTIME_MS_MAX, ErrorCode, Kind, MigrateVmRequest, Name,
+    Operation, Plan,
+};
+
+use super::{ArrivalAnswer, ArrivalCall, arrival_request};
+use crate::command::Command;
+use crate::errors::not_found;
+use crate::remote_nodes::far_error;
+use crate::shared::Shared;
+use crate::vms::Message;
+use crate::{FarLine, FarNode, Node};
+
+impl Shared {
+    /// Returns the client of a configured node.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotFound`] if the node is not configured; other errors if its certificate or
+    /// token cannot be read.
+    pub(crate) fn far_node(&self, name: &Name) -> Result<Arc<dyn FarNode>, ApiError> {
+        let desired = self.desired();
+        let node = desired.config.nodes.iter().find(|node| node.name == *name);
+        self.far_nodes.node(node.ok_or_else(|| not_found(Kind::Node, name))?)
+    }
+
+    /// Returns the arrival request that a migration of the VM would send now.
+    pub(crate) fn departure(&self, vm: &Name) -> Result<ArrivalRequest, ApiError> {
+        let entry = self.vms.find(vm).ok_or_else(|| not_found(Kind::Vm, vm))?;
+        let running = entry.view().running.clone();
+        let Some(run) = running else {
+            let text = format!("the VM is not running; start it with `suimon vm start {vm}`");
+            return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+        };
+        let told = |error: suimon_ports::VmError| {
+            ApiError::new(ErrorCode::HostError, error.text).about(entry.label())
+        };
+        let layout = run.vm.layout().map_err(told)?;
+        arrival_request(self, &entry, &run.stored(), (&run.vm.facts(), &layout))
+    }
+
+    /// Starts a migration and returns the id of its operation.
+    ///
+    /// # Errors
+    /// The VM or the node does not exist, or the VM cannot be migrated now.
+    pub(crate) fn begin_migration(
+        &self,
+        vm: &Name,
+        request: MigrateVmRequest,
+    ) -> Result<u64, ApiError> {
+        self.check_migrate_request(vm, &request)?;
+        self.far_node(&request.to)?;
+        let entry = self.vms.find(vm).ok_or_else(|| not_found(Kind::Vm, vm))?;
+        let operation = self.operations.add("vm migrate", &entry.label(), false)?;
+        let id = operation.id();
+        entry.inbox.put(Message::Migrate(Box::new(request), operation));
+        Ok(id)
+    }
+
+    fn check_migrate_request(&self, vm: &Name, request: &MigrateVmRequest) -> Result<(), ApiError> {
+        let refuse = |field: &str, text: String| {
+            let error = ApiError::new(ErrorCode::InvalidValue, text);
+            Err(error.about(format!("vm/{vm}")).field(field))
+        };
+        if !(1..=DOWNTIME_MS_MAX).contains(&request.downtime_ms) {
+            let text = format!("must be from 1 to {DOWNTIME_MS_MAX}, not {}", request.downtime_ms);
+            return refuse("downtime_ms", text);
+        }
+        if request.bandwidth.is_some_and(|bandwidth| bandwidth.bytes() == 0) {
+            return refuse("bandwidth", "must be more than 0; omit it for no limit".to_owned());
+        }
+        let entry = self.vms.find(vm).ok_or_else(|| not_found(Kind::Vm, vm))?;
+        entry.check_can_leave()
+    }
+}
+
+impl Node {
+    /// Checks that a VM can be migrated to another node, and returns the changes on that node.
+    /// Blocks for some seconds at most.
+    ///
+    /// # Errors
+    /// The reasons why it cannot be migrated; never empty.
+    pub fn check_migration(
+        &self,
+        vm: &Name,
+        request: &MigrateVmRequest,
+    ) -> Result<Plan, Vec<ApiError>> {
+        let shared = self.shared();
+        let alone = |error: ApiError| vec![error];
+        shared.check_migrate_request(vm, request).map_err(alone)?;
+        let far = shared.far_node(&request.to).map_err(alone)?;
+        let arrival = shared.departure(vm).map_err(alone)?;
+        let _marks = shared.mark_stores(&arrival.stores).map_err(alone)?;
+        far.check_arrival(&arrival).map_err(|error| alone(far_error(&request.to, error)))
+    }
+
+    /// Starts a migration of a VM to another node.
+    ///
+    /// # Errors
+    /// The VM or the node does not exist, or the VM is not running.
+    pub fn migrate_vm(&self, vm: &Name, request: MigrateVmRequest) -> Result<Operation, ApiError> {
+        let id = self.shared().begin_migration(vm, request)?;
+        self.known_operation(id)
+    }
+
+    /// Checks that a VM of another node can arrive, and returns the changes on this node.
+    ///
+    /// # Errors
+    /// The reasons why it cannot arrive; never empty.
+    pub fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, Vec<ApiError>> {
+        let candidate = self.shared().check_arrival(&Arc::new(request.clone()))?;
+        Ok(candidate.plan)
+    }
+
+    /// Starts to prepare this node for an arriving VM.
+    ///
+    /// # Errors
+    /// The reasons why it cannot arrive; never empty.
+    pub fn prepare_arrival(&self, request: ArrivalRequest) -> Result<Operation, Vec<ApiError>> {
+        let shared = self.shared();
+        let request = Arc::new(request);
+        shared.check_arrival(&request)?;
+        let subject = format!("vm/{}", request.vm.name);
+        let operation = shared.operations.add("vm arrive", &subject, true);
+        let operation = operation.map_err(|error| vec![error])?;
+        let id = operation.id();
+        self.send(Command::Arrive { operation, request })?;
+        self.known_operation(id).map_err(|error| vec![error])
+    }
+
+    /// Returns the state of an arrival. Also keeps a waiting arrival from being abandoned.
+    ///
+    /// # Errors
+    /// The state store or the VM's driver does not respond.
+    pub fn arrival(&self, id: &str) -> Result<Arrival, ApiError> {
+        self.settle(id, ArrivalCall::Ask)
+    }
+
+    /// Opens a connection for the memory or a disk of an arriving VM.
+    ///
+    /// # Errors
+    /// No VM waits for such a connection.
+    pub fn arrival_line(&self, id: &str, line: &FarLine) -> Result<OwnedFd, ApiError> {
+        match self.shared().ask_arrival(id, ArrivalCall::Line(line.clone()))? {
+            ArrivalAnswer::Line(line) => Ok(line),
+            ArrivalAnswer::State(_) => Err(ApiError::new(
+                ErrorCode::Conflict,
+                "the VM does not wait for this step any more",
+            )),
+        }
+    }
+
+    /// Activates an arrival: this node owns the VM from then on, unless the arrival was abandoned
+    /// before. May be repeated.
+    ///
+    /// # Errors
+    /// The VM's state is incomplete, or the activation cannot be recorded.
+    pub fn activate_arrival(&self, id: &str) -> Result<Arrival, ApiError> {
+        self.settle(id, ArrivalCall::Activate)
+    }
+
+    /// Abandons an arrival, unless it was activated before. May be repeated.
+    ///
+    /// # Errors
+    /// The state store or the VM's driver does not respond.
+    pub fn abandon_arrival(&self, id: &str) -> Result<Arrival, ApiError> {
+        self.settle(id, ArrivalCall::Abandon)
+    }
+
+    fn settle(&self, id: &str, call: ArrivalCall) -> Result<Arrival, ApiError> {
+        match self.shared().ask_arrival(id, call)? {
+            ArrivalAnswer::State(state) => Ok(Arrival { id: id.to_owned(), state }),
+            ArrivalAnswer::Line(_) => {
+                Err(ApiError::new(ErrorCode::Internal, "unexpected reply of the VM's thread"))
+            }
+        }
+    }
+}

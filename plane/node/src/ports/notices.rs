@@ -1,0 +1,249 @@
+//! Handling of reports from devices and the switching plane: health states and events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use suimon_contract::EventKind;
+use suimon_frame::MacAddr;
+use suimon_ports::{DeviceNotice, FaultKind, PortFault, PortSpec, ServedDevice};
+use suimon_quantity::{Count, PortId, ProcessorId};
+use suimon_switch::PlaneNotice;
+
+use crate::PortKey;
+use crate::control::Controller;
+use crate::device_notices::{DeviceNotices, DeviceOwner};
+use crate::events::Draft;
+use crate::ports::table::Port;
+use crate::ports::texts::failed;
+
+impl Controller {
+    /// Handles the queued notices of a device.
+    pub(crate) fn handle_notices_of(&mut self, of: &DeviceNotices) {
+        for notice in of.take_queued() {
+            self.handle_notice_of(of, notice);
+        }
+    }
+
+    /// Handles a notice of a device. Notices of a closed device have no effect.
+    pub(crate) fn handle_notice_of(&mut self, of: &DeviceNotices, notice: DeviceNotice) {
+        match of.owner {
+            DeviceOwner::Port(port) => self.handle_device_notice(port, of.generation, notice),
+            DeviceOwner::Disk(disk) => self.handle_disk_notice(disk, of.generation, notice),
+        }
+    }
+
+    fn handle_device_notice(&mut self, port: PortId, generation: u64, notice: DeviceNotice) {
+        let Some(port) = self.shared.ports.find_id(port) else { return };
+        let is_open;
+        {
+            let mut state = port.lock();
+            if state.generation != generation {
+                return;
+            }
+            is_open = state.device.is_some();
+            match &notice {
+                DeviceNotice::LinkUp | DeviceNotice::Negotiated { .. } => state.down_reason = None,
+                DeviceNotice::LinkDown { reason } => state.down_reason = Some(reason.clone()),
+                DeviceNotice::Violation { detail } => state.down_reason = Some(detail.clone()),
+                DeviceNotice::LinkChanged(_)
+                | DeviceNotice::Lost { .. }
+                | DeviceNotice::Promised(_) => {}
+            }
+        }
+        if let DeviceNotice::Promised(promise) = notice {
+            self.devices.promises.keep(&port.key, promise);
+            return;
+        }
+        if let DeviceNotice::Lost { reason } = notice {
+            // A fault of one of the device's queues may have closed the device already.
+            if is_open {
+                self.fail_port(&port, reason);
+            }
+            return;
+        }
+        let is_new_link = notice == DeviceNotice::LinkUp;
+        match notice {
+            DeviceNotice::LinkUp => self.note_connected(&port.key),
+            DeviceNotice::LinkDown { .. } => self.note_disconnected(&port.key),
+            _ => {}
+        }
+        if let Some(draft) = device_event(&port.key, notice) {
+            self.drafts.push(draft.repeated());
+        }
+        // The device may have another MTU after a reconnection.
+        if is_new_link && matches!(port.key, PortKey::Uplink(_)) {
+            self.publish_desired();
+        }
+    }
+
+    pub(crate) fn handle_plane_notice(&mut self, notice: PlaneNotice) {
+        match notice {
+            PlaneNotice::QueueFault { queue, fault } => self.handle_fault(queue.port, &fault),
+            PlaneNotice::WorkerStalled { processor, device, round } => {
+                self.report_stall(processor, device, round);
+            }
+            PlaneNotice::WorkerResumed { processor } => {
+                let subject = format!("processor/{processor}");
+                let text = format!("Worker {processor} serves its queues again.");
+                self.drafts.push(Draft::new(EventKind::WorkerResumed, subject, text));
+            }
+            PlaneNotice::StormLimited { port } => {
+                let Some(port) = self.shared.ports.find_id(port) else { return };
+                let text = "The port exceeds `storm_limit_fps`; frames to flood beyond the limit \
+                            are dropped. Look for a loop or a faulty guest, or raise the limit.";
+                self.drafts
+                    .push(Draft::new(EventKind::StormLimitReached, &port.key, text).repeated());
+            }
+            PlaneNotice::SpoofedSource { port, mac } => {
+                if self.release_absent_owner(port, mac) {
+                    return;
+                }
+                let Some(port) = self.shared.ports.find_id(port) else { return };
+                let text = format!(
+                    "Frames with source address {mac} are dropped: port security does not allow \
+                     this port to send from it. Correct the guest's address or `mac`, or set \
+                     mac_spoofing = true."
+                );
+                let draft = Draft::new(EventKind::NicAddressRefused, &port.key, text);
+                self.drafts.push(draft.with("mac", mac).repeated());
+            }
+            PlaneNotice::AddressMoved { mac, from, to, moves } => {
+                self.report_move(mac, (from, to), moves);
+            }
+            PlaneNotice::SourceSeen { port, mac } => self.bind_source(port, mac),
+        }
+    }
+
+    fn report_stall(
+        &mut self,
+        processor: ProcessorId,
+        device: Option<ServedDevice>,
+        round: Duration,
+    ) {
+        let label = match device {
+            Some(ServedDevice::Port(port)) => {
+                self.shared.ports.find_id(port).map(|port| port.key.to_string())
+            }
+            Some(ServedDevice::Disk(disk)) => {
+                self.shared.disks.find_id(disk).map(|disk| disk.label())
+            }
+            None => None,
+        };
+        let seconds = round.as_secs();
+        let text = match &label {
+            Some(label) => format!(
+                "Worker {processor} has not finished a round for {seconds} s while it serves \
+                 {label}. None of its queues is served. Disconnect the client of {label}, or \
+                 restart the daemon."
+            ),
+            None => format!(
+                "Worker {processor} has not finished a round for {seconds} s. None of its queues \
+                 is served. Check the load of the host, or restart the daemon."
+            ),
+        };
+        let subject = format!("processor/{processor}");
+        let draft = Draft::new(EventKind::WorkerStalled, subject, text);
+        self.drafts.push(match label {
+            Some(label) => draft.with("device", label),
+            None => draft,
+        });
+    }
+
+    fn report_move(&mut self, mac: MacAddr, (from, to): (PortId, PortId), moves: u64) {
+        let labels = self.shared.port_labels();
+        let (Some(from), Some(to)) = (labels.get(&from), self.shared.port_key(to)) else { return };
+        let count = Count::new(moves, "move");
+        let text = format!(
+            "The address {mac} moved to this port from {from} ({count} of addresses to this port \
+             since the last report). Set `mac` of NICs whose address must not move."
+        );
+        let draft = Draft::new(EventKind::NicAddressMoved, &to, text);
+        self.drafts.push(draft.with("mac", mac).with("from", from).with("moves", moves));
+    }
+
+    /// Handles the loss of a queue: the device is closed and reopened after the retry delay, which
+    /// a hostile guest cannot shorten.
+    fn handle_fault(&mut self, port: PortId, fault: &PortFault) {
+        let Some(port) = self.shared.ports.find_id(port) else { return };
+        {
+            let state = port.lock();
+            // vhost-user NICs report faults of their rings as device notices, and stay open for a
+            // restart of the guest's driver. Stream NICs report the end of each connection as a
+            // fault, and stay open for the next connection.
+            let tells_itself = match state.spec {
+                PortSpec::VhostUser(_) => fault.kind == FaultKind::Hostile,
+                PortSpec::Stream(_) => true,
+                PortSpec::Tap(_) | PortSpec::Uplink(_) => false,
+            };
+            if state.device.is_none() || tells_itself {
+                return;
+            }
+        }
+        if fault.kind == FaultKind::Hostile {
+            let text = format!(
+                "Queue or connection closed after a protocol violation by the client: {}.",
+                fault.detail
+            );
+            let draft = Draft::new(EventKind::NicProtocolViolation, &port.key, text);
+            self.drafts.push(draft.with("detail", &fault.detail).repeated());
+        }
+        self.fail_port(&port, fault.detail.clone());
+    }
+
+    /// Closes the device of a port, records the reason and emits an event.
+    pub(crate) fn fail_port(&mut self, port: &Arc<Port>, reason: String) {
+        self.note_disconnected(&port.key);
+        let draft = failed(&port.key, &reason);
+        self.devices.fail(port, reason);
+        self.drafts.push(draft.repeated());
+        if matches!(port.key, PortKey::Uplink(_)) {
+            // The team's status names the reason, and the tables must not contain the device's MTU.
+            let config = self.shared.desired().config.clone();
+            if let Err(error) = self.publish(&config) {
+                tracing::error!(%error, "the forwarding tables still contain a failed device");
+            }
+        }
+    }
+}
+
+/// Returns the event of a device notice. The carrier of a host NIC or a team causes no event.
+fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
+    let draft = match (key, notice) {
+        (PortKey::Nic(_), DeviceNotice::LinkUp) => {
+            Draft::new(EventKind::NicConnected, key, "A VM connected to the NIC.")
+        }
+        (PortKey::Nic(_), DeviceNotice::LinkDown { reason }) => {
+            let text = format!("The VM disconnected from the NIC: {reason}.");
+            Draft::new(EventKind::NicDisconnected, key, text).with("reason", reason)
+        }
+        (PortKey::Uplink(_), DeviceNotice::LinkUp) => {
+            Draft::new(EventKind::UplinkLinkUp, key, "The link of the uplink is up.")
+        }
+        (PortKey::Uplink(_), DeviceNotice::LinkDown { reason }) => {
+            let text = format!("The link of the uplink is down: {reason}.");
+            Draft::new(EventKind::UplinkLinkDown, key, text).with("reason", reason)
+        }
+        (
+            PortKey::HostNic(_) | PortKey::Team(_),
+            DeviceNotice::LinkUp | DeviceNotice::LinkDown { .. },
+        ) => return None,
+        (_, DeviceNotice::Negotiated { features, queue_pairs }) => {
+            let pairs = Count::new(queue_pairs, "queue pair");
+            let text = format!("The guest's driver initialized the NIC with {pairs}.");
+            Draft::new(EventKind::NicDriverReady, key, text)
+                .with("features", format!("{features:#x}"))
+                .with("queue_pairs", queue_pairs)
+        }
+        (
+            _,
+            DeviceNotice::LinkChanged(_) | DeviceNotice::Lost { .. } | DeviceNotice::Promised(_),
+        ) => return None,
+        (_, DeviceNotice::Violation { detail }) => {
+            let text = format!(
+                "Queue or connection closed after a protocol violation by the client: {detail}."
+            );
+            Draft::new(EventKind::NicProtocolViolation, key, text).with("detail", detail)
+        }
+    };
+    Some(draft)
+}

@@ -1,0 +1,96 @@
+//! NICs whose addresses the switch reaches through its uplink or team.
+//!
+//! A NIC is not behind its own port if its frames use a virtual function, or if another node runs
+//! its VM: before an arrival is complete, or after the VM was handed over. The switch forwards
+//! frames for its address to the uplink or team meanwhile, and accepts frames of this address from
+//! there.
+
+use std::collections::BTreeSet;
+
+use suimon_contract::{HostConfig, MigrationPhase, Name, SwitchConfig, VmMigration};
+use suimon_quantity::PortId;
+use suimon_switch::Topology;
+
+use crate::PortKey;
+use crate::control::Controller;
+use crate::ports::topology::Ids;
+use crate::shared::Shared;
+use crate::vms::VmEntry;
+
+impl VmEntry {
+    /// Returns true if another node runs the VM according to the state of its migration.
+    fn is_away(&self) -> bool {
+        let view = self.view();
+        let is_theirs = |of: &VmMigration| !of.leaves || of.phase == MigrationPhase::HandedOver;
+        view.moving.as_ref().is_some_and(is_theirs)
+    }
+}
+
+impl Shared {
+    /// Returns the NICs of VMs that other nodes run.
+    pub(crate) fn nics_away(&self, config: &HostConfig) -> BTreeSet<Name> {
+        let is_away =
+            |name: &Name| self.vms.find(name).as_ref().is_some_and(|entry| entry.is_away());
+        let vms = config.vms.iter().filter(|vm| is_away(&vm.name));
+        vms.flat_map(|vm| vm.nics.iter().cloned()).collect()
+    }
+
+    /// Sets the uplink or team as the location of the addresses of the NICs in `away` and of NICs
+    /// on virtual functions.
+    pub(crate) fn lead(
+        &self,
+        tables: &mut Topology,
+        config: &HostConfig,
+        ids: &Ids,
+        away: &BTreeSet<Name>,
+    ) {
+        let on_vfs = self.iov.nics_on_vfs();
+        let is_led = |nic: &Name| away.contains(nic) || on_vfs.contains(nic);
+        for nic in config.nics.iter().filter(|nic| is_led(&nic.name)) {
+            let switch = config.switches.iter().find(|switch| switch.name == nic.switch);
+            let by = switch.and_then(|switch| way_out(switch, tables, ids));
+            let id = ids.port(&PortKey::Nic(nic.name.clone()));
+            let port = tables.ports.iter_mut().find(|port| Some(port.spec.id) == id);
+            if let (Some(port), Some(by)) = (port, by) {
+                port.spec.reached_by = Some(by);
+            }
+        }
+    }
+}
+
+/// Returns the port of a switch's uplink or team; `None` if the tables do not contain it.
+fn way_out(switch: &SwitchConfig, tables: &Topology, ids: &Ids) -> Option<PortId> {
+    let name = switch.uplink.as_ref()?;
+    let keys = [PortKey::Uplink(name.clone()), PortKey::Team(name.clone())];
+    let mut found = keys.iter().filter_map(|key| ids.port(key));
+    found.find(|id| tables.ports.iter().any(|port| port.spec.id == *id))
+}
+
+impl Controller {
+    /// Publishes new tables if a VM has arrived or departed since the last call. Called in each
+    /// iteration of the control thread.
+    pub(crate) fn follow_moves(&mut self) {
+        let desired = self.shared.desired();
+        self.follow_moves_in(&desired.config);
+    }
+
+    /// Like [`Controller::follow_moves`], for a change in progress: `config` is the configuration
+    /// of the published tables.
+    pub(crate) fn follow_moves_in(&mut self, config: &HostConfig) {
+        let away = self.shared.nics_away(config);
+        if away == self.away {
+            return;
+        }
+        match self.shared.publish_tables(config) {
+            Ok(()) => self.away = away,
+            Err(error) => tracing::error!(
+                %error,
+                "cannot publish the locations of VMs to the switch"
+            ),
+        }
+        self.look_at_vfs_soon();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,14 @@
+//! Extent to which settings are in effect.
+
+use suimon_contract::{PowerEffect, PowerSettingStatus};
+
+/// Returns whether all, some or none of the settings are in effect. `Full` if there are no
+/// settings.
+pub(super) fn effect_of(settings: &[PowerSettingStatus]) -> PowerEffect {
+    let made = settings.iter().filter(|setting| setting.in_effect).count();
+    match made {
+        all if all == settings.len() => PowerEffect::Full,
+        0 => PowerEffect::None,
+        _ => PowerEffect::Partial,
+    }
+}

@@ -1,0 +1,113 @@
+//! Use of power management by the control thread.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use suimon_contract::{HostConfig, Plan, PowerConfig};
+use suimon_ports::StoreError;
+use suimon_power::{Assert, decide};
+
+use crate::Edit;
+use crate::control::Controller;
+use crate::events::Draft;
+use crate::power::spec::{data_plane, spec_of};
+use crate::power::told;
+use crate::shared::Shared;
+
+impl Shared {
+    /// Publishes the plan's poll duration to the data plane. VMQ reads the plan itself.
+    pub(crate) fn publish_power(&self, config: &HostConfig) {
+        self.plane.set_patience(data_plane(config.power.as_ref()).poll);
+    }
+
+    /// Adds to a change's plan which settings of a power plan this host does not support.
+    pub(crate) fn note_power(&self, from: &HostConfig, to: &HostConfig, plan: &mut Plan) {
+        let Some(power) = to.power.as_ref().filter(|_| from.power != to.power) else { return };
+        let machine = self.power.lock().keeper.host.machine();
+        let targets = decide(&spec_of(power), &machine);
+        // Grouped by reason, because many CPUs and settings share one.
+        let mut lacking: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        for target in &targets {
+            if let Some(why) = &target.why_not {
+                lacking.entry(why.to_string()).or_default().insert(target.kind.as_str());
+            }
+        }
+        for step in plan.steps.iter_mut().filter(|step| step.resource == "power") {
+            if !lacking.is_empty() {
+                let all: Vec<String> = lacking
+                    .iter()
+                    .map(|(why, kinds)| {
+                        let kinds: Vec<&str> = kinds.iter().copied().collect();
+                        format!("{}, because {why}", kinds.join(", "))
+                    })
+                    .collect();
+                step.note = Some(format!("not available on this host: {}", all.join("; ")));
+            }
+        }
+    }
+
+    /// Applies the plan or restores previous settings. Returns the events.
+    fn settle_power(&self, power: Option<&PowerConfig>, assert: &Assert) -> Vec<Draft> {
+        let mut inner = self.power.lock();
+        let spec = power.map(spec_of);
+        let settled = inner.keeper.settle(spec.as_ref(), assert);
+        let mut drafts = told::settled(&settled);
+        drafts.extend(inner.tell_effect(power, &settled));
+        drafts
+    }
+}
+
+impl Controller {
+    /// Applies or restores settings that the previous daemon changed, at the daemon's start.
+    ///
+    /// # Errors
+    /// The state store cannot be read or written.
+    pub(crate) fn start_power(&mut self, config: &HostConfig) -> Result<(), StoreError> {
+        let boot = &self.shared.vms.parts.boot_id;
+        {
+            let mut inner = self.shared.power.lock();
+            inner.keeper.forget_other_boots(boot)?;
+            inner.look_at_cpus();
+        }
+        let drafts = self.shared.settle_power(config.power.as_ref(), &Assert::Nothing);
+        self.drafts.extend(drafts);
+        Ok(())
+    }
+
+    /// Applies a changed power plan. A plan that the operator sets again overwrites external
+    /// changes.
+    pub(crate) fn change_power(&mut self, edit: &Edit, before: &HostConfig, after: &HostConfig) {
+        if before.power != after.power || matches!(edit, Edit::Power(_)) {
+            let drafts = self.shared.settle_power(after.power.as_ref(), &Assert::All);
+            self.drafts.extend(drafts);
+        }
+    }
+
+    /// Applies the plan to CPUs that came online, if a check is due.
+    pub(crate) fn watch_cpus(&mut self) {
+        let desired = self.shared.desired();
+        let power = desired.config.power.as_ref();
+        let came = {
+            let mut inner = self.shared.power.lock();
+            let now = Instant::now();
+            let every = inner.look_every;
+            let is_due = |at: Instant| now.duration_since(at) >= every;
+            let is_used = power.is_some() || !inner.keeper.records.is_empty();
+            if !is_used || !inner.looked_at.is_none_or(is_due) {
+                return;
+            }
+            inner.looked_at = Some(now);
+            inner.look_at_cpus()
+        };
+        let Some(came) = came else { return };
+        self.drafts.push(told::cpus_changed(&self.shared.power.lock().online, &came));
+        let drafts = self.shared.settle_power(power, &Assert::Cpus(came));
+        self.drafts.extend(drafts);
+    }
+
+    /// Restores all settings because the daemon ends.
+    pub(crate) fn end_power(&mut self) {
+        let drafts = self.shared.settle_power(None, &Assert::Nothing);
+        self.shared.events.append(drafts);
+    }
+}

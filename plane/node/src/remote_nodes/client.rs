@@ -1,0 +1,134 @@
+//! Interface to the API of other nodes.
+//!
+//! A trait, because this crate contains no HTTP code: the daemon implements it with the API client.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use suimon_contract::{
+    ApiError, Arrival, ArrivalRequest, DrainPlan, DrainRequest, ErrorCode, HostStatus, Kind, Name,
+    NodeConfig, Operation, Plan,
+};
+
+use crate::errors::first_of;
+
+/// Error of a request to another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FarError {
+    /// The node answered with these errors.
+    Refused(Vec<ApiError>),
+    /// The node did not answer, or the answer is invalid. The outcome of the request is unknown.
+    Unreachable(String),
+}
+
+/// Content of an upgraded connection to another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FarLine {
+    /// Migration stream of a VM (memory and device state) in QEMU's format.
+    Memory,
+    /// NBD connection to a disk; the remote node is the server.
+    Disk(Name),
+}
+
+/// Client of one other node. Calls block until the answer arrives, some seconds at most.
+pub trait FarNode: Send + Sync {
+    /// Returns the status of the node's host.
+    ///
+    /// # Errors
+    /// The node rejects the request or cannot be reached.
+    fn host(&self) -> Result<HostStatus, FarError>;
+
+    /// Returns the plan of a VM's arrival. Changes nothing on the node.
+    ///
+    /// # Errors
+    /// The node rejects the arrival or cannot be reached.
+    fn check_arrival(&self, request: &ArrivalRequest) -> Result<Plan, FarError>;
+
+    /// Starts to create the VM's resources on the node. Returns the operation of the node.
+    ///
+    /// # Errors
+    /// The node rejects the arrival or cannot be reached.
+    fn prepare_arrival(&self, request: &ArrivalRequest) -> Result<Operation, FarError>;
+
+    /// Returns the state of an operation of the node. The node delays the answer by some seconds if
+    /// the operation is in progress.
+    ///
+    /// # Errors
+    /// The operation does not exist, or the node cannot be reached.
+    fn operation(&self, id: u64) -> Result<Operation, FarError>;
+
+    /// Requests cancellation of an operation of the node. Returns its state.
+    ///
+    /// # Errors
+    /// The operation does not exist, or the node cannot be reached.
+    fn cancel_operation(&self, id: u64) -> Result<Operation, FarError>;
+
+    /// Returns the state of an arrival.
+    ///
+    /// # Errors
+    /// The node rejects the request or cannot be reached.
+    fn arrival(&self, id: &str) -> Result<Arrival, FarError>;
+
+    /// Opens a connection for data of an arrival that is ready to receive.
+    ///
+    /// # Errors
+    /// The arrival is not ready, or the node cannot be reached.
+    fn line(&self, id: &str, line: &FarLine) -> Result<OwnedFd, FarError>;
+
+    /// Transfers ownership of the VM to the node, unless the arrival was abandoned. The returned
+    /// state contains the outcome.
+    ///
+    /// # Errors
+    /// The node rejects the request or cannot be reached.
+    fn activate_arrival(&self, id: &str) -> Result<Arrival, FarError>;
+
+    /// Abandons an arrival, unless it is active. The returned state contains the outcome.
+    ///
+    /// # Errors
+    /// The node rejects the request or cannot be reached.
+    fn abandon_arrival(&self, id: &str) -> Result<Arrival, FarError>;
+
+    /// Returns the destinations and obstacles of the node's VMs if it were drained.
+    ///
+    /// # Errors
+    /// The node rejects the request or cannot be reached.
+    fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, FarError>;
+
+    /// Starts to drain the node.
+    ///
+    /// # Errors
+    /// The node rejects the request or cannot be reached.
+    fn drain(&self, request: &DrainRequest) -> Result<Operation, FarError>;
+
+    /// Ends the drained state of the node.
+    ///
+    /// # Errors
+    /// The node rejects the request or cannot be reached.
+    fn undrain(&self) -> Result<(), FarError>;
+}
+
+/// Factory of clients of other nodes.
+pub trait FarNodes: Send + Sync {
+    /// Returns a client for a configured node. Does not connect.
+    ///
+    /// # Errors
+    /// A file in the configuration cannot be used; the error names the key.
+    fn node(&self, config: &NodeConfig) -> Result<Arc<dyn FarNode>, ApiError>;
+}
+
+/// Converts a failed request to another node to an API error that names the node.
+pub(crate) fn far_error(node: &Name, error: FarError) -> ApiError {
+    let about = format!("{}/{node}", Kind::Node.word());
+    match error {
+        FarError::Refused(errors) => {
+            let mut error = first_of(errors);
+            let at = error.resource.take().map_or_else(String::new, |at| format!("{at}: "));
+            error.message = format!("node {node} rejected the request: {at}{}", error.message);
+            error.about(about)
+        }
+        FarError::Unreachable(text) => {
+            let text = format!("node {node} does not respond: {text}");
+            ApiError::new(ErrorCode::HostError, text).about(about)
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Queries of other nodes.
+
+use std::time::Instant;
+
+use suimon_contract::{ApiError, Condition, Health, Kind, NodeConfig, NodeStatus};
+
+use super::{ANSWER_TIME, Answer, down};
+use crate::errors::not_found;
+use crate::shared::Shared;
+
+impl Shared {
+    /// Returns the status of all other nodes in the order of the configuration. Blocks up to
+    /// [`ANSWER_TIME`].
+    pub(crate) fn nodes(&self) -> Vec<NodeStatus> {
+        self.ask_nodes(&self.desired().config.nodes)
+    }
+
+    /// Returns the status of one node. Blocks up to [`ANSWER_TIME`].
+    ///
+    /// # Errors
+    /// The configuration contains no node of this name.
+    pub(crate) fn node(&self, name: &str) -> Result<NodeStatus, ApiError> {
+        let desired = self.desired();
+        let config = desired.config.nodes.iter().find(|node| node.name.as_str() == name);
+        let config = config.ok_or_else(|| not_found(Kind::Node, name))?;
+        let mut asked = self.ask_nodes(std::slice::from_ref(config));
+        asked.pop().ok_or_else(|| not_found(Kind::Node, name))
+    }
+
+    fn ask_nodes(&self, configs: &[NodeConfig]) -> Vec<NodeStatus> {
+        let deadline = Instant::now() + ANSWER_TIME;
+        let questions = &self.questions;
+        let asked: Vec<_> = configs
+            .iter()
+            .map(|config| (config, questions.ask(&self.far_nodes, config, deadline)))
+            .collect();
+        asked
+            .into_iter()
+            .map(|(config, question)| {
+                let answer = question.map_or_else(
+                    || {
+                        Err(down(
+                            "too many other nodes do not respond, so this one was not queried; \
+                             repeat the command"
+                                .to_owned(),
+                        ))
+                    },
+                    |question| questions.wait(&question, deadline),
+                );
+                status(config, answer)
+            })
+            .collect()
+    }
+}
+
+fn status(config: &NodeConfig, answer: Answer) -> NodeStatus {
+    let config = config.clone();
+    match answer {
+        Ok(host) => NodeStatus {
+            config,
+            condition: Condition { health: Health::Up, reason: None },
+            host: Some(host.name),
+            version: Some(host.version),
+            drain: host.drain,
+        },
+        Err(condition) => NodeStatus { config, condition, host: None, version: None, drain: None },
+    }
+}

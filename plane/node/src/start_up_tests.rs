@@ -1,0 +1,66 @@
+//! Starts on a host whose state directory cannot be written.
+
+use suimon_contract::{Health, OperationState};
+
+use crate::testing::{FakeDevices, Harness, host, wait_until};
+
+const CONFIG: &str = r#"
+    [[switch]]
+    name = "lan"
+    kind = "private"
+    [[nic]]
+    name = "web"
+    switch = "lan"
+    backend = "tap"
+    mac = "52:54:00:00:00:01"
+    device = "web0"
+    [[nic]]
+    name = "vm"
+    switch = "lan"
+    backend = "vhost-user"
+    socket = "/run/vm.sock"
+"#;
+
+#[test]
+fn a_node_starts_with_its_stored_state_although_it_cannot_be_written() {
+    let former = Harness::new();
+    former.apply_well(&host(CONFIG));
+    let (store, _) = former.kill();
+    store.set_full(true);
+    // A host that was restarted: its devices are made again, which has to be recorded.
+    let harness = Harness::start(store.surviving(), FakeDevices::default());
+    for nic in ["web", "vm"] {
+        assert_eq!(harness.node.nic(nic).unwrap().condition.health, Health::Up, "{nic}");
+    }
+    let status = harness.node.host_status().state_store;
+    assert!(!status.writable && status.reason.unwrap().contains("the disk is full"));
+    assert!(harness.wait_event(1006).text.contains("the disk is full"));
+    let refused = harness.apply(&host(""));
+    assert_eq!(refused.state, OperationState::Failed);
+    assert_eq!(harness.node.nic("web").unwrap().condition.health, Health::Up);
+    harness.store.set_full(false);
+    harness.wait_event(1007);
+    assert!(harness.node.host_status().state_store.writable);
+    wait_until("events are stored", || {
+        harness.store.keys("events").len()
+            >= harness.events(1006).len() + harness.events(1007).len()
+    });
+    harness.assert_consistent(&[]);
+    harness.apply_well(&host(""));
+    harness.assert_consistent(&[]);
+}
+
+#[test]
+fn a_store_that_fills_up_at_work_is_reported_once() {
+    let harness = Harness::new();
+    harness.apply_well(&host(CONFIG));
+    harness.store.set_full(true);
+    for _ in 0..3 {
+        assert_eq!(harness.apply(&host("")).state, OperationState::Failed);
+    }
+    harness.wait_events(1006, 1);
+    harness.store.set_full(false);
+    harness.wait_events(1007, 1);
+    assert_eq!(harness.events(1006).len(), 1);
+    harness.apply_well(&host(""));
+}

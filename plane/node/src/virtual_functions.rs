@@ -1,0 +1,89 @@
+//! Assignment of virtual functions (VFs) of SR-IOV adapters to NICs of VMs.
+//!
+//! The control thread drives the policy in `policy/failover` (`desk.rs`): it passes events about
+//! adapters, VFs and NICs to the policy and carries out the returned actions. Actions on a VM are
+//! slow; the VM's driver thread performs them (`vms/vfs.rs`) and reports the results here.
+//!
+//! ```text
+//! adapters, desired state ─► desk ─► policy/failover
+//!            ▲                 │ give, take ──► VM driver ──► launcher, QEMU
+//!            │                 └ path ────────► switch tables, embedded switch of the adapter
+//!            └── reports ◄──────────────────── VM driver
+//! ```
+
+mod desk;
+mod held;
+mod look;
+mod numbers;
+mod place;
+mod settings;
+mod status;
+mod texts;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use suimon_contract::Name;
+use suimon_quantity::PciAddress;
+
+pub(crate) use self::desk::IovDesk;
+pub(crate) use self::place::{StoredVf, VfPlace, for_nic, for_nobody};
+
+/// Report of a VM's driver about the VF of a NIC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum VfReport {
+    /// The VF is attached to the VM.
+    Ready { nic: Name, vf: VfPlace },
+    /// The VF could not be attached, or has disappeared.
+    Failed { nic: Name, vf: VfPlace, reason: String },
+    /// The VF is detached from the VM.
+    Released { nic: Name, vf: VfPlace },
+    /// A migration of the NIC's VM has started or ended.
+    Migrating { nic: Name, is_moving: bool },
+}
+
+/// Published state of NICs with VFs.
+#[derive(Debug, Default)]
+struct View {
+    /// NICs that send and receive through a VF, with the VF.
+    paths: BTreeMap<Name, VfPlace>,
+    /// NIC of each assigned VF, by the VF's address, until the VF is released.
+    given: BTreeMap<PciAddress, Name>,
+    /// Reasons why NICs have no VF.
+    reasons: BTreeMap<Name, String>,
+}
+
+/// Reports of the VMs' drivers and published state.
+#[derive(Debug, Default)]
+pub(crate) struct Iov {
+    reports: Mutex<VecDeque<VfReport>>,
+    view: Mutex<View>,
+}
+
+impl Iov {
+    /// Queues a report for the control thread, which polls several times per second.
+    pub(crate) fn report(&self, report: VfReport) {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner).push_back(report);
+    }
+
+    fn poll_report(&self) -> Option<VfReport> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    fn view(&self) -> MutexGuard<'_, View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the NIC to which a VF is assigned.
+    pub(crate) fn nic_of_vf(&self, vf: PciAddress) -> Option<Name> {
+        self.view().given.get(&vf).cloned()
+    }
+
+    /// Returns the NICs that send and receive through a VF.
+    pub(crate) fn nics_on_vfs(&self) -> BTreeSet<Name> {
+        self.view().paths.keys().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

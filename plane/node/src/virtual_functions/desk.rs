@@ -1,0 +1,121 @@
+//! Control thread's part of VF management: reports to the policy and executes its actions.
+
+mod control;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use suimon_contract::Name;
+use suimon_failover::{AdapterId, Failover, FailoverSpec, VfId, Why};
+use suimon_frame::MacAddr;
+use suimon_quantity::{PciAddress, PortId};
+
+use super::VfPlace;
+use super::numbers::NicNumbers;
+
+/// State of a NIC's MAC address in an adapter's embedded switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Led {
+    /// Added for the physical function.
+    Here,
+    /// To be added, but the adapter's driver has rejected it.
+    Refused,
+    /// Removed from the physical function.
+    Away,
+}
+
+/// State of NICs and VFs in the control thread.
+#[derive(Debug)]
+pub(crate) struct IovDesk {
+    policy: Failover,
+    /// Ids of NICs for the policy.
+    nics: NicNumbers,
+    /// Ids of adapters, which are never reused. Bounded by the PCI addresses of
+    /// the host.
+    adapters: BTreeMap<PciAddress, AdapterId>,
+    /// NICs last reported to the policy, with weight and adapters.
+    pub(super) told_nics: BTreeMap<Name, (u8, Vec<AdapterId>)>,
+    pub(super) told_vfs: BTreeMap<VfId, VfPlace>,
+    unbound: BTreeSet<PciAddress>,
+    /// NICs that release their VF on request, with the reason. Frames use the VF until it is
+    /// released.
+    leaving: BTreeMap<Name, Why>,
+    /// Details of VF failures, as reported.
+    failures: BTreeMap<Name, String>,
+    /// Addresses last added to or removed from embedded switches.
+    led: BTreeMap<(PciAddress, MacAddr), Led>,
+    looked_at: Option<Instant>,
+}
+
+impl Default for IovDesk {
+    fn default() -> Self {
+        Self {
+            policy: Failover::new(FailoverSpec::default()),
+            nics: NicNumbers::default(),
+            adapters: BTreeMap::new(),
+            told_nics: BTreeMap::new(),
+            told_vfs: BTreeMap::new(),
+            unbound: BTreeSet::new(),
+            leaving: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            led: BTreeMap::new(),
+            looked_at: None,
+        }
+    }
+}
+
+impl IovDesk {
+    pub(super) fn nic(&mut self, name: &Name) -> PortId {
+        self.nics.number(name)
+    }
+
+    fn name(&self, nic: PortId) -> Option<Name> {
+        self.nics.name(nic).cloned()
+    }
+
+    /// Forgets the NICs that are neither configured nor hold a VF (`held`).
+    fn forget_nics(&mut self, configured: &BTreeSet<&Name>, held: &BTreeSet<Name>) {
+        let Self { nics, told_nics, leaving, failures, .. } = self;
+        let is_kept = |name: &Name| configured.contains(name) || held.contains(name);
+        failures.retain(|name, _| is_kept(name));
+        nics.retain(|name| {
+            is_kept(name) || told_nics.contains_key(name) || leaving.contains_key(name)
+        });
+    }
+
+    fn adapter(&mut self, address: PciAddress) -> AdapterId {
+        let next = AdapterId(u32::try_from(self.adapters.len()).unwrap_or(u32::MAX));
+        *self.adapters.entry(address).or_insert(next)
+    }
+
+    pub(super) fn vf(&mut self, place: &VfPlace) -> VfId {
+        VfId { adapter: self.adapter(place.adapter), index: place.index }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::name;
+
+    #[test]
+    fn nics_that_are_not_configured_are_forgotten() {
+        let mut desk = IovDesk::default();
+        let (kept, held) = (name("kept"), name("held"));
+        let numbers = [desk.nic(&kept), desk.nic(&held)];
+        let (configured, of_vfs) = (BTreeSet::from([&kept]), BTreeSet::from([held.clone()]));
+        let mut seen = BTreeSet::from(numbers);
+        for round in 0..1000 {
+            let other = name(&format!("nic{}", round % 3));
+            let number = desk.nic(&other);
+            assert!(seen.insert(number), "a number is not assigned twice");
+            assert_eq!(desk.name(number), Some(other.clone()));
+            desk.failures.insert(other, "no".to_owned());
+            desk.forget_nics(&configured, &of_vfs);
+            assert_eq!(desk.name(number), None);
+            assert!(desk.failures.is_empty());
+        }
+        assert_eq!([desk.nic(&kept), desk.nic(&held)], numbers);
+        assert_eq!(numbers.map(|number| desk.name(number)), [Some(kept), Some(held)]);
+    }
+}

@@ -1,0 +1,111 @@
+//! Query of adapters, VFs and NICs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use suimon_contract::{HostConfig, Name, NicConfig, SwitchConfig};
+use suimon_frame::MacAddr;
+use suimon_ports::{PfFacts, VfFacts};
+use suimon_quantity::PciAddress;
+
+use super::VfPlace;
+use crate::adapters::{is_meant, user_of};
+use crate::shared::Shared;
+
+/// Adapters, VFs and NICs found by one query of the host.
+pub(super) struct Seen {
+    /// Configured adapters, and whether a driver is bound.
+    pub(super) adapters: BTreeMap<PciAddress, bool>,
+    /// VFs that can be assigned to NICs, including those that are assigned.
+    pub(super) vfs: Vec<VfPlace>,
+    /// Adapter behind the uplink of each switch.
+    pub(super) by_switch: BTreeMap<Name, PciAddress>,
+    pub(super) facts: Vec<PfFacts>,
+}
+
+impl Seen {
+    pub(super) fn new(shared: &Shared, config: &HostConfig, facts: Vec<PfFacts>) -> Self {
+        let mut seen = Self {
+            adapters: BTreeMap::new(),
+            vfs: Vec::new(),
+            by_switch: config
+                .switches
+                .iter()
+                .filter_map(|switch| {
+                    Some((switch.name.clone(), adapter_of(config, switch, &facts)?))
+                })
+                .collect(),
+            facts: Vec::new(),
+        };
+        for pf in &facts {
+            let Some(described) = config.pfs.iter().find(|of| is_meant(pf, &of.device)) else {
+                continue;
+            };
+            seen.adapters.insert(pf.address, pf.driver.is_some());
+            // VFs with explicit settings in the configuration are reserved for other users.
+            let written: BTreeSet<u16> = described.vf.iter().map(|vf| vf.index).collect();
+            let is_for_nics = |vf: &&VfFacts| {
+                shared.iov.nic_of_vf(vf.address).is_some()
+                    || (vf.iommu_group.is_some()
+                        && !written.contains(&vf.index)
+                        && user_of(config, vf).is_none())
+            };
+            seen.vfs.extend(pf.vfs.iter().filter(is_for_nics).map(|vf| VfPlace {
+                adapter: pf.address,
+                index: vf.index,
+                address: vf.address,
+            }));
+        }
+        seen.facts = facts;
+        seen
+    }
+
+    /// Returns the state of a VF.
+    pub(super) fn vf(&self, vf: &VfPlace) -> Option<&VfFacts> {
+        let pf = self.facts.iter().find(|pf| pf.address == vf.adapter)?;
+        pf.vfs.iter().find(|of| of.index == vf.index)
+    }
+
+    /// Returns the addresses of NICs by adapter, and whether VFs reach them through the physical
+    /// function: true unless the NIC uses a VF or its VM runs on another node.
+    pub(super) fn addresses(
+        &self,
+        config: &HostConfig,
+        is_elsewhere: impl Fn(&NicConfig) -> bool,
+    ) -> BTreeMap<(PciAddress, MacAddr), bool> {
+        let mut found = BTreeMap::new();
+        for nic in &config.nics {
+            let (Some(adapter), Some(mac)) = (self.by_switch.get(&nic.switch), nic.mac) else {
+                continue;
+            };
+            *found.entry((*adapter, mac)).or_default() |= !is_elsewhere(nic);
+        }
+        found
+    }
+}
+
+/// Returns the adapter behind the uplink of a switch with `iov`, if the adapter is configured.
+fn adapter_of(config: &HostConfig, switch: &SwitchConfig, facts: &[PfFacts]) -> Option<PciAddress> {
+    let name = switch.uplink.as_ref().filter(|_| switch.iov)?;
+    let uplink = config.uplinks.iter().find(|uplink| uplink.name == *name)?;
+    let is_its =
+        |pf: &&PfFacts| pf.netns.is_none() && pf.device.as_deref() == Some(uplink.device.as_str());
+    let pf = facts.iter().find(is_its)?;
+    let is_described = config.pfs.iter().any(|of| is_meant(pf, &of.device));
+    is_described.then_some(pf.address)
+}
+
+/// Returns the NICs whose guests support failover to a VF now, and those that had a VF when the
+/// previous daemon ended.
+pub(super) fn takers(shared: &Shared, config: &HostConfig) -> BTreeSet<Name> {
+    let mut found = BTreeSet::new();
+    for vm in &config.vms {
+        let Some(entry) = shared.vms.find(&vm.name) else { continue };
+        let view = entry.view();
+        let takes: Vec<Name> = match &view.running {
+            Some(run) => run.takers.intersection(&run.nics).cloned().collect(),
+            None => view.vfs_left.iter().cloned().collect(),
+        };
+        found.extend(takes.into_iter().filter(|nic| vm.nics.contains(nic)));
+    }
+    found
+}

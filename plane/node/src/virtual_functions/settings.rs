@@ -1,0 +1,32 @@
+//! Settings of virtual functions.
+
+use suimon_ports::{VfChange, VfSettings};
+
+use super::VfPlace;
+use crate::shared::Shared;
+
+impl Shared {
+    /// Changes the settings of a VF. `change` computes the change from the current settings.
+    ///
+    /// # Errors
+    /// The adapter, the VF or one of the settings is not available; the text states the cause.
+    pub(crate) fn set_vf(
+        &self,
+        vf: &VfPlace,
+        change: impl FnOnce(&VfSettings) -> VfChange,
+    ) -> Result<(), String> {
+        let host = &self.sriov.host;
+        let adapters = host.adapters().map_err(|error| error.detail)?;
+        let pf = adapters.into_iter().find(|pf| pf.address == vf.adapter);
+        let found = pf.and_then(|pf| pf.vfs.into_iter().find(|of| of.index == vf.index));
+        let settings = found.ok_or_else(|| format!("{vf} does not exist any more"))?.settings;
+        let Some(is) = settings else {
+            return Err(format!("the adapter's driver does not report the settings of {vf}"));
+        };
+        let change = change(&is);
+        if change.is_empty() {
+            return Ok(());
+        }
+        host.change_vf(vf.adapter, vf.index, &change).map_err(|error| error.detail)
+    }
+}

@@ -1,0 +1,47 @@
+//! Checks of a configuration's VMQ keys.
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig, UplinkConfig, VmqConfig};
+use suimon_quantity::Time;
+use suimon_vmq::{SpecError, Vmq};
+
+use super::spec_of;
+use crate::ports::placements;
+use crate::power::data_plane;
+use crate::shared::Shared;
+use crate::vmq::numbering::Numbering;
+
+impl Shared {
+    /// Returns an error for each uplink and team whose VMQ configuration does not fit the host's
+    /// workers.
+    pub(crate) fn check_vmqs(&self, config: &HostConfig) -> Vec<ApiError> {
+        let placements = placements(&config.host);
+        let processors = Numbering::of_placements(&placements, &self.cpu_places).processors();
+        let share = data_plane(config.power.as_ref());
+        let check = |resource: String, vmq: &VmqConfig| {
+            let error = Vmq::new(spec_of(vmq, share), &processors, Time::ZERO).err()?;
+            Some(refusal(&error).about(resource))
+        };
+        let in_team = |uplink: &UplinkConfig| {
+            config.teams.iter().any(|team| team.members.contains(&uplink.name))
+        };
+        let uplinks = config.uplinks.iter().filter(|uplink| !in_team(uplink));
+        let uplinks =
+            uplinks.filter_map(|uplink| check(format!("uplink/{}", uplink.name), &uplink.vmq));
+        let teams =
+            config.teams.iter().filter_map(|team| check(format!("team/{}", team.name), &team.vmq));
+        uplinks.chain(teams).collect()
+    }
+}
+
+fn refusal(error: &SpecError) -> ApiError {
+    let field = match error {
+        SpecError::MaxProcessors { .. } => "vmq.max_processors",
+        SpecError::UnknownBase { .. } | SpecError::BaseOnOtherNode { .. } => "vmq.base_processor",
+        SpecError::HighestBelowBase { .. } | SpecError::NoneLeft { .. } => {
+            "vmq.max_processor_number"
+        }
+        SpecError::UnknownNode { .. } => "vmq.numa_node",
+        _ => "vmq",
+    };
+    ApiError::new(ErrorCode::InvalidValue, error.to_string()).field(field)
+}

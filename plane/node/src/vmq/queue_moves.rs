@@ -1,0 +1,36 @@
+//! Moves of queues that an operator requests.
+
+use suimon_contract::{ApiError, ErrorCode};
+use suimon_quantity::{ProcessorId, QueueId};
+use suimon_switch::MoveError;
+
+use super::texts::queue_moved;
+use crate::control::Controller;
+
+impl Controller {
+    /// Moves a queue to a worker.
+    ///
+    /// # Errors
+    /// The queue or the worker does not exist, or a worker does not respond.
+    pub(crate) fn move_queue(&mut self, queue: QueueId, to: ProcessorId) -> Result<(), ApiError> {
+        let owner = |queues: Vec<suimon_switch::QueueView>| {
+            queues.into_iter().find(|view| view.id == queue).map(|view| view.processor)
+        };
+        let from = owner(self.shared.plane.queues());
+        let moved = self.shared.plane.move_queue(queue, to);
+        // The queue has been reassigned even if a worker does not confirm the move in time.
+        if from != Some(to) && owner(self.shared.plane.queues()) == Some(to) {
+            self.drafts.extend(queue_moved(&self.shared, queue, from, to));
+        }
+        moved.map_err(|error| {
+            let error = match error {
+                MoveError::Stuck => ApiError::new(ErrorCode::HostError, error.to_string()),
+                _ => {
+                    let text = format!("the queue could not be moved: {error}");
+                    ApiError::new(ErrorCode::NotFound, text)
+                }
+            };
+            error.about("queue")
+        })
+    }
+}

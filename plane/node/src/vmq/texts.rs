@@ -1,0 +1,44 @@
+//! Events of queues that an operator moved, and of changes of the set of workers.
+
+use suimon_contract::EventKind;
+use suimon_ports::Placement;
+use suimon_quantity::{ProcessorId, QueueId};
+
+use crate::events::Draft;
+use crate::ports::queue_name;
+use crate::shared::Shared;
+
+/// Returns the event of a queue moved by an operator; `None` if its port was removed.
+pub(crate) fn queue_moved(
+    shared: &Shared,
+    queue: QueueId,
+    from: Option<ProcessorId>,
+    to: ProcessorId,
+) -> Option<Draft> {
+    let port = shared.ports.find_id(queue.port)?;
+    let name = queue_name(&shared.port_labels(), &port.key, queue);
+    let from = from.map_or_else(|| "none".to_owned(), |from| from.to_string());
+    let text = format!("Queue {name} was moved from worker {from} to worker {to}.");
+    let draft = Draft::new(EventKind::QueueMoved, &port.key, text);
+    Some(draft.with("queue", name).with("from", from).with("to", to).with("reason", "request"))
+}
+
+/// Returns the events of stopped and started workers, each given by its number and placement.
+pub(crate) fn processors_changed(was: &[(u16, Placement)], is: &[(u16, Placement)]) -> Vec<Draft> {
+    let event = |kind, number: u16, placement: Placement, text: String| {
+        let draft = Draft::new(kind, format!("processor/{number}"), text);
+        match placement.cpu() {
+            Some(cpu) => draft.with("cpu", cpu),
+            None => draft,
+        }
+    };
+    let stopped = was.iter().filter(|processor| !is.contains(processor)).map(|(n, at)| {
+        let text = format!("Worker {n} on {at} was stopped.");
+        event(EventKind::ProcessorStopped, *n, *at, text)
+    });
+    let started = is.iter().filter(|processor| !was.contains(processor)).map(|(n, at)| {
+        let text = format!("Worker {n} was started on {at}.");
+        event(EventKind::ProcessorStarted, *n, *at, text)
+    });
+    stopped.chain(started).collect()
+}

@@ -1,0 +1,97 @@
+//! Steps of a change that concern VMs: creation of their folders, and release of devices.
+
+use std::fmt;
+
+use suimon_contract::{ApiError, HostConfig, Name};
+
+use super::releasing::{Releases, releases};
+use crate::change::Candidate;
+use crate::control::Controller;
+use crate::disks::WantedDisks;
+use crate::ports::WantedPorts;
+use crate::transaction::{Acquired, Phase};
+
+/// Step of a change that concerns VMs.
+pub(crate) enum VmStep {
+    /// Creates the folders of new VMs, which contain the sockets of their NICs and disks.
+    Create,
+    /// Has guests release devices that a later step closes.
+    Release(Releases),
+    /// Has guests release devices that are closed after the commit. Last step, so that only the
+    /// commit can fail after it.
+    ReleaseLate(Releases),
+}
+
+/// Reversal of a step.
+pub(crate) enum VmUndo {
+    /// Deletes VMs that the change created.
+    Delete(Vec<Name>),
+    /// Returns released devices to the guests.
+    Return,
+}
+
+impl VmStep {
+    /// Returns the phase in which the step is executed.
+    pub(crate) const fn phase(&self) -> Phase {
+        match self {
+            Self::Create => Phase::CreateVms,
+            Self::Release(_) => Phase::ReleaseEarly,
+            Self::ReleaseLate(_) => Phase::ReleaseLate,
+        }
+    }
+}
+
+/// Returns the steps of a change from one configuration to the candidate. `ports` and `disks` are
+/// those of `from`.
+pub(crate) fn vm_steps(
+    from: &HostConfig,
+    before: (&WantedPorts, &WantedDisks),
+    to: &Candidate,
+    acquired: &Acquired,
+) -> Vec<VmStep> {
+    let config = &to.state.config;
+    let has_new_vm = config.vms.iter().any(|vm| from.vm(vm.name.as_str()).is_none());
+    let other_folder = from.host.effective_vm_folder() != config.host.effective_vm_folder();
+    let (early, late) = releases(from, before, to, acquired);
+    let mut steps = Vec::new();
+    if has_new_vm || other_folder {
+        steps.push(VmStep::Create);
+    }
+    if !early.is_empty() {
+        steps.push(VmStep::Release(early));
+    }
+    if !late.is_empty() {
+        steps.push(VmStep::ReleaseLate(late));
+    }
+    steps
+}
+
+impl Controller {
+    /// Executes a step towards the configuration `to`. Returns its reversal, also if it fails.
+    pub(crate) fn take_vm_step(
+        &mut self,
+        step: &VmStep,
+        to: &HostConfig,
+    ) -> (VmUndo, Result<(), ApiError>) {
+        match step {
+            VmStep::Create => {
+                let (made, result) = self.make_vms(to);
+                (VmUndo::Delete(made), result)
+            }
+            VmStep::Release(releases) => {
+                let desired = self.shared.desired();
+                (VmUndo::Return, self.release_devices(releases, &desired.config))
+            }
+            VmStep::ReleaseLate(releases) => (VmUndo::Return, self.release_devices(releases, to)),
+        }
+    }
+}
+
+impl fmt::Display for VmStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Create => "create VMs",
+            Self::Release(_) | Self::ReleaseLate(_) => "unplug devices from guests",
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! Deletion of a VM that has left, by its driver.
+
+use std::time::Instant;
+
+use suimon_contract::{OperationState, VmState};
+use suimon_ports::{VmError, VmErrorKind};
+
+use super::Departing;
+use crate::command::Command;
+use crate::operations::OperationHandle;
+use crate::vms::driver::Driver;
+use crate::vms::records::StoredMove;
+
+/// Interval between attempts to delete the remains of a VM, in units of `Driver::ask_far_again`.
+const DEPART_AGAIN: u32 = 10;
+
+impl Driver {
+    /// Kills the VM's process, then requests the control thread to delete the VM, its NICs and its
+    /// disks on this node, and to complete `waiting` afterwards. Repeated until the VM is deleted:
+    /// a process in an uninterruptible system call survives a kill, and the change can be cancelled
+    /// or fail.
+    pub(in crate::vms) fn depart(&mut self, waiting: Option<OperationHandle>) {
+        self.departing = Some(Departing { again_at: Instant::now(), waiting, request: None });
+        self.look_at_departing(Instant::now());
+    }
+
+    /// Repeats the deletion if it is due and the VM still exists.
+    pub(in crate::vms) fn look_at_departing(&mut self, now: Instant) {
+        let Some(mut departing) = self.departing.take_if(|of| of.again_at <= now) else { return };
+        let killed = self.kill_process();
+        let (mut text, with_file) = match &self.moving {
+            Some(StoredMove::Left(leave)) => {
+                (format!("it has migrated to node {}", leave.to), leave.with_files)
+            }
+            _ => ("the migration failed".to_owned(), true),
+        };
+        if let Err(error) = &killed {
+            tracing::error!(vm = %self.entry.name, %error, "cannot kill the process of a VM that another node runs");
+            text = format!("{text}; killing its process failed and is repeated: {error}");
+        }
+        let mut view = self.entry.view();
+        // A process that is left keeps other changes from deleting the VM.
+        view.state = if killed.is_ok() { VmState::Stopped } else { VmState::Lost };
+        view.running = None;
+        view.reason = Some(text);
+        drop(view);
+        if killed.is_ok() && !self.is_under_way(departing.request) {
+            departing.request = self.request_deletion(departing.waiting.take(), with_file);
+        }
+        departing.again_at = Instant::now() + self.ask_far_again * DEPART_AGAIN;
+        self.departing = Some(departing);
+    }
+
+    fn is_under_way(&self, operation: Option<u64>) -> bool {
+        let found = operation.and_then(|id| self.shared.operations.find(id));
+        found.is_some_and(|of| of.state == OperationState::Running)
+    }
+
+    /// Returns the id of the operation that deletes the VM; `None` if no operation can be
+    /// registered now.
+    fn request_deletion(
+        &mut self,
+        waiting: Option<OperationHandle>,
+        with_file: bool,
+    ) -> Option<u64> {
+        match self.shared.operations.add("vm depart", &self.entry.label(), true) {
+            Ok(operation) => {
+                let id = operation.id();
+                let vm = self.entry.name.clone();
+                self.control.send(Command::Depart { operation, waiting, vm, with_file });
+                Some(id)
+            }
+            // The VM has moved. Its remains are deleted when another operation can be registered,
+            // which the end of this one may permit.
+            Err(_) => {
+                waiting.iter().for_each(|waiting| waiting.end(&Ok(())));
+                None
+            }
+        }
+    }
+
+    /// Kills the VM's process, whether it is adopted or does not respond, and releases its VFs.
+    /// Succeeds if there is no process.
+    ///
+    /// # Errors
+    /// The process may still run; the driver keeps it for the next attempt.
+    pub(in crate::vms) fn kill_process(&mut self) -> Result<(), VmError> {
+        let identity = match (&self.run, &self.lost) {
+            (Some(run), _) => Some(run.vm.identity()),
+            (None, Some(lost)) => self.identity_of(&lost.stored)?,
+            (None, None) => None,
+        };
+        match identity.map_or(Ok(()), |vm| self.shared.vms.parts.host.kill(&vm)) {
+            Ok(()) | Err(VmError { kind: VmErrorKind::Gone, .. }) => {
+                self.forget_process();
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Handles the end of the VM's process: releases its VFs.
+    pub(in crate::vms) fn forget_process(&mut self) {
+        if let Some(run) = self.run.take() {
+            self.release_all(&run.stored.vfs);
+        }
+        if let Some(lost) = self.lost.take() {
+            self.release_all(&lost.stored.vfs);
+        }
+    }
+}

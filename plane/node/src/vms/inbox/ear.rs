@@ -1,0 +1,17 @@
+//! Observer that passes notices of a VM to its driver.
+
+use std::sync::Arc;
+
+use suimon_ports::{VmNotice, VmObserver};
+
+/// Observer of one run of a VM; writes to the inbox of its driver.
+pub(crate) struct Ear {
+    pub(crate) entry: Arc<crate::vms::VmEntry>,
+    pub(crate) run: u64,
+}
+
+impl VmObserver for Ear {
+    fn handle_notice(&self, notice: VmNotice) {
+        self.entry.inbox.hear(self.run, notice);
+    }
+}

@@ -1,0 +1,238 @@
+//! Pause of VMs on full stores, by their drivers.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use suimon_contract::{ApiError, DiskController, ErrorCode, Name, VmState};
+use suimon_ports::{VmCommand, VmDevice, VmRunState};
+
+use super::WaitsForSpace;
+use crate::shared::Shared;
+use crate::vms::driver::{Driver, Run};
+use crate::vms::entry::in_words;
+use crate::vms::{VmEntry, texts};
+
+impl Driver {
+    /// Returns the names of the VM's emulated disks.
+    fn emulated_disks(&self, run: &Run) -> BTreeSet<Name> {
+        let desired = self.shared.desired();
+        let disks =
+            desired.config.disks.iter().filter(|disk| run.stored.disks.contains(&disk.name));
+        let emulated = disks.filter(|disk| DiskController::is_emulated(disk.controller));
+        emulated.map(|disk| disk.name.clone()).collect()
+    }
+
+    /// Updates the state after a change of the VM's run state: the VM may be paused for space or no
+    /// longer be.
+    ///
+    /// A migrating VM is not resumed here, because it may run on the other node.
+    pub(in crate::vms) fn follow_space(&mut self, state: VmState) {
+        let is_moving = self.moving.is_some();
+        let every = self.query_space_every;
+        let Some(run) = self.run.as_mut() else { return };
+        if is_moving {
+            run.space = None;
+            return;
+        }
+        if state != VmState::Paused {
+            let is_running = matches!(state, VmState::Running | VmState::Stopping);
+            run.space.take_if(|space| !(is_running && space.is_on_trial));
+            if std::mem::take(&mut run.stored.is_held) {
+                self.save_run();
+            }
+            return;
+        }
+        if !run.vm.facts().waits_for_space || run.stored.is_held {
+            run.space = None;
+            return;
+        }
+        match &mut run.space {
+            Some(space) => space.end_trial(Instant::now()),
+            None => {
+                run.space = Some(WaitsForSpace::new(Instant::now(), every));
+                let draft = texts::paused_for_space(&self.entry, &self.stores_in_words());
+                self.append(draft);
+            }
+        }
+    }
+
+    /// Updates the state after a migration, during which changes of the run state were not handled.
+    pub(in crate::vms) fn follow_space_again(&mut self) {
+        let Some(run) = &self.run else { return };
+        let state = in_words(run.vm.facts().state);
+        self.follow_space(state);
+        self.publish(state);
+    }
+
+    /// Ends waiting for space at the start of a migration; it is evaluated again on the node where
+    /// the VM continues.
+    pub(in crate::vms) fn forget_space(&mut self) {
+        let Some(run) = self.run.as_mut() else { return };
+        let Some(space) = run.space.take() else { return };
+        if space.is_on_trial && run.vm.facts().state == VmRunState::Running {
+            self.append(texts::continued_with_space(&self.entry, space.waited()));
+        }
+        self.publish_again();
+    }
+
+    /// Returns the stores of the VM's emulated disks as text: `store/a, store/b`.
+    fn stores_in_words(&self) -> String {
+        let Some(run) = &self.run else { return String::new() };
+        let disks = self.emulated_disks(run);
+        let desired = self.shared.desired();
+        let of_it = desired.config.disks.iter().filter(|disk| disks.contains(&disk.name));
+        let stores: BTreeSet<&Name> = of_it.map(|disk| &disk.store).collect();
+        let stores: Vec<String> = stores.iter().map(|store| format!("store/{store}")).collect();
+        stores.join(", ")
+    }
+
+    /// Returns why the VM is paused, if it waits for space.
+    pub(in crate::vms) fn space_reason(&self) -> Option<String> {
+        if !self.waits_for_space() {
+            return None;
+        }
+        let (stores, name) = (self.stores_in_words(), &self.entry.name);
+        Some(format!(
+            "paused because the store was full ({stores}); the VM resumes when there is space, \
+             and `suimon vm pause {name}` keeps it paused"
+        ))
+    }
+
+    /// Returns true if the VM is paused for space and not on request.
+    pub(in crate::vms) fn waits_for_space(&self) -> bool {
+        let space = self.run.as_ref().and_then(|run| run.space.as_ref());
+        space.is_some_and(|space| !space.is_on_trial)
+    }
+
+    /// Returns true if state changes are reported by events about space, or are attempts without an
+    /// event.
+    pub(in crate::vms) fn tells_of_space(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.space.is_some())
+    }
+
+    /// Records a pause on request: the VM stays paused when there is space.
+    pub(in crate::vms) fn hold(&mut self) {
+        self.set_held(true);
+    }
+
+    /// Records a resume on request: if a write finds no space again, the VM waits for space.
+    pub(in crate::vms) fn end_hold(&mut self) {
+        self.set_held(false);
+    }
+
+    fn set_held(&mut self, is_held: bool) {
+        let Some(run) = &mut self.run else { return };
+        run.space = None;
+        if std::mem::replace(&mut run.stored.is_held, is_held) != is_held {
+            self.save_run();
+        }
+        self.publish_again();
+    }
+
+    /// Resumes a VM that waits for space if there may be some, and reports a successful attempt.
+    pub(in crate::vms) fn look_at_space(&mut self, now: Instant) {
+        let is_moving = self.moving.is_some();
+        let Some(run) = self.run.as_mut() else { return };
+        let Some(space) = run.space.take_if(|space| is_moving || space.look_at <= now) else {
+            return;
+        };
+        let state = run.vm.facts().state;
+        if is_moving {
+            return;
+        }
+        if space.is_on_trial && state == VmRunState::Running {
+            return self.append(texts::continued_with_space(&self.entry, space.waited()));
+        }
+        let space = self.try_with_space(space, now, state);
+        if let Some(run) = &mut self.run {
+            run.space = Some(space);
+        }
+    }
+
+    /// Resumes the VM if its stores have space. A run state other than `Paused` has a pending
+    /// notice.
+    fn try_with_space(
+        &mut self,
+        mut space: WaitsForSpace,
+        now: Instant,
+        state: VmRunState,
+    ) -> WaitsForSpace {
+        let disks = self.run.as_ref().map(|run| self.emulated_disks(run)).unwrap_or_default();
+        let free = self.shared.disks.free_bytes(&disks);
+        self.shared.disks.query_stores();
+        if space.look(now, &free) && state == VmRunState::Paused {
+            let resumed = self.tell(&VmCommand::Resume);
+            space.note_attempt(now, resumed.is_ok());
+            if let Err(error) = resumed {
+                tracing::warn!(
+                    vm = %self.entry.name,
+                    %error,
+                    "cannot resume a VM that was paused because its store was full"
+                );
+            }
+        }
+        space
+    }
+
+    /// Fails queued writes of the virtio disks whose completion the guest waits for: all disks
+    /// during a shutdown, and disks to be unplugged. Queues writes of the others again.
+    pub(in crate::vms) fn follow_awaited_writes(&mut self) {
+        let mut awaited = BTreeSet::new();
+        if let Some(run) = &self.run {
+            awaited.extend(run.leaving.iter().filter_map(disk_of));
+            if self.stopping.is_some() {
+                awaited.extend(run.stored.disks.iter().cloned());
+            }
+        }
+        let before = std::mem::replace(&mut self.awaited_writes, awaited);
+        let vm = &self.entry.name;
+        for disk in before.difference(&self.awaited_writes) {
+            self.shared.disks.set_writes_awaited(disk, vm, false);
+        }
+        // Repeated for disks that were included before, because a disk may have been created again.
+        for disk in &self.awaited_writes {
+            self.shared.disks.set_writes_awaited(disk, vm, true);
+        }
+    }
+
+    /// Checks that no writes to the VM's disks are queued.
+    ///
+    /// # Errors
+    /// As [`VmEntry::check_no_queued_writes`].
+    pub(in crate::vms) fn check_no_queued_writes(&self) -> Result<(), ApiError> {
+        let Some(run) = &self.run else { return Ok(()) };
+        self.entry.check_no_queued_writes(&self.shared, &run.stored.disks)
+    }
+}
+
+impl VmEntry {
+    /// Checks that no writes to these disks of the VM are queued because a store is full.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Conflict`]. The writes would fail when the VM moves, and its file systems could
+    /// become read-only.
+    pub(crate) fn check_no_queued_writes(
+        &self,
+        shared: &Shared,
+        disks: &BTreeSet<Name>,
+    ) -> Result<(), ApiError> {
+        match shared.disks.queued_writes(disks) {
+            None => Ok(()),
+            Some(disk) => {
+                let text = format!(
+                    "writes to disk/{disk} are queued because its store is full, and would fail; \
+                     free space on the store, or set on_full = \"error\" so that the guest gets \
+                     the error"
+                );
+                Err(ApiError::new(ErrorCode::Conflict, text).about(self.label()))
+            }
+        }
+    }
+}
+
+fn disk_of(device: &VmDevice) -> Option<Name> {
+    match device {
+        VmDevice::Disk(name) => name.parse().ok(),
+        VmDevice::Nic(_) | VmDevice::Vf(_) => None,
+    }
+}

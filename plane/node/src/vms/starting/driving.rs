@@ -1,0 +1,140 @@
+//! Start of a VM, by its driver.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use suimon_contract::{ApiError, ErrorCode, HostConfig, StorageState, VmConfig, VmState};
+use suimon_ports::Vm;
+
+use super::Awaited;
+use crate::vms::driver::Driver;
+use crate::vms::inbox::Ear;
+use crate::vms::records::StoredRun;
+use crate::vms::spec::standbys;
+use crate::vms::texts;
+
+/// Interval in which the disks of a waiting VM are checked.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+impl Driver {
+    /// Starts the VM after a boot of the host, immediately or when its disks are in service.
+    /// Interrupted disk jobs may still be running, and stores may be mounted after the daemon's
+    /// start.
+    pub(in crate::vms) fn start_with_host(&mut self) -> Result<(), ApiError> {
+        let desired = self.shared.desired();
+        let Some(vm) = desired.config.vm(self.entry.name.as_str()) else { return Ok(()) };
+        let Err(error) = self.check_disks(vm) else { return self.start() };
+        let before = self.awaited.take();
+        if before.as_ref().is_some_and(|before| !before.is_told) {
+            self.append(texts::waits_for_disks(&self.entry, &error.message));
+        }
+        self.entry.view().reason =
+            Some(format!("the VM is started as soon as that is possible: {}", error.message));
+        let look_at = Instant::now() + LOOK_EVERY;
+        self.awaited = Some(Awaited { look_at, is_told: before.is_some() });
+        Ok(())
+    }
+
+    /// Starts a waiting VM if its disks are in service. Ends the wait if `autostart` was unset or
+    /// the VM was started otherwise.
+    pub(in crate::vms) fn look_at_awaited(&mut self, now: Instant) {
+        if self.awaited.as_ref().is_none_or(|awaited| awaited.look_at > now) {
+            return;
+        }
+        let desired = self.shared.desired();
+        let vm = desired.config.vm(self.entry.name.as_str());
+        let is_stopped = self.entry.view().state == VmState::Stopped;
+        if !is_stopped || !vm.is_some_and(|vm| vm.autostart) {
+            self.awaited = None;
+            if is_stopped {
+                self.entry.view().reason = None;
+            }
+            return;
+        }
+        if vm.is_some_and(|vm| self.check_disks(vm).is_ok()) {
+            self.awaited = None;
+        }
+        // A failed start emits its own event.
+        let _ = self.start_with_host();
+    }
+
+    /// Starts the VM. A failure sets the reason in the VM's status and emits an event.
+    pub(in crate::vms) fn start(&mut self) -> Result<(), ApiError> {
+        let desired = self.shared.desired();
+        let Some(vm) = desired.config.vm(self.entry.name.as_str()).cloned() else {
+            return Err(
+                self.error(ErrorCode::NotFound, "the VM is not in the configuration any more")
+            );
+        };
+        self.entry.view().state = VmState::Starting;
+        let started = self.start_as(&desired.config, vm);
+        if let Err(error) = &started {
+            let mut view = self.entry.view();
+            (view.state, view.reason) = (VmState::Stopped, Some(error.message.clone()));
+            drop(view);
+            self.save(None);
+            self.append(texts::not_started(&self.entry, &error.message));
+        }
+        started
+    }
+
+    fn start_as(&mut self, config: &HostConfig, vm: VmConfig) -> Result<(), ApiError> {
+        let host = self.shared.vms.parts.host.clone();
+        let spec = self.shared.vm_spec(config, &vm, &self.entry)?;
+        self.check_disks(&vm)?;
+        let mut stored = StoredRun {
+            folder: spec.folder.clone(),
+            process: None,
+            started_unix_ms: (self.shared.clock)(),
+            nics: vm.nics.iter().cloned().collect(),
+            disks: vm.disks.iter().cloned().collect(),
+            standbys: standbys(&spec),
+            vfs: BTreeMap::new(),
+            as_started: vm,
+            is_frozen: false,
+            is_held: false,
+        };
+        host.prepare(&spec.folder, spec.user).map_err(|error| self.told(&error))?;
+        host.probe(&spec).map_err(|error| self.told(&error))?;
+        // Recorded first: if the daemon is killed from here on, the next one finds the process by
+        // this record.
+        if !self.save(Some(&stored)) {
+            let text = "the state store cannot be written, and after a restart of the daemon the \
+                        VM would be lost; see the daemon's log";
+            return Err(self.error(ErrorCode::HostError, text));
+        }
+        self.runs += 1;
+        let ear = Arc::new(Ear { entry: self.entry.clone(), run: self.runs });
+        let vm: Arc<dyn Vm> = host.start(&spec, ear).map_err(|error| self.told(&error))?.into();
+        let identity = vm.identity();
+        stored.process = Some((identity.process, identity.started));
+        let is_written = self.save(Some(&stored));
+        self.append(texts::started(&self.entry, &identity, &vm.facts()));
+        self.take_over(vm, stored, is_written);
+        Ok(())
+    }
+
+    /// Checks that all disks of the VM are in service, so that the error names the disk and the
+    /// cause. QEMU would only report that the connection was refused.
+    fn check_disks(&self, vm: &VmConfig) -> Result<(), ApiError> {
+        for name in &vm.disks {
+            let Some(entry) = self.shared.disks.find(name) else { continue };
+            let (state, reason) = entry.lock().condition();
+            if state != StorageState::Ready {
+                let label = entry.label();
+                let text = match reason {
+                    Some(reason) => format!("{label} is not in service: {reason}"),
+                    None => {
+                        format!(
+                            "{label} is not in service; `suimon disk show {name}` shows the \
+                             reason"
+                        )
+                    }
+                };
+                return Err(self.error(ErrorCode::Conflict, &text));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,251 @@
+//! Handling of virtual functions by the driver of a VM.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use suimon_contract::Name;
+use suimon_ports::{Standby, VmCommand, VmDevice, VmError, VmErrorKind};
+
+use super::VfOrder;
+use crate::virtual_functions::{StoredVf, VfPlace, VfReport, for_nic, for_nobody};
+use crate::vms::driver::{Driver, Run};
+use crate::vms::entry::{RunView, VmEntry};
+use crate::vms::inbox::Message;
+
+/// Interval between queries of QEMU for the failover state of standby NICs.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+impl VmEntry {
+    /// Sends an order to the VM's driver. The driver reports the result as a [`VfReport`].
+    pub(crate) fn order_vf(&self, order: VfOrder) {
+        self.inbox.put(Message::Vf(order));
+    }
+
+    /// Returns true if the running VM has this NIC or a VF of it, or if a VM that has not been
+    /// adopted yet has a recorded VF of it.
+    pub(crate) fn has_nic(&self, nic: &Name) -> bool {
+        let view = self.view();
+        let has = |run: &RunView| run.nics.contains(nic) || run.vfs.contains(nic);
+        view.running.as_ref().is_some_and(has) || view.vfs_left.contains(nic)
+    }
+}
+
+impl Run {
+    /// Returns true if the VM has NICs that are standbys of VFs.
+    fn has_standbys(&self) -> bool {
+        !self.stored.standbys.is_empty()
+    }
+}
+
+impl Driver {
+    pub(in crate::vms) fn handle_vf_order(&mut self, order: VfOrder) {
+        // The VM may still have its VFs and cannot receive commands.
+        if self.lost.is_some() {
+            return self.vf_orders.push(order);
+        }
+        match order {
+            VfOrder::Give { nic, vf } => {
+                if let Err(reason) = self.give_vf(&nic, &vf) {
+                    self.report(VfReport::Failed { nic, vf, reason });
+                }
+            }
+            VfOrder::Take { nic, vf } => self.take_vf(&nic, vf),
+        }
+    }
+
+    fn report(&self, report: VfReport) {
+        self.shared.iov.report(report);
+    }
+
+    fn give_vf(&mut self, nic: &Name, vf: &VfPlace) -> Result<(), String> {
+        let desired = self.shared.desired();
+        let config = desired.config.nics.iter().find(|of| of.name == *nic);
+        let (Some(run), Some(config)) = (&mut self.run, config) else {
+            return Err("the VM is not running any more".to_owned());
+        };
+        if run.stored.vfs.contains_key(nic) {
+            return Err("the NIC still has another VF".to_owned());
+        }
+        // The order was sent before the migration was known. Memory that a VF writes to by DMA
+        // cannot be migrated.
+        if self.moving.is_some() {
+            return Err("the VM is migrating".to_owned());
+        }
+        run.stored.vfs.insert(nic.clone(), StoredVf::from(vf));
+        let (vm, memory) = (run.vm.clone(), run.stored.as_started.memory_bytes);
+        let memory = suimon_contract::ByteSize::bytes(memory);
+        self.save_run();
+        if self.run.as_ref().is_some_and(|run| !run.is_written) {
+            return Err("the state store cannot be written; see the daemon's log".to_owned());
+        }
+        let text = |error: VmError| error.text;
+        self.shared.vms.parts.host.give_vf(&vm.identity(), vf.address, memory).map_err(text)?;
+        // Last step before the plug: from here on the adapter delivers the NIC's frames to the VF.
+        self.shared.set_vf(vf, |is| for_nic(is, config))?;
+        let address = vf.address;
+        vm.tell(&VmCommand::PlugVf { nic: nic.to_string(), address }).map_err(text)?;
+        if let Some(run) = &mut self.run {
+            run.vfs.offered.insert(nic.clone(), vf.clone());
+        }
+        self.ask_for_vfs();
+        self.publish_again();
+        Ok(())
+    }
+
+    fn take_vf(&mut self, nic: &Name, vf: VfPlace) {
+        let is_here = |run: &Run| run.stored.vfs.get(nic) == Some(&StoredVf::from(&vf));
+        let Some(run) = self.run.as_mut().filter(|run| is_here(run)) else {
+            // The VM has ended or never received the VF; its VFs were released at that time.
+            return self.report(VfReport::Released { nic: nic.clone(), vf });
+        };
+        run.vfs.offered.remove(nic);
+        match run.vm.tell(&VmCommand::Unplug(VmDevice::Vf(nic.to_string()))) {
+            Err(error) if error.kind == VmErrorKind::Gone => self.release(nic),
+            told => {
+                if let Err(error) = told {
+                    tracing::warn!(
+                        vm = %self.entry.name,
+                        %nic,
+                        %error,
+                        "cannot unplug a VF; the daemon retries"
+                    );
+                }
+                run.vfs.leaving.insert(nic.clone(), vf);
+                run.vfs.ask_at = Some(Instant::now() + ASK_AGAIN);
+            }
+        }
+    }
+
+    /// Handles a VF that the guest has released, on request or on its own.
+    pub(in crate::vms) fn handle_vf_unplugged(&mut self, nic: &str) {
+        let Ok(nic) = nic.parse::<Name>() else { return };
+        let Some(run) = &mut self.run else { return };
+        let was_asked = run.vfs.leaving.contains_key(&nic);
+        if let Some(vf) = run.stored.vfs.get(&nic).and_then(StoredVf::place) {
+            if !was_asked {
+                let reason = "the VF was unplugged by the guest, or the adapter removed it";
+                self.report(VfReport::Failed { nic: nic.clone(), vf, reason: reason.to_owned() });
+            }
+        }
+        self.release(&nic);
+    }
+
+    /// Releases the VF of a NIC after it was unplugged: returns it to the host, reports and records
+    /// that.
+    fn release(&mut self, nic: &Name) {
+        let Some(run) = &mut self.run else { return };
+        let Some(stored) = run.stored.vfs.remove(nic) else { return };
+        run.vfs.offered.remove(nic);
+        run.vfs.leaving.remove(nic);
+        self.free(nic, &stored);
+        self.save_run();
+        // The NIC's own unplug may have been delayed until now.
+        self.look();
+    }
+
+    /// Releases all VFs of a VM that has ended.
+    pub(in crate::vms) fn release_all(&self, vfs: &BTreeMap<Name, StoredVf>) {
+        for (nic, stored) in vfs {
+            self.free(nic, stored);
+        }
+    }
+
+    fn free(&self, nic: &Name, stored: &StoredVf) {
+        let Some(vf) = stored.place() else { return };
+        let vm = &self.entry.name;
+        if let Err(error) = self.shared.set_vf(&vf, for_nobody) {
+            tracing::warn!(%vm, %nic, error, "cannot remove the NIC's address from a VF");
+        }
+        if let Err(error) = self.shared.vms.parts.host.take_vf(vf.address) {
+            tracing::warn!(%vm, %nic, %error, "cannot return a VF to the host");
+        }
+        self.report(VfReport::Released { nic: nic.clone(), vf });
+    }
+
+    /// Reports the start or end of a migration for each standby NIC: VFs are taken from the NICs,
+    /// or may be assigned again.
+    pub(in crate::vms) fn set_vfs_moving(&self, is_moving: bool) {
+        for nic in self.run.iter().flat_map(|run| &run.stored.standbys) {
+            self.report(VfReport::Migrating { nic: nic.clone(), is_moving });
+        }
+    }
+
+    /// Returns true if the VM has VFs or has not released one yet.
+    pub(in crate::vms) fn has_vfs(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| !run.stored.vfs.is_empty())
+    }
+
+    /// Queries whether an adopted VM still has its recorded VFs, and reports those that are
+    /// missing. The control thread assumes until then that all are present.
+    pub(in crate::vms) fn find_vfs(&mut self) {
+        let Some(run) = &mut self.run else { return };
+        let vm = run.vm.clone();
+        if run.has_standbys() {
+            run.vfs.ask_at = Some(Instant::now());
+        }
+        for (nic, stored) in run.stored.vfs.clone() {
+            let Some(vf) = stored.place() else { continue };
+            // On a failed query the VF is assumed to be present, so that it is not assigned
+            // elsewhere.
+            let has_vf = vm.standby(nic.as_str()).map_or(true, |standby| standby.has_vf);
+            if !has_vf {
+                let reason = "the VF was unplugged while no daemon was running".to_owned();
+                self.report(VfReport::Failed { nic: nic.clone(), vf, reason });
+                self.release(&nic);
+            } else if let Some(run) = &mut self.run {
+                run.vfs.takers.insert(nic);
+            }
+        }
+    }
+
+    /// Queries the failover state if a query is due. QEMU does not report it by events.
+    pub(in crate::vms) fn look_at_vfs(&mut self, now: Instant) {
+        let is_due = |run: &Run| run.vfs.ask_at.is_some_and(|at| at <= now);
+        if self.run.as_ref().is_some_and(is_due) {
+            self.ask_for_vfs();
+        }
+    }
+
+    pub(in crate::vms) fn ask_for_vfs(&mut self) {
+        // A VM in migration does not receive VFs: an arriving VM is not this node's yet, and a
+        // handed-over VM may belong to the destination.
+        let is_here = self.moving.is_none();
+        let Some(run) = &mut self.run else { return };
+        let (vm, mut gone, mut reports) = (run.vm.clone(), Vec::new(), Vec::new());
+        let before = run.vfs.takers.len();
+        for nic in run.stored.standbys.intersection(&run.stored.nics) {
+            let is_known = run.vfs.takers.contains(nic);
+            if is_known && !run.vfs.offered.contains_key(nic) && !run.vfs.leaving.contains_key(nic)
+            {
+                continue;
+            }
+            let Ok(Standby { is_taken, has_vf }) = vm.standby(nic.as_str()) else { continue };
+            if is_taken && is_here {
+                run.vfs.takers.insert(nic.clone());
+            }
+            if let Some(vf) = run.vfs.offered.get(nic).filter(|_| has_vf).cloned() {
+                run.vfs.offered.remove(nic);
+                reports.push(VfReport::Ready { nic: nic.clone(), vf });
+            }
+            if run.vfs.leaving.contains_key(nic) {
+                if has_vf {
+                    // Repeats the request, because the guest's driver may have missed the first
+                    // one.
+                    let _ = vm.tell(&VmCommand::Unplug(VmDevice::Vf(nic.to_string())));
+                } else {
+                    gone.push(nic.clone());
+                }
+            }
+        }
+        let waits = run.stored.standbys.iter().any(|nic| !run.vfs.takers.contains(nic))
+            || !run.vfs.offered.is_empty()
+            || !run.vfs.leaving.is_empty();
+        run.vfs.ask_at = waits.then(|| Instant::now() + ASK_AGAIN);
+        let has_changed = run.vfs.takers.len() != before;
+        reports.into_iter().for_each(|report| self.report(report));
+        gone.iter().for_each(|nic| self.release(nic));
+        if has_changed {
+            self.publish_again();
+        }
+    }
+}

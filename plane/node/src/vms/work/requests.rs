@@ -1,0 +1,189 @@
+//! Requests for work on a VM.
+
+use std::os::fd::OwnedFd;
+
+use suimon_contract::{
+    ApiError, DiskController, ErrorCode, FREEZE_SECONDS_MAX, HostConfig, Kind, Name,
+    STOP_SECONDS_MAX, VmConfig, VmGuest, VmGuestInterface, VmState,
+};
+use suimon_ports::{GuestInterface, Vm, VmError, VmErrorKind};
+
+use super::VmWork;
+use crate::Edit;
+use crate::errors::not_found;
+use crate::operations::OperationHandle;
+use crate::shared::Shared;
+use crate::vms::inbox::Message;
+
+impl Shared {
+    /// Checks that the operation can be submitted now.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotFound`] if the VM does not exist, [`ErrorCode::InvalidValue`] for a duration
+    /// out of range, [`ErrorCode::Conflict`] if the VM's state does not permit the operation.
+    pub(crate) fn check_vm_work(&self, name: &Name, work: VmWork) -> Result<(), ApiError> {
+        let entry = self.vms.find(name).ok_or_else(|| not_found(Kind::Vm, name))?;
+        let seconds = match work {
+            VmWork::Stop(request) => Some((request.seconds, STOP_SECONDS_MAX)),
+            VmWork::Freeze(request) => Some((request.seconds, FREEZE_SECONDS_MAX)),
+            _ => None,
+        };
+        if let Some((seconds, most)) = seconds.filter(|(s, most)| !(1..=*most).contains(s)) {
+            let text = format!("must be a whole number from 1 to {most}, not {seconds}");
+            let error = ApiError::new(ErrorCode::InvalidValue, text);
+            return Err(error.about(entry.label()).field("seconds"));
+        }
+        let (state, waits_for_space) = {
+            let view = entry.view();
+            (view.state, view.waits_for_space)
+        };
+        if work == VmWork::Pause && waits_for_space {
+            return Ok(());
+        }
+        work.check(name, state)
+    }
+
+    /// Submits the operation to the VM's driver, which reports through `operation`.
+    pub(crate) fn begin_vm_work(&self, name: &Name, work: VmWork, operation: OperationHandle) {
+        match self.vms.find(name) {
+            Some(entry) => entry.inbox.put(Message::Work(work, Some(operation))),
+            None => operation.end(&Err(not_found(Kind::Vm, name))),
+        }
+    }
+
+    /// Returns an error for each VM that must be stopped before the change: VMs that would be
+    /// deleted, VMs whose folder would change, and VMs whose plugged devices would change
+    /// incompatibly.
+    pub(crate) fn check_vms_stopped(
+        &self,
+        edit: &Edit,
+        from: &HostConfig,
+        to: &HostConfig,
+    ) -> Vec<ApiError> {
+        // A VM that has moved to another node is never started here again.
+        let departs = |vm: &VmConfig| matches!(edit, Edit::Depart(name) if vm.name == *name);
+        let gone = from.vms.iter().filter(|vm| to.vm(vm.name.as_str()).is_none() && !departs(vm));
+        let errors = gone.filter_map(|vm| {
+            let entry = self.vms.find(&vm.name)?;
+            let state = entry.view().state;
+            let text = format!(
+                "the VM is {state}; stop it with `suimon vm stop {}` or `suimon vm kill {}` \
+                 before you delete it",
+                vm.name, vm.name
+            );
+            let is_there = state != VmState::Stopped;
+            is_there.then(|| ApiError::new(ErrorCode::InUse, text).about(entry.label()))
+        });
+        let mut errors: Vec<ApiError> = errors.collect();
+        errors.extend(self.check_plugged(from, to));
+        if from.host.effective_vm_folder() != to.host.effective_vm_folder() {
+            errors.extend(self.running_vm().map(|vm| {
+                let text = format!(
+                    "{vm} is running, and the sockets of its NICs and disks are in its folder; \
+                     stop all VMs before you change vm_folder"
+                );
+                ApiError::new(ErrorCode::InUse, text).about("host").field("vm_folder")
+            }));
+        }
+        errors
+    }
+
+    /// Returns an error for each plugged device of a running VM that the change would replace or
+    /// that cannot be unplugged: the backend of a NIC, the controller of a disk, and the removal of
+    /// an emulated disk. IDE and SATA disks do not support hot-unplug.
+    fn check_plugged(&self, from: &HostConfig, to: &HostConfig) -> Vec<ApiError> {
+        let mut errors = Vec::new();
+        for vm in &to.vms {
+            let Some(entry) = self.vms.find(&vm.name) else { continue };
+            let Some(run) = entry.view().running.clone() else { continue };
+            let stop = format!("stop {} first, with `suimon vm stop {}`", entry.label(), vm.name);
+            for name in run.nics.iter().filter(|name| vm.nics.contains(name)) {
+                let backend = |config: &HostConfig| {
+                    config.nics.iter().find(|nic| nic.name == *name).map(|nic| nic.backend)
+                };
+                if backend(from) != backend(to) {
+                    let text = format!("the NIC is plugged into a running VM; {stop}");
+                    let error = ApiError::new(ErrorCode::InUse, text);
+                    errors.push(error.about(format!("nic/{name}")).field("backend"));
+                }
+            }
+            for name in &run.disks {
+                let controller = |config: &HostConfig| {
+                    let disk = config.disks.iter().find(|disk| disk.name == *name);
+                    disk.map(|disk| disk.controller)
+                };
+                let (before, after) = (controller(from), controller(to));
+                let is_emulated = before.is_some_and(DiskController::is_emulated);
+                let field = match vm.disks.contains(name) {
+                    true if before != after => "controller",
+                    false if is_emulated => "disks",
+                    _ => continue,
+                };
+                let text = format!("disk/{name} is plugged into a running VM; {stop}");
+                let about = if field == "disks" { entry.label() } else { format!("disk/{name}") };
+                errors.push(ApiError::new(ErrorCode::InUse, text).about(about).field(field));
+            }
+        }
+        errors
+    }
+
+    fn running_vm(&self) -> Option<String> {
+        let all = self.vms.all();
+        let running = all.iter().find(|entry| entry.view().state != VmState::Stopped);
+        running.map(|entry| entry.label())
+    }
+
+    /// Opens a connection to a VM's serial console.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotFound`] if the VM does not exist, [`ErrorCode::Conflict`] if it is not
+    /// running or its console is in use, [`ErrorCode::HostError`] if QEMU does not respond.
+    pub(crate) fn vm_console(&self, name: &Name) -> Result<OwnedFd, ApiError> {
+        self.ask_vm(name, |vm| vm.console())
+    }
+
+    /// Queries the guest agent of a VM. Blocks for some seconds at most.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotFound`] if the VM does not exist, [`ErrorCode::Conflict`] if it is not
+    /// running or no guest agent runs, [`ErrorCode::HostError`] if the agent or QEMU does not
+    /// respond.
+    pub(crate) fn vm_guest(&self, name: &Name) -> Result<VmGuest, ApiError> {
+        let facts = self.ask_vm(name, |vm| vm.guest())?;
+        let interfaces = facts.interfaces.into_iter();
+        let interface = |of: GuestInterface| VmGuestInterface::new(of.name, of.mac, &of.addresses);
+        Ok(VmGuest {
+            agent_version: facts.agent_version,
+            host_name: facts.host_name,
+            system: facts.system.name,
+            kernel: facts.system.kernel,
+            machine: facts.system.machine,
+            interfaces: interfaces.map(interface).collect(),
+            frozen: facts.is_frozen,
+        })
+    }
+
+    /// Queries a running VM from the caller's thread, concurrently with the VM's driver.
+    fn ask_vm<T>(
+        &self,
+        name: &Name,
+        ask: impl FnOnce(&dyn Vm) -> Result<T, VmError>,
+    ) -> Result<T, ApiError> {
+        let entry = self.vms.find(name).ok_or_else(|| not_found(Kind::Vm, name))?;
+        let vm = entry.view().running.as_ref().map(|run| run.vm.clone());
+        let Some(vm) = vm else {
+            let text = format!("the VM is not running; start it with `suimon vm start {name}`");
+            return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+        };
+        let told = ask(vm.as_ref());
+        told.map_err(|error| {
+            let code = match error.kind {
+                VmErrorKind::Host | VmErrorKind::Silent => ErrorCode::HostError,
+                VmErrorKind::Running | VmErrorKind::Gone | VmErrorKind::Refused => {
+                    ErrorCode::Conflict
+                }
+            };
+            ApiError::new(code, error.text).about(entry.label())
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! API errors that several resource kinds return.
+
+use suimon_contract::{ApiError, ErrorCode, Kind};
+use suimon_ports::{DeviceErrorKind, StoreError};
+
+/// Converts the kind of a device error into an API error code.
+pub const fn error_code(kind: DeviceErrorKind) -> ErrorCode {
+    match kind {
+        DeviceErrorKind::Missing => ErrorCode::DeviceMissing,
+        DeviceErrorKind::Busy => ErrorCode::DeviceBusy,
+        DeviceErrorKind::Denied => ErrorCode::PermissionDenied,
+        DeviceErrorKind::Unsupported => ErrorCode::Unsupported,
+        DeviceErrorKind::Host => ErrorCode::HostError,
+    }
+}
+
+/// Reduces several errors to the first one and adds the number of the others to its message.
+pub fn first_of(mut errors: Vec<ApiError>) -> ApiError {
+    let more = errors.len().saturating_sub(1);
+    if errors.is_empty() {
+        return ApiError::new(ErrorCode::Internal, "rejected without a reason");
+    }
+    let mut first = errors.swap_remove(0);
+    if more > 0 {
+        first.message = format!("{} (and {more} more)", first.message);
+    }
+    first
+}
+
+/// Converts an error of the state store.
+pub fn store_error(error: &StoreError) -> ApiError {
+    ApiError::new(ErrorCode::HostError, error.to_string())
+}
+
+/// Returns the error for a resource that does not exist.
+pub fn not_found(kind: Kind, name: impl std::fmt::Display) -> ApiError {
+    let command = kind.command();
+    let text = format!(
+        "there is no {command} of this name; `suimon {command} list` lists the existing ones"
+    );
+    ApiError::new(ErrorCode::NotFound, text).about(format!("{}/{name}", kind.word()))
+}
+
+/// Returns the error of a cluster request on a host without a cluster.
+pub fn no_cluster() -> ApiError {
+    let text = "this host is in no cluster; join one with `suimon cluster join`, or create one \
+                with `suimon cluster init`";
+    ApiError::new(ErrorCode::NotFound, text).about("cluster")
+}

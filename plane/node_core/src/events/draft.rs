@@ -1,0 +1,113 @@
+//! Events before they have a sequence number.
+
+use std::collections::BTreeMap;
+
+use suimon_contract::EventKind;
+
+/// Event without a sequence number.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// Kind, which determines number and severity.
+    pub kind: EventKind,
+    /// Object of the event, like `nic/web`.
+    pub subject: String,
+    /// Text for people.
+    pub text: String,
+    /// Values of the event, by field name.
+    pub fields: BTreeMap<String, String>,
+    /// Rate limiting of the event; `None` if only the operator can cause it.
+    pub(super) repeats: Option<Repeat>,
+    /// Time of occurrence, if it differs from the time of logging.
+    pub(super) time_unix_ms: Option<u64>,
+}
+
+impl Draft {
+    /// Creates an event that only the operator can cause.
+    #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
+    pub fn new(kind: EventKind, subject: impl ToString, text: impl Into<String>) -> Self {
+        let fields = BTreeMap::new();
+        let (subject, text) = (subject.to_string(), text.into());
+        Self { kind, subject, text, fields, repeats: None, time_unix_ms: None }
+    }
+
+    /// Marks an event that parties other than the operator (a guest, a client, a neighbour) can
+    /// cause at any rate. [`EventLog::append`] merges such events of one subject and kind, or of
+    /// kinds that report the same state.
+    pub fn repeated(self) -> Self {
+        self.repeated_times(1)
+    }
+
+    /// Like [`repeated`](Self::repeated), for an event that represents `count` occurrences.
+    pub fn repeated_times(self, count: u64) -> Self {
+        let repeat = Repeat { count, ..Repeat::of(self.kind) };
+        Self { repeats: Some(repeat), ..self }
+    }
+
+    /// Adds a field.
+    #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
+    pub fn with(mut self, field: &str, value: impl ToString) -> Self {
+        self.fields.insert(field.to_owned(), value.to_string());
+        self
+    }
+}
+
+/// Set of event kinds that are limited together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Group {
+    /// Events of the kind with this id.
+    Kind(u32),
+    /// Events that report the state with this name.
+    State(&'static str),
+}
+
+/// Rate limit of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Repeat {
+    /// Number of events that this one represents.
+    pub(crate) count: u64,
+    pub(crate) group: Group,
+    /// Field that further separates events of the same group and subject; `None`: no field.
+    pub(crate) field: Option<&'static str>,
+}
+
+impl Repeat {
+    /// Returns the rate limit of a single event of a kind.
+    pub(crate) fn of(kind: EventKind) -> Self {
+        let (group, field) = match kind {
+            EventKind::NicConnected
+            | EventKind::NicDisconnected
+            | EventKind::NicDriverReady
+            | EventKind::NicFailed
+            | EventKind::NicRecovered
+            | EventKind::UplinkLinkUp
+            | EventKind::UplinkLinkDown
+            | EventKind::UplinkFailed
+            | EventKind::UplinkRecovered
+            | EventKind::DiskConnected
+            | EventKind::DiskDisconnected
+            | EventKind::DiskDriverReady => (Group::State("link"), None),
+            EventKind::VmDevicePlugged | EventKind::VmDeviceUnplugged => {
+                (Group::State("plug"), Some("device"))
+            }
+            EventKind::TeamUp | EventKind::TeamDown => (Group::State("team"), None),
+            EventKind::TeamMemberFailed | EventKind::TeamMemberUsable => {
+                (Group::State("member"), Some("member"))
+            }
+            EventKind::LacpOutOfSync | EventKind::LacpInSync => {
+                (Group::State("sync"), Some("member"))
+            }
+            EventKind::LacpLooped | EventKind::LacpLoopEnded => {
+                (Group::State("loop"), Some("member"))
+            }
+            EventKind::DiskFull
+            | EventKind::DiskHasSpace
+            | EventKind::StoreNearlyFull
+            | EventKind::StoreHasSpace
+            | EventKind::VmPausedForSpace
+            | EventKind::VmContinuedWithSpace => (Group::State("space"), None),
+            EventKind::LacpPartnerChanged => (Group::Kind(kind.id()), Some("member")),
+            _ => (Group::Kind(kind.id()), None),
+        };
+        Self { count: 1, group, field }
+    }
+}

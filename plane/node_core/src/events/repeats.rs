@@ -1,0 +1,127 @@
+//! Rate limit of repeated events, so that a party that can cause events at will fills neither the
+//! log nor its readers' views.
+//!
+//! Events of one group and subject beyond [`BURST`] within [`WINDOW`] are withheld. At the end of
+//! the window the last one is emitted, with the number of events that it represents and its own
+//! time. Kinds that report opposite states (link up, link down) form one group, so that the last
+//! emitted event is the current state, delayed by at most one window.
+//!
+//! At most [`KEYS_MAX`] subjects have a window of their own. Events of further subjects share one
+//! window per group: the log stays bounded, but only the last of their states is emitted.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::draft::{Draft, Group, Repeat};
+
+/// Events of one group and subject that are emitted immediately within [`WINDOW`].
+pub(crate) const BURST: u32 = 10;
+pub(crate) const WINDOW: Duration = Duration::from_secs(10);
+/// Maximum number of groups and subjects with a window of their own. Events of further subjects are
+/// merged per group.
+const KEYS_MAX: usize = 10_000;
+
+/// Rate limiter of the log.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats {
+    windows: BTreeMap<Key, Window>,
+    /// Number of events taken, by which withheld events are emitted in their order.
+    seen: u64,
+    /// True once withholding is disabled.
+    has_ended: bool,
+}
+
+/// Group, subject, and the value of the separating field. The subject is `None` for the
+/// events of all subjects beyond [`KEYS_MAX`].
+type Key = (Group, Option<String>, Option<String>);
+
+#[derive(Debug)]
+struct Window {
+    ends: Instant,
+    told: u32,
+    held: Option<Held>,
+}
+
+/// Last withheld event of a window.
+#[derive(Debug)]
+struct Held {
+    draft: Draft,
+    /// Number of events that it represents.
+    count: u64,
+    /// Position among all events.
+    place: u64,
+    /// It stands for events of several subjects.
+    is_mixed: bool,
+}
+
+impl Repeats {
+    /// Takes an event. Returns it if it is to be emitted now, and withholds it otherwise.
+    pub(crate) fn take(&mut self, draft: Draft, repeat: Repeat, now: Instant) -> Option<Draft> {
+        let Repeat { count, group, field } = repeat;
+        let value = field.and_then(|field| draft.fields.get(field)).cloned();
+        if self.has_ended {
+            return Some(joined(draft, count, false));
+        }
+        let mut key = (group, Some(draft.subject.clone()), value);
+        if !self.windows.contains_key(&key) && self.windows.len() >= KEYS_MAX {
+            key = (group, None, None);
+        }
+        let is_mixed = key.1.is_none();
+        self.seen += 1;
+        let new = Window { ends: now + WINDOW, told: 0, held: None };
+        let window = self.windows.entry(key).or_insert(new);
+        if window.told < BURST && window.held.is_none() {
+            window.told += 1;
+            return Some(joined(draft, count, false));
+        }
+        let before = window.held.take().map_or(0, |held| held.count);
+        let count = before.saturating_add(count);
+        window.held = Some(Held { draft, count, place: self.seen, is_mixed });
+        None
+    }
+
+    /// Ends the windows that are due and returns their withheld events.
+    pub(crate) fn end_windows(&mut self, now: Instant) -> Vec<Draft> {
+        let mut held = Vec::new();
+        self.windows.retain(|_, window| {
+            if now < window.ends {
+                return true;
+            }
+            let Some(last) = window.held.take() else { return false };
+            held.push(last);
+            // While events continue, one is emitted per window.
+            (window.told, window.ends) = (BURST, window.ends + WINDOW);
+            true
+        });
+        in_order(held)
+    }
+
+    /// Returns all withheld events. Their windows continue.
+    pub(crate) fn take_held(&mut self) -> Vec<Draft> {
+        in_order(self.windows.values_mut().filter_map(|window| window.held.take()).collect())
+    }
+
+    /// Returns all withheld events and disables withholding.
+    pub(crate) fn end(&mut self) -> Vec<Draft> {
+        self.has_ended = true;
+        self.take_held()
+    }
+}
+
+fn in_order(mut held: Vec<Held>) -> Vec<Draft> {
+    held.sort_by_key(|held| held.place);
+    held.into_iter().map(|held| joined(held.draft, held.count, held.is_mixed)).collect()
+}
+
+fn joined(mut draft: Draft, count: u64, is_mixed: bool) -> Draft {
+    if count < 2 {
+        return draft;
+    }
+    let of = if is_mixed { " of several objects" } else { "" };
+    draft.text = format!("{} This is the last of {count} such events{of}.", draft.text);
+    draft.with("events", count)
+}
+
+#[cfg(test)]
+#[path = "repeats_tests.rs"]
+mod tests;

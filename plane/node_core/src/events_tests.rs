@@ -1,0 +1,159 @@
+use suimon_contract::EventKind;
+
+use super::*;
+use crate::NoListener;
+use crate::testing::{MemoryStore, StoreFailure};
+
+fn open(store: Arc<MemoryStore>) -> EventLog {
+    EventLog::open(store, Arc::new(|| 7), Arc::new(NoListener)).unwrap()
+}
+
+fn draft(text: &str) -> Draft {
+    Draft::new(EventKind::NicCreated, "nic/a", text)
+}
+
+fn failure(text: &str) -> Draft {
+    Draft::new(EventKind::NicFailed, "nic/a", text)
+}
+
+fn errors() -> EventFilter {
+    EventFilter { severity: Severity::Error, ..EventFilter::default() }
+}
+
+#[test]
+fn sequences_survive_a_restart() {
+    let store = Arc::new(MemoryStore::default());
+    let log = open(store.clone());
+    log.append(vec![draft("1"), draft("2")]);
+    log.release();
+    let log = open(store);
+    log.append(vec![draft("3")]);
+    let events = log.page(0, 10, &EventFilter::default()).events;
+    let all: Vec<_> = events.iter().map(|e| (e.sequence, e.text.as_str())).collect();
+    assert_eq!(all, [(1, "1"), (2, "2"), (3, "3")]);
+}
+
+#[test]
+fn the_log_is_bounded_and_a_slow_reader_is_told() {
+    let store = Arc::new(MemoryStore::default());
+    let log = open(store.clone());
+    for _ in 0..11 {
+        log.append((0..1000).map(|_| draft("x")).collect());
+    }
+    assert_eq!(store.keys(EVENTS).len(), EVENTS_MAX);
+    let page = log.page(500, 10, &EventFilter::default());
+    assert_eq!((page.lost, page.events.len(), page.events[0].sequence), (500, 10, 1001));
+    assert_eq!(log.page(page.seen, 10, &EventFilter::default()).lost, 0);
+    // The log is the same after a restart.
+    let log = open(store);
+    assert_eq!(log.page(0, 1, &EventFilter::default()).events[0].sequence, 1001);
+    assert_eq!(log.page(u64::MAX, 1, &EventFilter::default()).events, []);
+}
+
+#[test]
+fn filtered_events_are_seen() {
+    let log = open(Arc::default());
+    log.append(vec![draft("1"), failure("2"), draft("3")]);
+    let page = log.page(0, 10, &errors());
+    assert_eq!((page.events.len(), page.seen), (1, 3));
+    let page = log.tail(1, &errors());
+    assert_eq!((page.events[0].sequence, page.seen), (2, 3));
+}
+
+#[test]
+fn what_the_store_refuses_goes_with_the_next_commit() {
+    let store = Arc::new(MemoryStore::default());
+    let log = open(store.clone());
+    store.arm(StoreFailure::Refuse(0));
+    log.append(vec![draft("1")]);
+    assert_eq!(log.page(0, 10, &EventFilter::default()).events.len(), 1);
+    assert!(store.keys(EVENTS).is_empty());
+    log.append(vec![draft("2")]);
+    assert_eq!(store.keys(EVENTS).len(), 2);
+    // A commit with changes is atomic.
+    store.arm(StoreFailure::Refuse(0));
+    assert!(log.commit(vec![draft("3")], Vec::new()).is_err());
+    assert_eq!(log.page(0, 10, &EventFilter::default()).events.len(), 2);
+    log.append(vec![draft("3 again")]);
+    assert_eq!(log.page(2, 10, &EventFilter::default()).events[0].sequence, 3);
+}
+
+/// A follower that has seen an event which a crash has lost sees all later events.
+#[test]
+fn sequences_of_refused_events_are_not_assigned_again() {
+    let all = EventFilter::default();
+    let store = Arc::new(MemoryStore::default());
+    let log = open(store.clone());
+    log.append(vec![draft("saved")]);
+    store.arm(StoreFailure::RefuseFrom(0));
+    log.append(vec![draft("refused"), draft("refused too")]);
+    // The end of a daemon whose store refuses events releases nothing.
+    log.release();
+    let seen = log.page(1, 1, &all).seen;
+    assert_eq!(seen, 2);
+    let log = open(Arc::new(store.surviving()));
+    log.append(vec![draft("next")]);
+    let page = log.page(seen, 10, &all);
+    assert_eq!(page.events.len(), 1, "{page:?}");
+    assert_eq!(page.events[0].text, "next");
+    assert!(page.lost >= 1, "{page:?}");
+    // One that has seen only saved events misses none of those.
+    let page = log.page(1, 10, &all);
+    assert_eq!((page.lost, page.events[0].text.as_str()), (0, "next"));
+    assert_eq!(log.page(page.seen, 10, &all).lost, 0);
+}
+
+#[test]
+fn gaps_of_sequences_do_not_grow_the_log_and_stay_small() {
+    let all = EventFilter::default();
+    let store = Arc::new(MemoryStore::default());
+    for _ in 0..8 {
+        let log = open(store.clone());
+        (0..5).for_each(|_| log.append((0..500).map(|_| draft("x")).collect()));
+    }
+    assert_eq!(store.keys(EVENTS).len(), EVENTS_MAX);
+    let events = open(store).page(0, usize::MAX, &all).events;
+    assert_eq!(events.len(), EVENTS_MAX);
+    let steps = events.windows(2).map(|pair| pair[1].sequence - pair[0].sequence);
+    assert!(steps.clone().all(|step| (1..=EVENTS_MAX as u64 + 1).contains(&step)));
+    assert_eq!(steps.filter(|step| *step > 1).count(), 3, "one gap per process");
+}
+
+#[test]
+fn a_store_that_refuses_events_for_long_bounds_memory_and_gets_those_kept() {
+    let all = EventFilter::default();
+    let store = Arc::new(MemoryStore::default());
+    let log = open(store.clone());
+    log.append(vec![draft("first")]);
+    store.arm(StoreFailure::RefuseFrom(0));
+    for _ in 0..30 {
+        log.append((0..1000).map(|_| draft("refused")).collect());
+    }
+    let last = log.page(0, usize::MAX, &all).seen;
+    assert!(last <= EVENTS_MAX as u64 + 1, "published beyond the reservation: {last}");
+    assert!(last > EVENTS_MAX as u64 / 2, "{last}");
+    // Another process assigns none of these sequences.
+    let next = open(Arc::new(store.surviving()));
+    next.append(vec![draft("next")]);
+    assert_eq!(next.page(last, 10, &all).events.len(), 1);
+    // If the store accepts events again, it gets those in memory.
+    store.arm(StoreFailure::Refuse(usize::MAX));
+    log.append(vec![draft("last")]);
+    let kept = log.page(0, usize::MAX, &all).events;
+    assert_eq!(kept.last().unwrap().sequence, last + 1);
+    assert_eq!(store.keys(EVENTS).len(), kept.len());
+    assert_eq!(open(store).page(0, usize::MAX, &all).events, kept);
+}
+
+#[test]
+fn a_follower_is_woken() {
+    let log = Arc::new(open(Arc::default()));
+    let waiting = log.clone();
+    let follower =
+        std::thread::spawn(move || waiting.wait(0, 10, &errors(), Duration::from_secs(20)));
+    log.append(vec![draft("not this")]);
+    log.append(vec![failure("this")]);
+    assert_eq!(follower.join().unwrap().events[0].text, "this");
+    let nothing = log.wait(2, 10, &EventFilter::default(), Duration::from_millis(1));
+    assert_eq!(nothing.events, []);
+}

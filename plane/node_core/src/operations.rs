@@ -1,0 +1,312 @@
+//! Operations: changes and jobs in progress, and the most recent completed ones.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use suimon_contract::{ApiError, ErrorCode, Operation, OperationState, Plan};
+
+use crate::{NodeListener, UnixClock};
+
+/// Maximum number of operations in the table, including those in progress.
+pub const OPERATIONS_MAX: usize = 1000;
+
+/// Maximum number of concurrent operations; further ones are rejected.
+pub const RUNNING_MAX: usize = 128;
+
+/// Step shown for a queued operation.
+const WAITING: &str = "waiting for the preceding change";
+
+/// Table of current and past operations.
+pub struct Operations {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+    clock: UnixClock,
+    listener: Arc<dyn NodeListener>,
+}
+
+#[derive(Default)]
+struct Inner {
+    last_id: u64,
+    entries: BTreeMap<u64, Entry>,
+}
+
+struct Entry {
+    operation: Operation,
+    cancelled: Arc<AtomicBool>,
+    /// True once the operation has started; before that, cancellation ends it at once.
+    begun: bool,
+    /// True if the operation is executed in sequence with other changes.
+    serialised: bool,
+}
+
+impl Operations {
+    /// Creates an empty table.
+    pub fn new(clock: UnixClock, listener: Arc<dyn NodeListener>) -> Self {
+        Self { inner: Mutex::default(), changed: Condvar::new(), clock, listener }
+    }
+
+    /// Adds an operation. A `serialised` operation is queued behind earlier changes; others start
+    /// at once.
+    ///
+    /// # Errors
+    /// [`RUNNING_MAX`] operations are in progress.
+    pub fn add(
+        self: &Arc<Self>,
+        kind: &str,
+        subject: &str,
+        serialised: bool,
+    ) -> Result<OperationHandle, ApiError> {
+        let mut inner = self.lock();
+        if inner.entries.values().filter(|entry| is_running(entry)).count() >= RUNNING_MAX {
+            return Err(ApiError::new(
+                ErrorCode::Conflict,
+                format!(
+                    "{RUNNING_MAX} operations are in progress, the most at one time; wait until \
+                     one has ended"
+                ),
+            ));
+        }
+        inner.last_id += 1;
+        let id = inner.last_id;
+        let operation = Operation {
+            id,
+            kind: kind.to_owned(),
+            subject: subject.to_owned(),
+            state: OperationState::Running,
+            steps_done: 0,
+            steps: 1,
+            step: serialised.then(|| WAITING.to_owned()),
+            plan: None,
+            report: Vec::new(),
+            error: None,
+            started_unix_ms: (self.clock)(),
+            ended_unix_ms: None,
+        };
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let entry = Entry { operation, cancelled: cancelled.clone(), begun: false, serialised };
+        inner.entries.insert(id, entry);
+        forget_oldest(&mut inner);
+        drop(inner);
+        self.tell(id);
+        Ok(OperationHandle { id, cancelled, table: self.clone() })
+    }
+
+    /// Returns all operations in the table, ascending by id.
+    pub fn list(&self) -> Vec<Operation> {
+        self.lock().entries.values().map(|entry| entry.operation.clone()).collect()
+    }
+
+    /// Returns the operation; `None` if it is unknown.
+    pub fn find(&self, id: u64) -> Option<Operation> {
+        self.lock().entries.get(&id).map(|entry| entry.operation.clone())
+    }
+
+    /// Blocks until the operation has ended, at most `timeout`, and returns its state; `None` if it
+    /// is unknown.
+    pub fn wait(&self, id: u64, timeout: Duration) -> Option<Operation> {
+        let (inner, _) = self
+            .changed
+            .wait_timeout_while(self.lock(), timeout, |inner| {
+                inner.entries.get(&id).is_some_and(is_running)
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        inner.entries.get(&id).map(|entry| entry.operation.clone())
+    }
+
+    /// Blocks until no serialised operation is queued or in progress, at most `timeout`. Returns
+    /// false on timeout.
+    pub fn wait_idle(&self, timeout: Duration) -> bool {
+        let (held, waited) = self
+            .changed
+            .wait_timeout_while(self.lock(), timeout, |inner| {
+                inner.entries.values().any(|entry| entry.serialised && is_running(entry))
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        drop(held);
+        !waited.timed_out()
+    }
+
+    /// Requests cancellation of an operation and returns its state; `None` if it is unknown. A
+    /// queued operation ends at once. An operation in progress ends before its next step, unless it
+    /// completes first.
+    pub fn cancel(&self, id: u64) -> Option<Operation> {
+        let mut inner = self.lock();
+        let entry = inner.entries.get_mut(&id)?;
+        entry.cancelled.store(true, Ordering::Release);
+        if !entry.begun && is_running(entry) {
+            let text = "the operation was cancelled before it began; nothing was changed";
+            end(entry, &Err(ApiError::new(ErrorCode::Cancelled, text)), (self.clock)());
+        }
+        let operation = entry.operation.clone();
+        drop(inner);
+        self.tell(id);
+        Some(operation)
+    }
+
+    /// Returns true if a serialised operation is queued or in progress.
+    pub fn is_busy(&self) -> bool {
+        self.lock().entries.values().any(|entry| entry.serialised && is_running(entry))
+    }
+
+    fn update(&self, id: u64, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.lock().entries.get_mut(&id) {
+            change(entry);
+        }
+        self.tell(id);
+    }
+
+    fn tell(&self, id: u64) {
+        self.changed.notify_all();
+        self.listener.handle_operation(id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Handle of the executing thread. Dropping it before the end, for example because of a panic,
+/// fails the operation.
+pub struct OperationHandle {
+    id: u64,
+    cancelled: Arc<AtomicBool>,
+    table: Arc<Operations>,
+}
+
+impl OperationHandle {
+    /// Returns the number of the operation.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Returns the operation as the API shows it.
+    pub fn view(&self) -> Option<Operation> {
+        self.table.find(self.id)
+    }
+
+    /// Takes the operation out of the sequence of changes, because it lasts long; later changes
+    /// proceed concurrently.
+    pub fn step_aside(&self) {
+        self.table.update(self.id, |entry| entry.serialised = false);
+    }
+
+    /// Marks the operation as started. Returns false if it was cancelled while it was queued.
+    pub fn begin(&self) -> bool {
+        let mut go = false;
+        self.table.update(self.id, |entry| {
+            entry.begun = true;
+            entry.operation.step = None;
+            go = is_running(entry);
+        });
+        go
+    }
+
+    /// Sets the plan and the number of steps, known once the operation starts.
+    pub fn set_plan(&self, plan: &Plan, steps: usize) {
+        self.table.update(self.id, |entry| {
+            entry.operation.plan = Some(plan.clone());
+            entry.operation.steps = steps;
+        });
+    }
+
+    /// Reports the start of a step after `done` completed ones.
+    pub fn step(&self, done: usize, step: &str) {
+        self.table.update(self.id, |entry| {
+            entry.operation.steps_done = done;
+            entry.operation.step = Some(step.to_owned());
+        });
+    }
+
+    /// Reports progress and the current total, for operations with a number of steps that is not
+    /// known in advance.
+    pub fn progress(&self, done: usize, of: usize, step: &str) {
+        self.table.update(self.id, |entry| {
+            entry.operation.steps_done = done;
+            entry.operation.steps = of;
+            entry.operation.step = Some(step.to_owned());
+        });
+    }
+
+    /// Replaces the operation's report, a list of text lines.
+    pub fn report(&self, lines: Vec<String>) {
+        self.table.update(self.id, |entry| entry.operation.report = lines);
+    }
+
+    /// Checks for a cancellation request. For operations that are undone when they are cancelled;
+    /// others replace the error's text.
+    ///
+    /// # Errors
+    /// Cancellation was requested.
+    pub fn check_cancelled(&self) -> Result<(), ApiError> {
+        if self.is_cancelled() { Err(cancelled_error()) } else { Ok(()) }
+    }
+
+    /// Returns true if cancellation was requested.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Removes the operation from the table: its change was refused before it was queued.
+    pub fn withdraw(self) {
+        self.table.lock().entries.remove(&self.id);
+        self.table.tell(self.id);
+    }
+
+    /// Ends the operation. Later calls have no effect.
+    pub fn end(&self, result: &Result<(), ApiError>) {
+        let now = (self.table.clock)();
+        self.table.update(self.id, |entry| end(entry, result, now));
+    }
+}
+
+impl Drop for OperationHandle {
+    fn drop(&mut self) {
+        let error = ApiError::new(
+            ErrorCode::Internal,
+            "the operation was abandoned before its end; the daemon's log has the cause",
+        );
+        self.end(&Err(error));
+    }
+}
+
+fn end(entry: &mut Entry, result: &Result<(), ApiError>, now: u64) {
+    if !is_running(entry) {
+        return;
+    }
+    let operation = &mut entry.operation;
+    operation.step = None;
+    operation.ended_unix_ms = Some(now);
+    operation.error = result.as_ref().err().cloned();
+    operation.state = match result {
+        Ok(()) => {
+            operation.steps_done = operation.steps;
+            OperationState::Succeeded
+        }
+        Err(error) if error.code == ErrorCode::Cancelled => OperationState::Cancelled,
+        Err(_) => OperationState::Failed,
+    };
+}
+
+fn is_running(entry: &Entry) -> bool {
+    entry.operation.state == OperationState::Running
+}
+
+fn cancelled_error() -> ApiError {
+    ApiError::new(ErrorCode::Cancelled, "the operation was cancelled and rolled back")
+}
+
+/// Removes completed operations, oldest first, until at most [`OPERATIONS_MAX`] remain. Operations
+/// in progress never reach this number (see [`RUNNING_MAX`]).
+fn forget_oldest(inner: &mut Inner) {
+    while inner.entries.len() > OPERATIONS_MAX {
+        let ended = inner.entries.iter().find(|(_, entry)| !is_running(entry));
+        let Some(id) = ended.map(|(id, _)| *id) else { return };
+        inner.entries.remove(&id);
+    }
+}
+
+#[cfg(test)]
+#[path = "operations_tests.rs"]
+mod tests;

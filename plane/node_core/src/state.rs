@@ -1,0 +1,14 @@
+//! State that outlives the daemon: desired state, intents, and other records.
+//!
+//! - [`records`]: entries of the state store and their encoding.
+//! - [`deferring_store`]: state store that a node can start with although it cannot be written.
+
+mod deferring_store;
+mod records;
+
+pub use self::deferring_store::{DEFERRED_MAX, DeferringStore};
+pub(crate) use self::records::{EVENTS, event_key, load_reserved_events, save_reserved_events};
+pub use self::records::{
+    Intent, StoreChange, StoredState, clear_intent, decode, encode, load_boot, load_intent,
+    load_state, path_key, save_boot, save_intent, save_state, scan_all,
+};

@@ -1,0 +1,15 @@
+//! Transactions: a change is made completely or not at all.
+//!
+//! - [`order`]: global order of the steps.
+//! - [`run`]: execution, commit and rollback, without knowledge of resource kinds.
+//! - [`claims`]: host resources that only one port or disk can hold, and that a change acquires.
+//!
+//! `suimon-node` lists the resource kinds that take part in a change (`change.rs`).
+
+mod claims;
+mod order;
+mod run;
+
+pub use self::claims::{Acquired, Claim, Tap, clean};
+pub use self::order::Phase;
+pub use self::run::{Participants, run};
