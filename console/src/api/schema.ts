@@ -1618,6 +1618,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/1.0/workers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the workers (data-plane threads). */
+        get: operations["list_workers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1794,7 +1811,13 @@ export interface components {
              * Format: int64
              * @description Guaranteed rate in normalised operations per second.
              */
-            entitled_iops: number;
+            guaranteed_iops: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Guaranteed rate in normalised operations per second.
+             */
+            entitled_iops?: number;
         };
         /** @description Heartbeat that a node writes to a shared store. */
         ClusterBeat: {
@@ -1803,7 +1826,12 @@ export interface components {
             /** @description Name of the node in its cluster. */
             node: components["schemas"]["Name"];
             /** @description True if the node belongs to another cluster. */
-            is_stranger: boolean;
+            is_other_cluster: boolean;
+            /**
+             * @deprecated
+             * @description True if the node belongs to another cluster.
+             */
+            is_stranger?: boolean;
             /**
              * Format: int64
              * @description Delivered rate of the node's disks on the store, in normalised operations per second.
@@ -1904,12 +1932,24 @@ export interface components {
              * Format: int64
              * @description Guaranteed rate: the part of the demand that the disk's minimum covers.
              */
-            entitled_iops: number;
+            guaranteed_iops: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Guaranteed rate: the part of the demand that the disk's minimum covers.
+             */
+            entitled_iops?: number;
             /**
              * Format: int64
              * @description Demanded rate: the rate of the client's requests.
              */
-            demanded_iops: number;
+            demand_iops: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Demanded rate: the rate of the client's requests.
+             */
+            demanded_iops?: number;
             /**
              * Format: int64
              * @description Delivered rate: the rate of completed requests.
@@ -1983,6 +2023,12 @@ export interface components {
              * Format: int64
              * @description Capacity of the store in normalised operations per second, as configured on this host.
              */
+            capacity_iops?: number | null;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Capacity of the store in normalised operations per second, as configured on this host.
+             */
             capability_iops?: number | null;
             /**
              * Format: int64
@@ -1994,14 +2040,31 @@ export interface components {
              * @description True if load from outside the cluster uses the store, or if the store delivers less than its
              *     capacity.
              */
-            has_foreign_load: boolean;
+            has_external_load: boolean;
+            /**
+             * @deprecated
+             * @description True if load from outside the cluster uses the store, or if the store delivers less than its
+             *     capacity.
+             */
+            has_foreign_load?: boolean;
             /** @description Limit of this host on the store. */
             cap: components["schemas"]["ClusterCap"];
             /** @description Share last granted to each node. */
             shares: components["schemas"]["ClusterShare"][];
             /** @description Heartbeats of other nodes, read from the store itself, independent of etcd. */
+            heartbeats?: components["schemas"]["ClusterBeat"][];
+            /**
+             * @deprecated
+             * @description Heartbeats of other nodes, read from the store itself, independent of etcd.
+             */
             seen?: components["schemas"]["ClusterBeat"][];
             /**
+             * @description Reason why this host does not participate in the store's cluster QoS; absent if it
+             *     participates.
+             */
+            reason?: string | null;
+            /**
+             * @deprecated
              * @description Reason why this host does not participate in the store's cluster QoS; absent if it
              *     participates.
              */
@@ -2010,7 +2073,12 @@ export interface components {
         /** @description `[cluster.tls]`: certificates for connections to etcd. */
         ClusterTls: {
             /** @description Absolute path of a PEM file with the CA certificates that sign the certificates of the etcd members. */
-            authority: string;
+            ca_certificate: string;
+            /**
+             * @deprecated
+             * @description Absolute path of a PEM file with the CA certificates that sign the certificates of the etcd members.
+             */
+            authority?: string;
             /** @description Absolute path of a PEM file with the client certificate of this host; none if absent. */
             certificate?: string | null;
             /** @description Absolute path of a PEM file with the private key of the client certificate. */
@@ -2019,6 +2087,11 @@ export interface components {
         /** @description Merge patch (RFC 7386) of `tls`: keys that are absent stay as they are, null removes a key. */
         ClusterTlsPatch: {
             /** @description Absolute path of a PEM file with the CA certificates that sign the certificates of the etcd members. */
+            ca_certificate?: string;
+            /**
+             * @deprecated
+             * @description Absolute path of a PEM file with the CA certificates that sign the certificates of the etcd members.
+             */
             authority?: string;
             /** @description Absolute path of a PEM file with the client certificate of this host; none if absent. */
             certificate?: string | null;
@@ -2060,7 +2133,12 @@ export interface components {
             /** @description Extent of the daemon's confinement. */
             mode: components["schemas"]["ConfinementMode"];
             /** @description Missing layers with their consequences; empty if none is missing. */
-            lacking: string[];
+            missing: string[];
+            /**
+             * @deprecated
+             * @description Missing layers with their consequences; empty if none is missing.
+             */
+            lacking?: string[];
             /** @description Restrictions in effect for each kind of thread started so far. */
             layers: components["schemas"]["ConfinementLayer"][];
             /**
@@ -2324,7 +2402,12 @@ export interface components {
         /** @description Connection of an NBD client. */
         DiskNbdClient: {
             /** @description Transport of the connection. */
-            way: components["schemas"]["NbdWay"];
+            transport: components["schemas"]["NbdWay"];
+            /**
+             * @deprecated
+             * @description Transport of the connection.
+             */
+            way?: components["schemas"]["NbdWay"];
             /** @description Peer: the process and its user, or the address and port. */
             peer: string;
             /**
@@ -2539,6 +2622,12 @@ export interface components {
              * Format: int32
              * @description Worker that services the disk; absent while the disk is not open.
              */
+            worker?: number | null;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Worker that services the disk; absent while the disk is not open.
+             */
             processor?: number | null;
             vhost_user?: null | components["schemas"]["DiskVhostUserStatus"];
             nbd?: null | components["schemas"]["DiskNbdStatus"];
@@ -2632,6 +2721,11 @@ export interface components {
             /** @description Reason why the VM stays; absent if it migrates. */
             reason?: string | null;
             /** @description True if the VM is running and stays, so that the node does not become empty. */
+            blocks_drain?: boolean;
+            /**
+             * @deprecated
+             * @description True if the VM is running and stays, so that the node does not become empty.
+             */
             is_in_the_way?: boolean;
         };
         /** @description Counter of drops for one reason. */
@@ -2759,9 +2853,20 @@ export interface components {
             /** @description Name of the host in output and events; the host name of the machine if absent. */
             name?: string | null;
             /** @description Logical CPUs of the workers (data-plane threads): one worker is pinned to each. If absent, `floating_processors` sets the number of workers. */
+            worker_cpus?: number[] | null;
+            /**
+             * @deprecated
+             * @description Logical CPUs of the workers (data-plane threads): one worker is pinned to each. If absent, `floating_processors` sets the number of workers.
+             */
             processors?: number[] | null;
             /**
              * Format: int32
+             * @description Number of workers that are not pinned to a CPU, used if `processors` is absent; 1 if absent.
+             */
+            floating_workers?: number | null;
+            /**
+             * Format: int32
+             * @deprecated
              * @description Number of workers that are not pinned to a CPU, used if `processors` is absent; 1 if absent.
              */
             floating_processors?: number | null;
@@ -3503,7 +3608,13 @@ export interface components {
              * Format: int32
              * @description Number of the new owning worker.
              */
-            processor: number;
+            worker: number;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Number of the new owning worker.
+             */
+            processor?: number;
         };
         /**
          * @description Name of a resource: 1 to 63 letters, digits, `-`, `_` and `.`, starting with a letter or a
@@ -3765,7 +3876,12 @@ export interface components {
             /** @description Host name or IP address and TCP port of the API of the node, such as `192.0.2.2:8443` or `node2.example.net:8443`. */
             address: string;
             /** @description Absolute path of a PEM file with CA certificates that sign the certificate of the node, or with that certificate itself. */
-            authority: string;
+            ca_certificate: string;
+            /**
+             * @deprecated
+             * @description Absolute path of a PEM file with CA certificates that sign the certificate of the node, or with that certificate itself.
+             */
+            authority?: string;
             /** @description Absolute path of a file whose first line is the API token of the node. The file must not be readable by other users. */
             token_file: string;
             /** @description Name that the certificate of the node must contain; the host in `address` if absent. */
@@ -3778,6 +3894,11 @@ export interface components {
             /** @description Host name or IP address and TCP port of the API of the node, such as `192.0.2.2:8443` or `node2.example.net:8443`. */
             address?: string;
             /** @description Absolute path of a PEM file with CA certificates that sign the certificate of the node, or with that certificate itself. */
+            ca_certificate?: string;
+            /**
+             * @deprecated
+             * @description Absolute path of a PEM file with CA certificates that sign the certificate of the node, or with that certificate itself.
+             */
             authority?: string;
             /** @description Absolute path of a file whose first line is the API token of the node. The file must not be readable by other users. */
             token_file?: string;
@@ -3922,6 +4043,7 @@ export interface components {
              * @description End time in milliseconds since 1970-01-01 UTC; absent while running.
              */
             ended_unix_ms?: number | null;
+            warnings?: string[];
         };
         /**
          * @description State of an asynchronous operation.
@@ -3972,6 +4094,7 @@ export interface components {
         Plan: {
             /** @description Steps; empty if the desired state does not change. */
             steps: components["schemas"]["PlanStep"][];
+            warnings?: string[];
         };
         /**
          * @description Action of a step on its resource.
@@ -4214,6 +4337,11 @@ export interface components {
              */
             milliwatts?: number | null;
             /** @description Reason why energy is unknown. */
+            unavailable_reason?: string | null;
+            /**
+             * @deprecated
+             * @description Reason why energy is unknown.
+             */
             lacking?: string | null;
             /** @description Energy counters of powercap, by zone. */
             zones: components["schemas"]["PowerZoneStatus"][];
@@ -4233,12 +4361,22 @@ export interface components {
              */
             setting: string;
             /** @description Desired value of the setting. */
-            wanted: string;
+            required: string;
+            /**
+             * @deprecated
+             * @description Desired value of the setting.
+             */
+            wanted?: string;
             /** @description True if the desired value is in effect. */
             in_effect: boolean;
             /** @description Current value read from sysfs; absent if the files do not exist. */
             now?: string | null;
             /** @description Reason why the value is not in effect, or a remark. */
+            reason?: string | null;
+            /**
+             * @deprecated
+             * @description Reason why the value is not in effect, or a remark.
+             */
             why_not?: string | null;
         };
         /** @description Response of `GET /1.0/power`. */
@@ -4386,8 +4524,20 @@ export interface components {
              * @description Number of times the worker backed off from polling for device completions because other
              *     threads required its CPU.
              */
+            yields?: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Number of times the worker backed off from polling for device completions because other
+             *     threads required its CPU.
+             */
             rests?: number;
             /** @description True if the worker is currently backed off. */
+            yielding?: boolean;
+            /**
+             * @deprecated
+             * @description True if the worker is currently backed off.
+             */
             resting?: boolean;
             /** @description Time of the worker by stage. */
             stages?: components["schemas"]["ProcessorStages"];
@@ -4406,18 +4556,38 @@ export interface components {
              * Format: int64
              * @description Guaranteed rate: the disk's minimum during times with demand.
              */
-            entitled_iops: number;
+            guaranteed_iops: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Guaranteed rate: the disk's minimum during times with demand.
+             */
+            entitled_iops?: number;
             /**
              * Format: int64
              * @description Demanded rate: the rate of the client's requests.
              */
-            demanded_iops: number;
+            demand_iops: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Demanded rate: the rate of the client's requests.
+             */
+            demanded_iops?: number;
             /**
              * Format: int64
              * @description Delivered rate: the rate of completed requests.
              */
             delivered_iops: number;
             /**
+             * @description Time that requests were queued, in ns, summed over requests, by cause: `own-maximum`,
+             *     `own-bandwidth`, `shared-policy`, `others-minimums`, `device-depth`.
+             */
+            queued_ns?: {
+                [key: string]: number;
+            };
+            /**
+             * @deprecated
              * @description Time that requests were queued, in ns, summed over requests, by cause: `own-maximum`,
              *     `own-bandwidth`, `shared-policy`, `others-minimums`, `device-depth`.
              */
@@ -4445,6 +4615,14 @@ export interface components {
              *     the same depth, in ns: the lowest of the last one to two hours, or that of the store's
              *     measurement.
              */
+            device_baseline_latency_ns?: number | null;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Baseline latency of the device for these requests (reads and writes separately, by size) at
+             *     the same depth, in ns: the lowest of the last one to two hours, or that of the store's
+             *     measurement.
+             */
             device_own_latency_ns?: number | null;
         };
         /** @description Entry of `GET /1.0/qos/flows`: limits and delivered rates of a disk. */
@@ -4464,7 +4642,13 @@ export interface components {
              * Format: int32
              * @description Requests queued in the scheduler.
              */
-            waiting: number;
+            queued: number;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Requests queued in the scheduler.
+             */
+            waiting?: number;
             /**
              * Format: int32
              * @description Requests in flight at the device.
@@ -4597,7 +4781,14 @@ export interface components {
              * @description Sum of the minimums reserved for the policy on all stores, in normalised operations per
              *     second.
              */
-            promised_iops: number;
+            reserved_iops: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Sum of the minimums reserved for the policy on all stores, in normalised operations per
+             *     second.
+             */
+            promised_iops?: number;
             /**
              * Format: int64
              * @description Delivered rate of the policy's disks on this host in the last 5 s, in normalised operations
@@ -4644,7 +4835,13 @@ export interface components {
              * Format: int32
              * @description Worker that owns the queue.
              */
-            processor: number;
+            worker: number;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Worker that owns the queue.
+             */
+            processor?: number;
             /**
              * Format: int64
              * @description Frames carried since the queue's creation.
@@ -4819,6 +5016,11 @@ export interface components {
             /** @description Absolute path of a directory that contains disks as files, or of a block device that one disk uses as a whole. A change replaces the resource. */
             path: string;
             /** @description Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`. The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with `--force`. */
+            capacity_iops?: null | number | "measure";
+            /**
+             * @deprecated
+             * @description Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`. The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with `--force`.
+             */
             capability_iops?: null | number | "measure";
             /**
              * @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as one operation per started unit. A change replaces the resource.
@@ -4854,6 +5056,11 @@ export interface components {
             /** @description Absolute path of a directory that contains disks as files, or of a block device that one disk uses as a whole. A change replaces the resource. */
             path?: string;
             /** @description Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`. The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with `--force`. */
+            capacity_iops?: null | number | "measure";
+            /**
+             * @deprecated
+             * @description Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`. The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with `--force`.
+             */
             capability_iops?: null | number | "measure";
             /** @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as one operation per started unit. A change replaces the resource. */
             normalization_bytes?: null | number | string;
@@ -4968,12 +5175,24 @@ export interface components {
              * Format: int64
              * @description Capacity of the store in normalised operations per second; absent if unknown.
              */
+            capacity_iops?: number | null;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Capacity of the store in normalised operations per second; absent if unknown.
+             */
             capability_iops?: number | null;
             /**
              * Format: int64
              * @description Part of the capacity available for reservations, in normalised operations per second.
              */
-            promisable_iops: number;
+            reservable_iops: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Part of the capacity available for reservations, in normalised operations per second.
+             */
+            promisable_iops?: number;
             /** @description True if the sum does not exceed `promisable_iops`. */
             fits: boolean;
             /** @description The calculation as text, with the action to take if the minimums do not fit. */
@@ -4987,7 +5206,13 @@ export interface components {
              * Format: int64
              * @description Capacity in normalised operations per second, 1 to 1 000 000 000.
              */
-            capability_iops: number;
+            capacity_iops: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Capacity in normalised operations per second, 1 to 1 000 000 000.
+             */
+            capability_iops?: number;
         };
         /** @description Observed state of a store. */
         StoreStatus: {
@@ -5029,7 +5254,15 @@ export interface components {
              * Format: int64
              * @description Capacity in normalised operations per second that the daemon assumes; absent while unknown.
              */
+            capacity_iops?: number | null;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Capacity in normalised operations per second that the daemon assumes; absent while unknown.
+             */
             capability_iops?: number | null;
+            capacity_source?: null | components["schemas"]["CapabilitySource"];
+            /** @deprecated */
             capability_source?: null | components["schemas"]["CapabilitySource"];
             measured?: null | components["schemas"]["StoreMeasurement"];
             estimate?: null | components["schemas"]["StoreEstimate"];
@@ -5037,9 +5270,22 @@ export interface components {
              * Format: int64
              * @description Sum of all minimums on the store, in normalised operations per second.
              */
-            promised_iops: number;
+            reserved_iops: number;
             /**
              * Format: int64
+             * @deprecated
+             * @description Sum of all minimums on the store, in normalised operations per second.
+             */
+            promised_iops?: number;
+            /**
+             * Format: int64
+             * @description `promised_iops` in percent of the capacity, rounded up; absent while the capacity is
+             *     unknown.
+             */
+            reserved_percent?: number | null;
+            /**
+             * Format: int64
+             * @deprecated
              * @description `promised_iops` in percent of the capacity, rounded up; absent while the capacity is
              *     unknown.
              */
@@ -5395,6 +5641,11 @@ export interface components {
              */
             read_monotonic_ns?: number;
             /** @description Reason why energy is unknown. */
+            unavailable_reason?: string | null;
+            /**
+             * @deprecated
+             * @description Reason why energy is unknown.
+             */
             lacking?: string | null;
         };
         /** @description Response of `GET /1.0/top`: a snapshot of all counters. Rates are differences of two snapshots. */
@@ -5418,7 +5669,12 @@ export interface components {
             /** @description Counters of disks, by name. */
             disks?: components["schemas"]["TopDisk"][];
             /** @description State of workers, by number. */
-            processors: components["schemas"]["ProcessorStatus"][];
+            workers: components["schemas"]["ProcessorStatus"][];
+            /**
+             * @deprecated
+             * @description State of workers, by number.
+             */
+            processors?: components["schemas"]["ProcessorStatus"][];
             /** @description Power plan and energy of the host. */
             power?: components["schemas"]["TopPower"];
         };
@@ -5735,7 +5991,12 @@ export interface components {
             /** @description Id of the migration on both nodes. */
             id: string;
             /** @description True on the source node, false on the destination. */
-            leaves: boolean;
+            is_outgoing: boolean;
+            /**
+             * @deprecated
+             * @description True on the source node, false on the destination.
+             */
+            leaves?: boolean;
             /**
              * @description Name of the other node in this host's configuration; its host name if it is not configured
              *     here.
@@ -5848,15 +6109,34 @@ export interface components {
              * Format: int32
              * @description Number of the lowest permitted worker, the base worker, which is used first; the lowest worker if absent.
              */
+            base_worker?: number | null;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Number of the lowest permitted worker, the base worker, which is used first; the lowest worker if absent.
+             */
             base_processor?: number | null;
             /**
              * Format: int32
              * @description Largest number of workers used at the same time. It may exceed the number of existing workers.
              * @default 4
              */
+            max_workers?: number;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Largest number of workers used at the same time. It may exceed the number of existing workers.
+             * @default 4
+             */
             max_processors?: number;
             /**
              * Format: int32
+             * @description Number of the highest permitted worker, not below `base_processor`; the highest worker if absent.
+             */
+            max_worker_number?: number | null;
+            /**
+             * Format: int32
+             * @deprecated
              * @description Number of the highest permitted worker, not below `base_processor`; the highest worker if absent.
              */
             max_processor_number?: number | null;
@@ -5876,14 +6156,32 @@ export interface components {
              * Format: int32
              * @description Number of the lowest permitted worker, the base worker, which is used first; the lowest worker if absent.
              */
+            base_worker?: number | null;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Number of the lowest permitted worker, the base worker, which is used first; the lowest worker if absent.
+             */
             base_processor?: number | null;
             /**
              * Format: int32
              * @description Largest number of workers used at the same time. It may exceed the number of existing workers.
              */
+            max_workers?: number | null;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Largest number of workers used at the same time. It may exceed the number of existing workers.
+             */
             max_processors?: number | null;
             /**
              * Format: int32
+             * @description Number of the highest permitted worker, not below `base_processor`; the highest worker if absent.
+             */
+            max_worker_number?: number | null;
+            /**
+             * Format: int32
+             * @deprecated
              * @description Number of the highest permitted worker, not below `base_processor`; the highest worker if absent.
              */
             max_processor_number?: number | null;
@@ -5904,7 +6202,13 @@ export interface components {
              * Format: int32
              * @description Number of the worker.
              */
-            processor: number;
+            worker: number;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Number of the worker.
+             */
+            processor?: number;
             /** @description True if the configuration permits the worker. */
             permitted: boolean;
             /**
@@ -5936,7 +6240,13 @@ export interface components {
              * Format: int32
              * @description Worker that services the queue.
              */
-            processor: number;
+            worker: number;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Worker that services the queue.
+             */
+            processor?: number;
             /**
              * Format: int32
              * @description Load of the queue in parts per million of the worker's time.
@@ -5948,9 +6258,19 @@ export interface components {
              */
             age_s: number;
             /** @description Reason for the assignment to this worker. */
-            why: string;
+            reason: string;
+            /**
+             * @deprecated
+             * @description Reason for the assignment to this worker.
+             */
+            why?: string;
             /** @description Reason why the queue stays, or the remaining time. */
-            stays: string;
+            stay_reason: string;
+            /**
+             * @deprecated
+             * @description Reason why the queue stays, or the remaining time.
+             */
+            stays?: string;
         };
         /** @description Observed state of VMQ of a team or uplink. */
         VmqStatus: {
@@ -5959,7 +6279,12 @@ export interface components {
             /** @description Desired state of VMQ. */
             config: components["schemas"]["VmqConfig"];
             /** @description State of workers, by number. */
-            processors: components["schemas"]["VmqProcessorStatus"][];
+            workers: components["schemas"]["VmqProcessorStatus"][];
+            /**
+             * @deprecated
+             * @description State of workers, by number.
+             */
+            processors?: components["schemas"]["VmqProcessorStatus"][];
             /** @description Queues, by NIC, direction and number. */
             queues: components["schemas"]["VmqQueueStatus"][];
         };
@@ -5969,6 +6294,7 @@ export interface components {
             fits: boolean;
             /** @description Stores concerned by the proposals, by name. */
             stores: components["schemas"]["StorePromises"][];
+            warnings?: string[];
         };
         /** @description Body of `POST /1.0/qos/what-if`: proposals, applied in order. */
         WhatIfRequest: {
@@ -11262,6 +11588,28 @@ export interface operations {
                 };
                 content: {
                     "text/plain": string;
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            500: components["responses"]["HostError"];
+        };
+    };
+    list_workers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessorStatus"][];
                 };
             };
             401: components["responses"]["Unauthorized"];

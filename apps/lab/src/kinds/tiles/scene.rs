@@ -65,7 +65,7 @@ impl Scene {
     ) -> Result<Self> {
         let client = LightGuest::new(rig, "client", CLIENT_ADDRESS)?;
         let mut host = String::from(
-            "[host]\nname = \"lab\"\nfloating_processors = 1\n[[switch]]\nname = \"lan\"\nkind = \
+            "[host]\nname = \"lab\"\nfloating_workers = 1\n[[switch]]\nname = \"lan\"\nkind = \
              \"private\"\n",
         );
         host += &client.nic_toml("lan", "");
