@@ -434,7 +434,7 @@ async fn metrics_keep_prometheus_rules() {
     for name in [
         "suimon_build_info{version=\"0\"} 1",
         "suimon_nic_receive_bytes_total{nic=\"web\"} 0",
-        "suimon_worker_busy_seconds_total{processor=\"0\"}",
+        "suimon_worker_busy_seconds_total{worker=\"0\"}",
         "suimon_nic_up{nic=\"web\"} 1",
     ] {
         assert!(text.contains(name), "{name}:\n{text}");

@@ -118,7 +118,7 @@ fn stages_are_metrics_and_a_table() {
         "idle",
     ] {
         let series =
-            format!("suimon_worker_stage_seconds_total{{processor=\"0\",stage=\"{stage}\"}}");
+            format!("suimon_worker_stage_seconds_total{{worker=\"0\",stage=\"{stage}\"}}");
         assert!(metrics.contains(&series), "{series} is missing in:\n{metrics}");
         let column = stage.replace('_', " ").to_uppercase();
         assert!(table.contains(&column), "{column} is missing in:\n{table}");
