@@ -237,7 +237,7 @@ fn cpus_in(stat: &str) -> Result<Vec<CpuTicks>> {
 /// Returns the time of all workers by stage in a response of `/1.0/top`.
 fn stages_in(top: &Value) -> BTreeMap<String, u64> {
     let mut sum = BTreeMap::new();
-    let processors = top["processors"].as_array().into_iter().flatten();
+    let processors = top["workers"].as_array().into_iter().flatten();
     for (name, ns) in processors.filter_map(|of| of["stages"].as_object()).flatten() {
         let name = name.strip_suffix(NS).unwrap_or(name);
         *sum.entry(name.to_owned()).or_default() += ns.as_u64().unwrap_or(0);
@@ -268,7 +268,7 @@ mod tests {
 
     fn look(at: u64, stat: &str, copy_in: u64, energy: u64) -> Look {
         let top = json!({
-            "processors": [
+            "workers": [
                 { "stages": { "copy_in_ns": copy_in, "idle_ns": 5 } },
                 { "stages": { "copy_in_ns": copy_in, "poll_ns": 1 } },
             ],

@@ -5,7 +5,9 @@ use std::io::{self, Read};
 
 use clap::Args;
 use suimon_client::{ChangeOptions, ClientError};
-use suimon_contract::{ApplyRequest, Count, TOML_BYTES_MAX, locate_errors, parse_toml};
+use suimon_contract::{
+    ApplyRequest, Count, TOML_BYTES_MAX, locate_errors, old_names_of_file, parse_toml,
+};
 
 use crate::cli::ChangeFlags;
 use crate::exit::Failure;
@@ -68,6 +70,9 @@ impl CheckFlags {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         let (text, name) = read(&self.file)?;
         let config = parse_toml(&text, Some(&name)).map_err(Failure::Refused)?;
+        let old_names = old_names_of_file(&text, Some(&name));
+        let warnings: Vec<String> = old_names.iter().map(ToString::to_string).collect();
+        crate::old_names::warn(context.json, &warnings);
         if context.json {
             return Ok(print_json(&config)?);
         }

@@ -21,11 +21,12 @@ use crate::image::ImageVerb;
 use crate::lab::LabFlags;
 use crate::node_flags::NodeFlags;
 use crate::offload::OffloadVerb;
+use crate::old_names;
 use crate::operation::OperationVerb;
 use crate::output::Context;
 use crate::power::PowerVerb;
 use crate::qos::QosVerb;
-use crate::queue::{ProcessorVerb, QueueVerb};
+use crate::queue::{QueueVerb, WorkerVerb};
 use crate::resource::{NicVerb, NodeVerb, PfVerb, SwitchVerb, TeamVerb, UplinkVerb};
 use crate::store::StoreVerb;
 use crate::top::TopFlags;
@@ -127,7 +128,7 @@ enum Noun {
     Queue(QueueVerb),
     /// Show workers (data-plane threads) and their CPU time.
     #[command(subcommand)]
-    Processor(ProcessorVerb),
+    Worker(WorkerVerb),
     /// Show the event log.
     #[command(subcommand)]
     Event(EventVerb),
@@ -211,7 +212,7 @@ impl Cli {
             Noun::Console(verb) => verb.run(context).await,
             Noun::Lab(_) => Ok(()),
             Noun::Queue(verb) => verb.run(context).await,
-            Noun::Processor(verb) => verb.run(context).await,
+            Noun::Worker(verb) => verb.run(context).await,
             Noun::Event(verb) => verb.run(context).await,
             Noun::Operation(verb) => verb.run(context).await,
             Noun::Apply(flags) => flags.run(context).await,
@@ -233,11 +234,16 @@ impl Cli {
 
 /// Parses the command line. Exits if it is invalid or requests help.
 pub(crate) fn parse() -> Cli {
-    parse_from(std::env::args_os()).unwrap_or_else(|error| {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let parsed = parse_from(words.clone());
+    if let Ok(cli) = &parsed {
+        let warnings = old_names::of_command_line(&words, |name| std::env::var_os(name).is_some());
+        old_names::warn(cli.json, &warnings);
+    }
+    parsed.unwrap_or_else(|error| {
         if !error.use_stderr() {
             error.exit();
         }
-        let words: Vec<OsString> = std::env::args_os().collect();
         // With an invalid command line, parsed flags are not available.
         if words.iter().any(|word| word == "--json") {
             eprintln!("{}", wrong_usage(error.render().to_string().trim_end().to_owned()));
@@ -287,7 +293,7 @@ pub(crate) fn command() -> Command {
 
 /// Returns the command line as parsed.
 pub(crate) fn definition() -> Command {
-    socket_everywhere(command())
+    old_names::accept(socket_everywhere(command()))
 }
 
 const LATE_SOCKET: &str = "late-socket";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use suimon_client::ChangeOptions;
-use suimon_contract::{ClusterConfig, ClusterTls, Kind, Name};
+use suimon_contract::{ClusterConfig, ClusterTls, Kind, Name, renamed_key};
 
 use crate::cli::ChangeFlags;
 use crate::cluster_tables::details;
@@ -100,6 +100,7 @@ enum ClusterSetting {
 
 fn setting(text: &str) -> Result<ClusterSetting, String> {
     let name = text.split_once('=').map_or(text, |(name, _)| name);
+    let name = renamed_key(Kind::ClusterTls, name).map_or(name, |rename| rename.new);
     if IDENTITY.contains(&name) {
         return Err(format!(
             "`{name}` cannot be changed; leave the cluster with `suimon cluster leave`, then join \

@@ -138,21 +138,21 @@ mod tests {
                 {"name": "n2", "id": 2, "is_this": false, "is_alive": false},
             ],
             "stores": [{
-                "store": "san", "leader": "n1", "term": 17, "capability_iops": 17112,
-                "limit_iops": 15000, "has_foreign_load": true,
+                "store": "san", "leader": "n1", "term": 17, "capacity_iops": 17112,
+                "limit_iops": 15000, "has_external_load": true,
                 "cap": {"iops": 12000, "reserved_iops": 3064, "leased_iops": 12000, "lease_ms": 2400,
                     "fallback_iops": 4000, "fallback_ms": 29000},
                 "shares": [
                     {"node": "n1", "leased_iops": 12000, "reserved_iops": 3064},
                     {"node": "n2", "leased_iops": 3000, "reserved_iops": 3000},
                 ],
-                "seen": [
+                "heartbeats": [
                     {
-                        "cluster": "lab", "node": "n2", "is_stranger": false,
+                        "cluster": "lab", "node": "n2", "is_other_cluster": false,
                         "delivered_iops": 2900, "reserved_iops": 3000, "age_ms": 4200,
                     },
                     {
-                        "cluster": "else", "node": "x1", "is_stranger": true,
+                        "cluster": "else", "node": "x1", "is_other_cluster": true,
                         "delivered_iops": 9000, "reserved_iops": 0, "age_ms": 100,
                     },
                 ],
@@ -167,15 +167,15 @@ mod tests {
         );
         let disks: Vec<ClusterDisk> = serde_json::from_value(json!([
             {
-                "node": "n1", "store": "san", "disk": "db", "entitled_iops": 2000,
-                "demanded_iops": 5000, "delivered_iops": 1500,
+                "node": "n1", "store": "san", "disk": "db", "guaranteed_iops": 2000,
+                "demand_iops": 5000, "delivered_iops": 1500,
                 "aggressors": [
-                    {"node": "n2", "disk": "scan", "delivered_iops": 9000, "entitled_iops": 0},
+                    {"node": "n2", "disk": "scan", "delivered_iops": 9000, "guaranteed_iops": 0},
                 ],
             },
             {
-                "node": "n2", "store": "san", "disk": "scan", "entitled_iops": 0,
-                "demanded_iops": 9000, "delivered_iops": 9000,
+                "node": "n2", "store": "san", "disk": "scan", "guaranteed_iops": 0,
+                "demand_iops": 9000, "delivered_iops": 9000,
             },
         ]))
         .unwrap();

@@ -69,7 +69,7 @@ fn fields_of_top_are_in_its_json() {
         assert!(row.is_object(), "{}: {rates}", columns.path);
         for field in columns.all.iter().flat_map(|column| column.fields.split(", ")) {
             // The reason is present only while power is unknown.
-            if field == "lacking" {
+            if field == "unavailable_reason" {
                 continue;
             }
             let pointer = format!("/{}", field.replace("[]", "/0").replace('.', "/"));

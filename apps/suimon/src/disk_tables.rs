@@ -163,7 +163,7 @@ impl Shown for DiskConfig {
         if let Some(full) = &one.full {
             lines.add("requests without space", full.queued_requests);
         }
-        lines.add("processor", or_dash(one.processor));
+        lines.add("worker", or_dash(one.processor));
         lines.add("used by", used_by(one));
         if let Some(vhost_user) = one.vhost_user.as_ref().filter(|vhost| vhost.connected) {
             lines.add("queues in use", vhost_user.queues);

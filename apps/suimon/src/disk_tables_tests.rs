@@ -10,11 +10,11 @@ const HOST: &str = r#"
 [[store]]
 name = "fast"
 path = "/srv/fast"
-capability_iops = 50000
+capacity_iops = 50000
 [[store]]
 name = "slow"
 path = "/srv/slow"
-capability_iops = "measure"
+capacity_iops = "measure"
 normalization_bytes = "64 KiB"
 [[qos_policy]]
 name = "gold"

@@ -3,11 +3,11 @@
 
 use core::marker::PhantomData;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::{Map, Value};
-use suimon_contract::{Effect, Form, Key, Kind, Resource, meaning_of};
+use suimon_contract::{Effect, Form, Key, Kind, Resource, meaning_of, old_key};
 
 use crate::key_help;
 
@@ -34,6 +34,13 @@ impl Flag {
         }
     }
 
+    /// Returns the option with the key's old name, if it was renamed.
+    fn old_option(&self) -> Option<String> {
+        let old = old_key(self.kind, self.key.name)?.old;
+        let id = self.table.map_or(old.to_owned(), |table| format!("{}.{old}", table.name));
+        Some(option(&id))
+    }
+
     /// Returns the effect of changing the key. A change of a nested table has the effect of its key.
     fn effect(&self) -> Effect {
         self.table.map_or(self.key.effect, |table| table.effect)
@@ -44,6 +51,7 @@ impl Flag {
         let effect = (!adding).then(|| (of, self.effect()));
         let meaning = meaning_of(self.kind, self.key.name).unwrap_or_default();
         let arg = Arg::new(self.id())
+            .aliases(self.old_option().map(|old| old.trim_start_matches('-').to_owned()))
             .long(long)
             .help(meaning.trim_end_matches('.').to_owned())
             .long_help(key_help::option(self.kind, self.key, &meaning, effect))
@@ -80,8 +88,45 @@ fn flags(kind: Kind) -> Vec<Flag> {
     flags
 }
 
+/// Returns the option of a key, such as `--vmq-max-workers` for `vmq.max_workers`.
+fn option(id: &str) -> String {
+    format!("--{}", id.replace(['_', '.'], "-"))
+}
+
+/// Returns the old options of renamed keys of this kind of resource, each with its present one.
+pub(crate) fn old_options(kind: Kind) -> Vec<(String, String)> {
+    let flags = flags(kind).into_iter();
+    flags.filter_map(|flag| Some((flag.old_option()?, option(&flag.id())))).collect()
+}
+
+/// Returns the id of a key given with its old or new name, such as `vmq.max_workers` for
+/// `vmq.max_processors`.
+pub(crate) fn present_id(kind: Kind, id: &str) -> String {
+    let known = |flag: &Flag| {
+        let old = old_key(flag.kind, flag.key.name).map(|rename| rename.old);
+        match (flag.table, old) {
+            (Some(table), Some(old)) => id == format!("{}.{old}", table.name),
+            (None, Some(old)) => id == old,
+            (_, None) => false,
+        }
+    };
+    flags(kind).iter().find(|flag| known(flag)).map_or_else(|| id.to_owned(), Flag::id)
+}
+
+/// Returns the parser of `--unset`: names of optional keys and tables. Old names are accepted.
+pub(crate) fn unset_parser(kind: Kind) -> ValueParser {
+    let names = unsettable(kind).into_iter().map(|id| {
+        let old = flags(kind).into_iter().find(|flag| flag.id() == id).and_then(|flag| {
+            let old = old_key(flag.kind, flag.key.name)?.old;
+            Some(flag.table.map_or(old.to_owned(), |table| format!("{}.{old}", table.name)))
+        });
+        PossibleValue::new(id).aliases(old)
+    });
+    PossibleValuesParser::new(names).map(move |id| present_id(kind, &id)).into()
+}
+
 /// Returns the names accepted by `--unset`: all optional keys and tables.
-pub(crate) fn unsettable(kind: Kind) -> Vec<String> {
+fn unsettable(kind: Kind) -> Vec<String> {
     let is_table = |key: &&Key| matches!(key.form, Form::Table(_)) && !key.required;
     let tables = kind.keys().iter().filter(is_table).map(|key| key.name.to_owned());
     let keys = flags(kind).into_iter().filter(|flag| !flag.key.required);

@@ -33,6 +33,7 @@ mod node_drain;
 mod node_flags;
 mod node_tables;
 mod offload;
+mod old_names;
 mod operation;
 mod output;
 mod power;

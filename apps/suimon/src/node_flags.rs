@@ -12,7 +12,7 @@ use crate::exit::Failure;
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct NodeFlags {
     /// Address and TCP port of a daemon on any host, to connect to with TLS instead of over the Unix
-    /// socket. Must precede the command. Requires `--authority` and `--token-file`.
+    /// socket. Must precede the command. Requires `--ca-certificate` and `--token-file`.
     #[arg(
         id = "node",
         long,
@@ -27,9 +27,9 @@ pub(crate) struct NodeFlags {
     /// that certificate itself.
     #[arg(
         id = "node_authority",
-        long = "authority",
+        long = "ca-certificate",
         value_name = "PATH",
-        env = "SUIMON_AUTHORITY",
+        env = "SUIMON_CA_CERTIFICATE",
         hide_env_values = true
     )]
     authority: Option<PathBuf>,

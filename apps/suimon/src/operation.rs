@@ -121,6 +121,7 @@ mod tests {
             step: None,
             plan: None,
             report: vec!["2 blocks are not referred to".to_owned()],
+            warnings: Vec::new(),
             error: Some(ApiError::new(ErrorCode::DeviceMissing, "there is no device eth9")),
             started_unix_ms: 0,
             ended_unix_ms: Some(1500),

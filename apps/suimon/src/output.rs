@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use suimon_client::Client;
+use suimon_contract::{to_json, to_json_pretty};
 
 /// Context of every command: connection to the daemon, and output format.
 #[derive(Clone, Debug)]
@@ -31,7 +32,11 @@ impl Context {
         value: &T,
         text: impl FnOnce(&T) -> String,
     ) -> io::Result<()> {
-        let line = if self.json { serde_json::to_string(value)? } else { text(value) };
+        let line = if self.json {
+            String::from_utf8_lossy(&to_json(value)?).into_owned()
+        } else {
+            text(value)
+        };
         print(&format!("{line}\n"))
     }
 }
@@ -43,9 +48,9 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints a value as indented JSON.
+/// Prints a value as indented JSON, with old and new names of renamed fields.
 pub(crate) fn print_json<T: Serialize>(value: &T) -> io::Result<()> {
-    let mut text = serde_json::to_string_pretty(value)?;
+    let mut text = to_json_pretty(value)?;
     text.push('\n');
     print(&text)
 }

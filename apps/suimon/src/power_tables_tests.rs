@@ -8,10 +8,10 @@ fn a_host_without_cpufreq_says_so() {
     let power = serde_json::from_value(json!({
         "config": {"plan": "high-performance"}, "effect": "none",
         "settings": [
-            {"cpus": [], "setting": "turbo", "wanted": "on", "in_effect": false,
-             "why_not": "there is no switch for turbo"},
-            {"cpus": [], "setting": "governor", "wanted": "performance", "in_effect": false,
-             "why_not": why},
+            {"cpus": [], "setting": "turbo", "required": "on", "in_effect": false,
+             "reason": "there is no switch for turbo"},
+            {"cpus": [], "setting": "governor", "required": "performance", "in_effect": false,
+             "reason": why},
         ],
         "data_plane":
             {"parking": false, "poll_us": 200, "vmq_high_percent": 70, "vmq_low_percent": 30},
@@ -20,7 +20,7 @@ fn a_host_without_cpufreq_says_so() {
             {"cpu": 1, "online": true, "idle_states": ["POLL", "haltpoll idle"]},
         ],
         "changed": [],
-        "energy": {"zones": [], "lacking": "energy is not known here"},
+        "energy": {"zones": [], "unavailable_reason": "energy is not known here"},
     }));
     insta::assert_snapshot!(details(&power.unwrap()));
 }
@@ -28,7 +28,7 @@ fn a_host_without_cpufreq_says_so() {
 #[test]
 fn cpus_that_are_alike_share_a_line_and_watts_are_shown() {
     let setting = |cpu: u16, now: &str| {
-        json!({"cpus": [cpu], "setting": "governor", "wanted": "schedutil", "in_effect": true,
+        json!({"cpus": [cpu], "setting": "governor", "required": "schedutil", "in_effect": true,
                "now": now})
     };
     let cpu = |cpu: u16, online: bool| {

@@ -8,6 +8,7 @@ use suimon_contract::{Operation, OperationState, Plan};
 
 use crate::cli::ChangeFlags;
 use crate::exit::Failure;
+use crate::old_names;
 use crate::output::Context;
 
 /// Shows the result of a change: the plan of a dry run, else the operation's progress and end.
@@ -17,8 +18,12 @@ pub(crate) async fn finish(
     flags: ChangeFlags,
 ) -> Result<(), Failure> {
     match outcome {
-        Outcome::Planned(plan) => Ok(context.show(&plan, plan_text)?),
+        Outcome::Planned(plan) => {
+            old_names::warn(context.json, &plan.warnings);
+            Ok(context.show(&plan, plan_text)?)
+        }
         Outcome::Started(operation) => {
+            old_names::warn(context.json, &operation.warnings);
             if let (false, Some(plan)) = (context.json, &operation.plan) {
                 crate::output::print(&plan_text(plan))?;
             }

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use suimon_contract::{
     ApiError, DiskProposal, DiskQos, ErrorCode, HostConfig, Key, Kind, Name, QosPolicyProposal,
-    QosProposal, StoreProposal, WhatIfAnswer, WhatIfRequest,
+    QosProposal, StoreProposal, WhatIfAnswer, WhatIfRequest, renamed_key,
 };
 
 use crate::exit::Failure;
@@ -105,7 +105,7 @@ impl Different {
         match self.kind {
             Kind::Disk => &["store", "qos_policy"],
             Kind::QosPolicy => &["kind"],
-            _ => &["capability_iops"],
+            _ => &["capacity_iops"],
         }
     }
 
@@ -122,6 +122,7 @@ impl Different {
     }
 
     fn set(&mut self, name: &str, word: &str) -> Result<(), Failure> {
+        let name = renamed_key(self.kind, name).map_or(name, |rename| rename.new);
         let other = || self.kind.key(name).filter(|_| self.other_keys().contains(&name));
         let (key, is_limit) = match (self.limit(name), other()) {
             (Some(key), _) => (key, true),
@@ -177,12 +178,12 @@ impl Different {
             _ => {
                 let known = config.stores.iter().find(|store| store.name == name);
                 let capability_iops = others
-                    .get("capability_iops")
+                    .get("capacity_iops")
                     .and_then(Value::as_u64)
                     .or_else(|| known.and_then(|store| store.capability_iops?.declared()));
                 let Some(capability_iops) = capability_iops else {
                     return Err(Failure::Usage(format!(
-                        "store/{name}: its capacity is unknown; give one, such as capability_iops=50000"
+                        "store/{name}: its capacity is unknown; give one, such as capacity_iops=50000"
                     )));
                 };
                 QosProposal::Store(StoreProposal { name, capability_iops })

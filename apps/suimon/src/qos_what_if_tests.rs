@@ -71,9 +71,9 @@ fn what_is_not_named_stays_as_it_is() {
         }}])
     );
     assert_eq!(
-        proposed(&["store/fast", "capability_iops=70000", "disk/new", "store=fast", "min_iops=1"]),
+        proposed(&["store/fast", "capacity_iops=70000", "disk/new", "store=fast", "min_iops=1"]),
         json!([
-            {"store": {"name": "fast", "capability_iops": 70_000}},
+            {"store": {"name": "fast", "capacity_iops": 70_000}},
             {"disk": {"name": "new", "store": "fast", "qos": {"min_iops": 1, "weight": 100}}},
         ])
     );
@@ -118,17 +118,17 @@ fn words_that_make_no_sense_are_refused() {
         ),
         (
             &["store/fast", "min_iops=5"],
-            "no key `min_iops` of store/fast concerns QoS; the keys are capability_iops",
+            "no key `min_iops` of store/fast concerns QoS; the keys are capacity_iops",
         ),
         (
             &["disk/web", "min_iops=0"],
             "`min_iops` must be a whole number from 1 to 1000000000 or default, not `0`",
         ),
         (&["disk/web", "min_iops=1", "min_iops=2"], "`min_iops` is given twice; give it once"),
-        (&["store/fast"], "store/fast: no key is given; give at least one of capability_iops"),
+        (&["store/fast"], "store/fast: no key is given; give at least one of capacity_iops"),
         (
-            &["store/fast", "capability_iops=default"],
-            "store/fast: its capacity is unknown; give one, such as capability_iops=50000",
+            &["store/fast", "capacity_iops=default"],
+            "store/fast: its capacity is unknown; give one, such as capacity_iops=50000",
         ),
     ] {
         assert_eq!(wrong(words), message, "{words:?}");

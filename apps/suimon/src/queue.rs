@@ -1,4 +1,4 @@
-//! Commands of `queue` and `processor`: queues and the workers that own them.
+//! Commands of `queue` and `worker`: queues and the workers that own them.
 
 use clap::{Args, Subcommand};
 use suimon_contract::{ProcessorStatus, QueueStatus};
@@ -24,7 +24,7 @@ pub(crate) struct MoveFlags {
     /// Id of the queue as shown by `suimon queue list`, such as web/rx/0.
     #[arg(value_parser = queue_id)]
     id: String,
-    /// Number of the worker, as shown by `suimon processor list`.
+    /// Number of the worker, as shown by `suimon worker list`.
     #[arg(long, value_name = "WORKER")]
     to: u16,
     /// Print the number of the operation and return without waiting for its end.
@@ -32,9 +32,9 @@ pub(crate) struct MoveFlags {
     no_wait: bool,
 }
 
-/// Verbs of `processor`.
+/// Verbs of `worker`.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum ProcessorVerb {
+pub(crate) enum WorkerVerb {
     /// List all workers with their CPU time and counters.
     List,
 }
@@ -66,7 +66,7 @@ impl QueueVerb {
     }
 }
 
-impl ProcessorVerb {
+impl WorkerVerb {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::List => {

@@ -2,7 +2,9 @@
 
 mod status;
 
-use suimon_contract::{Effect, ErrorCode, EventKind, Form, Key, Kind, default_text, meaning_of};
+use suimon_contract::{
+    Effect, ErrorCode, EventKind, Form, Key, Kind, default_text, meaning_of, renames_page,
+};
 
 use crate::cli;
 use crate::exit::CODES;
@@ -10,12 +12,13 @@ use crate::exit::CODES;
 const GENERATED: &str = "<!-- Made by `suimon docs`. Change the source, not this page. -->\n\n";
 
 /// Returns the pages: name and text.
-pub(crate) fn pages() -> [(&'static str, String); 5] {
+pub(crate) fn pages() -> [(&'static str, String); 6] {
     [
         ("cli.md", command_line()),
         ("config.md", host_file()),
         ("errors.md", errors()),
         ("events.md", events()),
+        ("renames.md", renames()),
         ("status.md", status::page()),
     ]
 }
@@ -102,6 +105,17 @@ const fn effect(effect: Effect) -> &'static str {
         Effect::NextStart => "at daemon start",
         Effect::Identity => "another resource",
     }
+}
+
+fn renames() -> String {
+    let mut text = format!("{GENERATED}# Renamed names\n\n");
+    text.push_str(
+        "Old names stay valid until the version in the last column. Host files, requests and commands accept \
+         both names and report a use of the old one; responses, events and metrics have both. A request with \
+         both names and different values is refused. The other reference pages have the new names.\n\n",
+    );
+    text.push_str(&renames_page());
+    text
 }
 
 fn errors() -> String {

@@ -15,7 +15,7 @@ use crate::capture::CaptureFlags;
 use crate::cli::ChangeFlags;
 use crate::columns;
 use crate::exit::Failure;
-use crate::key_flags::{KeyFlags, unset, unsettable};
+use crate::key_flags::{KeyFlags, unset, unset_parser};
 use crate::node_drain::OwnNodeVerb;
 use crate::output::Context;
 use crate::progress::finish;
@@ -107,7 +107,7 @@ pub(crate) struct Set<R: Shown> {
     #[command(flatten)]
     keys: KeyFlags<R, false>,
     /// Remove a key from desired state, so that its default applies; may be given several times.
-    #[arg(long, value_name = "KEY", value_parser = unsettable(R::KIND))]
+    #[arg(long, value_name = "KEY", value_parser = unset_parser(R::KIND))]
     unset: Vec<String>,
     #[command(flatten)]
     force: ForceFlag<R>,

@@ -82,9 +82,9 @@ fn every_key_of_a_team_has_a_flag() {
         "--min-links=2",
         "--vmq-enabled",
         "--vmq-mode=static",
-        "--vmq-base-processor=1",
-        "--vmq-max-processors=2",
-        "--vmq-max-processor-number=5",
+        "--vmq-base-worker=1",
+        "--vmq-max-workers=2",
+        "--vmq-max-worker-number=5",
         "--vmq-numa-node=0",
     ]);
     assert_eq!(team.members.iter().map(Name::as_str).collect::<Vec<_>>(), ["left", "right"]);

@@ -2,7 +2,7 @@
 
 use clap::builder::ValueParser;
 use serde_json::{Map, Value};
-use suimon_contract::{Form, Key, Kind};
+use suimon_contract::{Form, Key, Kind, renamed_key};
 
 use crate::exit::Failure;
 use crate::key_flags::read;
@@ -64,6 +64,7 @@ pub(crate) fn parse(kind: Kind, text: &str) -> Result<Setting, String> {
         let forms = if only_flags { "KEY=on, KEY=off" } else { "KEY=VALUE" };
         return Err(format!("must be {forms} or KEY=default; the keys are {}", keys(kind)));
     };
+    let name = renamed_key(kind, name).map_or(name, |rename| rename.new);
     let Some(key) = kind.key(name) else {
         return Err(format!("no key `{name}` exists; the keys are {}", keys(kind)));
     };

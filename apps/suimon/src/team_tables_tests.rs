@@ -87,7 +87,7 @@ fn with_lacp() -> TeamStatus {
     right.lacp = Some(lacp(alone, end("00:00:00:00:00:00", 65_535, &["expired"])));
     let config = json!({
         "name": "both", "members": ["left", "right"], "mode": "lacp", "lacp_timer": "fast",
-        "vmq": {"max_processors": 2},
+        "vmq": {"max_workers": 2},
     });
     let mut team = team(config, vec![left, right]);
     team.lacp_partner = Some(LacpPartnerStatus {

@@ -65,7 +65,7 @@ pub(crate) struct ExplainFlags {
 
 fn settings_help() -> String {
     format!(
-        "Keys and their values, such as `max_processors=2` or `enabled=off`; `KEY=default` removes \
+        "Keys and their values, such as `max_workers=2` or `enabled=off`; `KEY=default` removes \
          a key, so that its default applies. The keys are {}",
         settings::keys(Kind::Vmq)
     )

@@ -25,10 +25,10 @@ fn wrong(args: &[&str]) -> String {
 
 #[test]
 fn set_sends_only_the_keys_that_were_named_each_as_its_type() {
-    let sent = ["enabled=off", "mode=static", "base_processor=2", "numa_node=default"];
+    let sent = ["enabled=off", "mode=static", "base_worker=2", "numa_node=default"];
     assert_eq!(
         patch(&sent).unwrap(),
-        json!({"enabled": false, "mode": "static", "base_processor": 2, "numa_node": null})
+        json!({"enabled": false, "mode": "static", "base_worker": 2, "numa_node": null})
     );
     let twice = patch(&["mode=static", "mode=dynamic"]).unwrap_err();
     assert_eq!(
@@ -39,16 +39,16 @@ fn set_sends_only_the_keys_that_were_named_each_as_its_type() {
 
 #[test]
 fn what_is_wrong_is_named_with_the_choices() {
-    let keys = "the keys are enabled, mode, base_processor, max_processors, \
-                max_processor_number, numa_node";
+    let keys = "the keys are enabled, mode, base_worker, max_workers, \
+                max_worker_number, numa_node";
     let message = wrong(&["processors=2"]);
-    assert!(message.contains(&format!("no key `processors` exists; {keys}")), "{message}");
+    assert!(message.contains(&format!("no key `worker_cpus` exists; {keys}")), "{message}");
     let message = wrong(&["enabled"]);
     assert!(message.contains(&format!("must be KEY=VALUE or KEY=default; {keys}")), "{message}");
     let message = wrong(&["enabled=yes"]);
     assert!(message.contains("`enabled` must be on, off or default, not `yes`"), "{message}");
-    let message = wrong(&["max_processors=0"]);
-    let expected = "`max_processors` must be a whole number from 1 to 64 or default, not `0`";
+    let message = wrong(&["max_workers=0"]);
+    let expected = "`max_workers` must be a whole number from 1 to 64 or default, not `0`";
     assert!(message.contains(expected), "{message}");
     let message = wrong(&["mode=adaptive"]);
     assert!(message.contains("or default, not `adaptive`"), "{message}");

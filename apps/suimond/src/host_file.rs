@@ -4,7 +4,9 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use suimon_contract::{ApiError, ErrorCode, OperationState, TOML_BYTES_MAX, locate_errors};
+use suimon_contract::{
+    ApiError, ErrorCode, OperationState, TOML_BYTES_MAX, locate_errors, old_names_of_file,
+};
 use suimon_node::{ChangeOptions, Edit, Node};
 
 /// Time limit for applying the file.
@@ -57,6 +59,9 @@ fn apply_text(
         tracing::info!(file = shown, "the host file is unchanged since it was last applied");
         return Ok(());
     };
+    for old in old_names_of_file(text, Some(shown)) {
+        tracing::warn!("{old}");
+    }
     ended(node, operation.id)
 }
 

@@ -11,9 +11,9 @@ fn power() -> PowerStatus {
     read(json!({
         "config": {"plan": "balanced"}, "effect": "partial",
         "settings": [
-            {"cpus": [0], "setting": "governor", "wanted": "schedutil", "in_effect": true},
-            {"cpus": [1], "setting": "governor", "wanted": "schedutil", "in_effect": true},
-            {"cpus": [], "setting": "turbo", "wanted": "off", "in_effect": false},
+            {"cpus": [0], "setting": "governor", "required": "schedutil", "in_effect": true},
+            {"cpus": [1], "setting": "governor", "required": "schedutil", "in_effect": true},
+            {"cpus": [], "setting": "turbo", "required": "off", "in_effect": false},
         ],
         "data_plane": {"parking": true, "poll_us": 50, "vmq_high_percent": 85, "vmq_low_percent": 30},
         "cpus": [], "changed": [],
@@ -28,14 +28,14 @@ fn power() -> PowerStatus {
 fn vmq() -> VmqStatus {
     read(json!({
         "uplink": "both", "config": {},
-        "processors": [
-            {"processor": 0, "permitted": true, "queues": 1, "load_ppm": 0, "other_load_ppm": 0},
-            {"processor": 1, "permitted": true, "queues": 0, "load_ppm": 0, "other_load_ppm": 0},
-            {"processor": 2, "permitted": false, "queues": 0, "load_ppm": 0, "other_load_ppm": 0},
+        "workers": [
+            {"worker": 0, "permitted": true, "queues": 1, "load_ppm": 0, "other_load_ppm": 0},
+            {"worker": 1, "permitted": true, "queues": 0, "load_ppm": 0, "other_load_ppm": 0},
+            {"worker": 2, "permitted": false, "queues": 0, "load_ppm": 0, "other_load_ppm": 0},
         ],
         "queues": [{
-            "queue": "web/rx/0", "nic": "web", "default_queue": false, "processor": 3,
-            "load_ppm": 125_000, "age_s": 1, "why": "", "stays": "",
+            "queue": "web/rx/0", "nic": "web", "default_queue": false, "worker": 3,
+            "load_ppm": 125_000, "age_s": 1, "reason": "", "stay_reason": "",
         }],
     }))
 }
@@ -114,10 +114,10 @@ fn vm(state: &str) -> VmStatus {
 
 fn store() -> StoreStatus {
     read(json!({
-        "config": {"name": "fast", "path": "/srv/fast", "capability_iops": 4000},
-        "state": "ready", "free_bytes": 1024, "total_bytes": 4096, "capability_iops": 4000,
+        "config": {"name": "fast", "path": "/srv/fast", "capacity_iops": 4000},
+        "state": "ready", "free_bytes": 1024, "total_bytes": 4096, "capacity_iops": 4000,
         "virtual_bytes": 8192, "allocated_bytes": 3072, "overcommit_percent": 200, "nearly_full": true,
-        "promised_iops": 2000, "disks": 1, "delivered_iops": 1500,
+        "reserved_iops": 2000, "disks": 1, "delivered_iops": 1500,
         "latency_ns": 250_000, "depth": 1, "depth_allowed": 8,
         "measured": {
             "iops": 3900, "measured_unix_ms": 1, "seconds": 10, "patterns": [],
@@ -164,10 +164,10 @@ fn teams_members_and_vmq_are_measured() {
         "suimon_team_member_transmit_ratio{team=\"both\",uplink=\"left\"} 0.75",
         "suimon_team_member_flows_ratio{team=\"both\",uplink=\"left\"} 0.5",
         "suimon_nic_on_vf{nic=\"web\"} 1.0",
-        "suimon_vmq_queue_processor{uplink=\"both\",nic=\"web\",queue=\"web/rx/0\"} 3.0",
+        "suimon_vmq_queue_worker{uplink=\"both\",nic=\"web\",queue=\"web/rx/0\"} 3.0",
         "suimon_vmq_queue_load_ratio{uplink=\"both\",nic=\"web\",queue=\"web/rx/0\"} 0.125",
-        "suimon_vmq_processor_queues{uplink=\"both\",processor=\"0\"} 1.0",
-        "suimon_vmq_processor_queues{uplink=\"both\",processor=\"1\"} 0.0",
+        "suimon_vmq_worker_queues{uplink=\"both\",worker=\"0\"} 1.0",
+        "suimon_vmq_worker_queues{uplink=\"both\",worker=\"1\"} 0.0",
         "suimon_queue_moves_total{queue=\"web/rx/0\"} 5",
         "suimon_power_plan_in_effect{plan=\"balanced\"} 0.0",
         "suimon_power_settings{state=\"in_effect\"} 2.0",
@@ -178,13 +178,13 @@ fn teams_members_and_vmq_are_measured() {
         assert!(text.lines().any(|is| is == line), "{line}:\n{text}");
     }
     // A worker that VMQ may not use does not count as parked.
-    assert!(!text.contains("processor=\"2\""), "{text}");
+    assert!(!text.contains("worker=\"2\""), "{text}");
 }
 
 fn nbd() -> suimon_contract::DiskNbdStatus {
     read(json!({
         "clients": 1, "connections_max": 128, "buffer_bytes": 524_288, "buffer_max_bytes": 134_217_728,
-        "connections": [{"way": "unix", "peer": "process 7 of user 107", "buffer_bytes": 524_288}],
+        "connections": [{"transport": "unix", "peer": "process 7 of user 107", "buffer_bytes": 524_288}],
     }))
 }
 
@@ -221,7 +221,7 @@ fn disks_and_stores_are_measured() {
         "suimon_store_total_bytes{store=\"fast\"} 4096.0",
         "suimon_store_overcommit_ratio{store=\"fast\"} 2.0",
         "suimon_store_nearly_full{store=\"fast\"} 1.0",
-        "suimon_store_promised_iops{store=\"fast\"} 2000.0",
+        "suimon_store_reserved_iops{store=\"fast\"} 2000.0",
         "suimon_store_measured_iops{store=\"fast\"} 3900.0",
         "suimon_store_estimated_iops{store=\"fast\"} 4100.0",
         "suimon_store_estimate_age_seconds{store=\"fast\"} 1.5",
@@ -285,12 +285,12 @@ fn readings_of_everything() -> Readings {
         .into();
     readings.processors = vec![read(json!({
         "id": 0, "cpu": 2, "queues": 1, "cpu_time_ns": 1, "busy_ns": 1, "batches": 1, "frames": 1,
-        "sleeps": 1, "asleep": false, "rests": 0, "resting": false, "stages": stages(),
+        "sleeps": 1, "asleep": false, "yields": 0, "yielding": false, "stages": stages(),
     }))];
     readings.disks[0].nbd = Some(nbd());
     readings.disks[0].qos = Some(read(json!({
         "disk": "gold", "store": "fast", "holder": "disk/gold", "limits": {},
-        "waiting": 0, "in_flight": 0, "last_5_min": delivery(), "last_5_s": delivery(),
+        "queued": 0, "in_flight": 0, "last_5_min": delivery(), "last_5_s": delivery(),
     })));
     readings
 }
@@ -301,7 +301,7 @@ fn stages() -> serde_json::Value {
 
 fn delivery() -> serde_json::Value {
     json!({
-        "window_ns": 5_000_000_000_u64, "entitled_iops": 1, "demanded_iops": 1, "delivered_iops": 1,
+        "window_ns": 5_000_000_000_u64, "guaranteed_iops": 1, "demand_iops": 1, "delivered_iops": 1,
         "limited_by": [{"factor": "client-idle", "share_ppm": 1_000_000}],
     })
 }
@@ -329,6 +329,34 @@ fn the_reference_has_every_family_with_its_type_labels_and_description() {
         let page = reference::page();
         assert!(page.contains(&format!("\n| `{name}` | ")), "{name}\n{page}");
     }
-    let described = text.lines().filter(|line| line.starts_with("# HELP ")).count();
+    // Old names of renamed families are on the page of renames.
+    let is_of_family = |line: &&str| line.starts_with("# HELP ") && !line.contains(" Deprecated, ");
+    let described = text.lines().filter(is_of_family).count();
     assert_eq!(described, families.len(), "{text}");
+}
+
+#[test]
+fn renamed_families_are_written_under_both_names() {
+    let families: Vec<_> =
+        reference::families().iter().map(|family| family.sample_name()).collect();
+    let text = render(&readings_of_everything()).unwrap();
+    for rename in suimon_contract::RENAMES {
+        let suimon_contract::Renamed::Metric { old_labels } = rename.of else { continue };
+        let is_new = |name: &String| name.trim_end_matches("_total") == rename.new;
+        assert!(families.iter().any(is_new), "{rename:?}");
+        let samples = |name: &str| -> Vec<String> {
+            let names = [format!("{name}{{"), format!("{name}_total{{")];
+            let lines = text.lines().filter(|line| names.iter().any(|name| line.starts_with(name)));
+            lines.map(|line| line.rsplit(' ').next().unwrap_or_default().to_owned()).collect()
+        };
+        assert_eq!(samples(rename.old), samples(rename.new), "{rename:?}");
+        assert!(!samples(rename.new).is_empty(), "{rename:?}");
+        let help = format!("# HELP {}", rename.old);
+        let help = text.lines().find(|line| line.starts_with(&help)).unwrap();
+        assert!(help.contains(&format!("use {}", rename.new)), "{help}");
+        for label in old_labels {
+            let of_old = text.lines().find(|line| line.starts_with(rename.old)).unwrap();
+            assert!(of_old.contains(&format!("{label}=")), "{of_old}");
+        }
+    }
 }

@@ -849,7 +849,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the workers (data-plane threads). */
+        /**
+         * Lists the workers (data-plane threads).
+         * @deprecated
+         * @description Use `/1.0/workers`. Version 0.3 removes this path.
+         */
         get: operations["list_processors"];
         put?: never;
         post?: never;
@@ -1125,7 +1129,7 @@ export interface paths {
          * Measures the capacity of a store in normalised IOPS.
          * @description A directory is measured with a temporary file, a block device with reads only. The result is in
          *     the report of the operation and in the status of the store. It limits minimums if
-         *     `capability_iops` of the store is `measure`.
+         *     `capacity_iops` of the store is `measure`.
          */
         post: operations["measure_store"];
         delete?: never;
@@ -1601,6 +1605,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/1.0/workers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the workers (data-plane threads). */
+        get: operations["list_workers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/metrics": {
         parameters: {
             query?: never;
@@ -1794,7 +1815,13 @@ export interface components {
              * Format: int64
              * @description Guaranteed rate in normalised operations per second.
              */
-            entitled_iops: number;
+            guaranteed_iops: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `guaranteed_iops`. Version 0.3 removes this old name of it.
+             */
+            entitled_iops?: number;
         };
         /** @description Heartbeat that a node writes to a shared store. */
         ClusterBeat: {
@@ -1803,7 +1830,7 @@ export interface components {
             /** @description Name of the node in its cluster. */
             node: components["schemas"]["Name"];
             /** @description True if the node belongs to another cluster. */
-            is_stranger: boolean;
+            is_other_cluster: boolean;
             /**
              * Format: int64
              * @description Delivered rate of the node's disks on the store, in normalised operations per second.
@@ -1819,6 +1846,11 @@ export interface components {
              * @description Age of the heartbeat in ms. Nodes write one every 5 s.
              */
             age_ms: number;
+            /**
+             * @deprecated
+             * @description Use `is_other_cluster`. Version 0.3 removes this old name of it.
+             */
+            is_stranger?: boolean;
         };
         /** @description Limit of a host on a store, in normalised operations per second. */
         ClusterCap: {
@@ -1904,12 +1936,12 @@ export interface components {
              * Format: int64
              * @description Guaranteed rate: the part of the demand that the disk's minimum covers.
              */
-            entitled_iops: number;
+            guaranteed_iops: number;
             /**
              * Format: int64
              * @description Demanded rate: the rate of the client's requests.
              */
-            demanded_iops: number;
+            demand_iops: number;
             /**
              * Format: int64
              * @description Delivered rate: the rate of completed requests.
@@ -1920,6 +1952,18 @@ export interface components {
              *     is below its own; absent if it is not.
              */
             aggressors?: components["schemas"]["ClusterAggressor"][] | null;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `guaranteed_iops`. Version 0.3 removes this old name of it.
+             */
+            entitled_iops?: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `demand_iops`. Version 0.3 removes this old name of it.
+             */
+            demanded_iops?: number;
         };
         /** @description Node of a cluster. */
         ClusterMember: {
@@ -1983,7 +2027,7 @@ export interface components {
              * Format: int64
              * @description Capacity of the store in normalised operations per second, as configured on this host.
              */
-            capability_iops?: number | null;
+            capacity_iops?: number | null;
             /**
              * Format: int64
              * @description Limit of all nodes together, in normalised operations per second. Below the capacity under
@@ -1994,36 +2038,67 @@ export interface components {
              * @description True if load from outside the cluster uses the store, or if the store delivers less than its
              *     capacity.
              */
-            has_foreign_load: boolean;
+            has_external_load: boolean;
             /** @description Limit of this host on the store. */
             cap: components["schemas"]["ClusterCap"];
             /** @description Share last granted to each node. */
             shares: components["schemas"]["ClusterShare"][];
             /** @description Heartbeats of other nodes, read from the store itself, independent of etcd. */
-            seen?: components["schemas"]["ClusterBeat"][];
+            heartbeats?: components["schemas"]["ClusterBeat"][];
             /**
              * @description Reason why this host does not participate in the store's cluster QoS; absent if it
              *     participates.
+             */
+            reason?: string | null;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `capacity_iops`. Version 0.3 removes this old name of it.
+             */
+            capability_iops?: number | null;
+            /**
+             * @deprecated
+             * @description Use `has_external_load`. Version 0.3 removes this old name of it.
+             */
+            has_foreign_load?: boolean;
+            /**
+             * @deprecated
+             * @description Use `heartbeats`. Version 0.3 removes this old name of it.
+             */
+            seen?: components["schemas"]["ClusterBeat"][];
+            /**
+             * @deprecated
+             * @description Use `reason`. Version 0.3 removes this old name of it.
              */
             wrong?: string | null;
         };
         /** @description `[cluster.tls]`: certificates for connections to etcd. */
         ClusterTls: {
             /** @description Absolute path of a PEM file with the CA certificates that sign the certificates of the etcd members. */
-            authority: string;
+            ca_certificate: string;
             /** @description Absolute path of a PEM file with the client certificate of this host; none if absent. */
             certificate?: string | null;
             /** @description Absolute path of a PEM file with the private key of the client certificate. */
             key?: string | null;
+            /**
+             * @deprecated
+             * @description Use `ca_certificate`. Version 0.3 removes this old name of it.
+             */
+            authority?: string;
         };
         /** @description Merge patch (RFC 7386) of `tls`: keys that are absent stay as they are, null removes a key. */
         ClusterTlsPatch: {
             /** @description Absolute path of a PEM file with the CA certificates that sign the certificates of the etcd members. */
-            authority?: string;
+            ca_certificate?: string;
             /** @description Absolute path of a PEM file with the client certificate of this host; none if absent. */
             certificate?: string | null;
             /** @description Absolute path of a PEM file with the private key of the client certificate. */
             key?: string | null;
+            /**
+             * @deprecated
+             * @description Use `ca_certificate`. Version 0.3 removes this old name of it.
+             */
+            authority?: string;
         };
         /** @description Health of a resource with its reason. */
         Condition: {
@@ -2035,7 +2110,7 @@ export interface components {
         /** @description Confinement of one kind of thread. */
         ConfinementLayer: {
             /**
-             * @description Kind of thread: `process` (all threads), `processors` (workers), `front-ends` (threads that
+             * @description Kind of thread: `process` (all threads), `worker_cpus` (workers), `front-ends` (threads that
              *     read messages of VMMs), or `nbd-servers` (threads that negotiate with NBD clients and carry
              *     their TLS).
              */
@@ -2060,7 +2135,7 @@ export interface components {
             /** @description Extent of the daemon's confinement. */
             mode: components["schemas"]["ConfinementMode"];
             /** @description Missing layers with their consequences; empty if none is missing. */
-            lacking: string[];
+            missing: string[];
             /** @description Restrictions in effect for each kind of thread started so far. */
             layers: components["schemas"]["ConfinementLayer"][];
             /**
@@ -2069,6 +2144,11 @@ export interface components {
              *     compromised daemon.
              */
             refused_calls: number;
+            /**
+             * @deprecated
+             * @description Use `missing`. Version 0.3 removes this old name of it.
+             */
+            lacking?: string[];
         };
         /** @description `[console]`: the web console, for browsers on this machine. Read when the daemon starts. */
         ConsoleConfig: {
@@ -2324,7 +2404,7 @@ export interface components {
         /** @description Connection of an NBD client. */
         DiskNbdClient: {
             /** @description Transport of the connection. */
-            way: components["schemas"]["NbdWay"];
+            transport: components["schemas"]["NbdWay"];
             /** @description Peer: the process and its user, or the address and port. */
             peer: string;
             /**
@@ -2332,6 +2412,11 @@ export interface components {
              * @description Buffer memory of the connection in bytes, reserved memory included.
              */
             buffer_bytes?: number;
+            /**
+             * @deprecated
+             * @description Use `transport`. Version 0.3 removes this old name of it.
+             */
+            way?: components["schemas"]["NbdWay"];
         };
         /** @description Merge patch (RFC 7386) of `nbd`: keys that are absent stay as they are, null removes a key. */
         DiskNbdPatch: {
@@ -2539,12 +2624,18 @@ export interface components {
              * Format: int32
              * @description Worker that services the disk; absent while the disk is not open.
              */
-            processor?: number | null;
+            worker?: number | null;
             vhost_user?: null | components["schemas"]["DiskVhostUserStatus"];
             nbd?: null | components["schemas"]["DiskNbdStatus"];
             /** @description Requests since the disk was opened. */
             counters: components["schemas"]["DiskCounters"];
             qos?: null | components["schemas"]["QosFlowStatus"];
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Use `worker`. Version 0.3 removes this old name of it.
+             */
+            processor?: number | null;
         };
         /** @description `[disk.vhost_user]`: attaches the disk to a VM as a virtio disk. */
         DiskVhostUser: {
@@ -2632,6 +2723,11 @@ export interface components {
             /** @description Reason why the VM stays; absent if it migrates. */
             reason?: string | null;
             /** @description True if the VM is running and stays, so that the node does not become empty. */
+            blocks_drain?: boolean;
+            /**
+             * @deprecated
+             * @description Use `blocks_drain`. Version 0.3 removes this old name of it.
+             */
             is_in_the_way?: boolean;
         };
         /** @description Counter of drops for one reason. */
@@ -2758,13 +2854,13 @@ export interface components {
         HostSection: {
             /** @description Name of the host in output and events; the host name of the machine if absent. */
             name?: string | null;
-            /** @description Logical CPUs of the workers (data-plane threads): one worker is pinned to each. If absent, `floating_processors` sets the number of workers. */
-            processors?: number[] | null;
+            /** @description Logical CPUs of the workers (data-plane threads): one worker is pinned to each. If absent, `floating_workers` sets the number of workers. */
+            worker_cpus?: number[] | null;
             /**
              * Format: int32
-             * @description Number of workers that are not pinned to a CPU, used if `processors` is absent; 1 if absent.
+             * @description Number of workers that are not pinned to a CPU, used if `worker_cpus` is absent; 1 if absent.
              */
-            floating_processors?: number | null;
+            floating_workers?: number | null;
             /** @description Absolute path of the folder that contains one folder per VM with its sockets and log; `/run/suimon/vms` if absent. A running VM keeps its folder until its next start. A change takes effect when a VM starts. */
             vm_folder?: string | null;
             /**
@@ -2781,6 +2877,17 @@ export interface components {
             nbd_peer_connections_max?: number | null;
             /** @description Maximum buffer memory of the NBD connections of one peer in bytes, 1 MiB to 1 TiB; 512 MiB if absent. 512 KiB of it are set aside for each connection that `nbd_peer_connections_max` permits. */
             nbd_peer_buffer_max_bytes?: null | number | string;
+            /**
+             * @deprecated
+             * @description Use `worker_cpus`. Version 0.3 removes this old name of it.
+             */
+            processors?: number[] | null;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Use `floating_workers`. Version 0.3 removes this old name of it.
+             */
+            floating_processors?: number | null;
         };
         /** @description Response of `GET /1.0`: observed state of the host. */
         HostStatus: {
@@ -3503,7 +3610,13 @@ export interface components {
              * Format: int32
              * @description Number of the new owning worker.
              */
-            processor: number;
+            worker: number;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Use `worker`. Version 0.3 removes this old name of it.
+             */
+            processor?: number;
         };
         /**
          * @description Name of a resource: 1 to 63 letters, digits, `-`, `_` and `.`, starting with a letter or a
@@ -3765,11 +3878,16 @@ export interface components {
             /** @description Host name or IP address and TCP port of the API of the node, such as `192.0.2.2:8443` or `node2.example.net:8443`. */
             address: string;
             /** @description Absolute path of a PEM file with CA certificates that sign the certificate of the node, or with that certificate itself. */
-            authority: string;
+            ca_certificate: string;
             /** @description Absolute path of a file whose first line is the API token of the node. The file must not be readable by other users. */
             token_file: string;
             /** @description Name that the certificate of the node must contain; the host in `address` if absent. */
             server_name?: string | null;
+            /**
+             * @deprecated
+             * @description Use `ca_certificate`. Version 0.3 removes this old name of it.
+             */
+            authority?: string;
         };
         /** @description Merge patch (RFC 7386) of `node`: keys that are absent stay as they are, null removes a key. */
         NodeConfigPatch: {
@@ -3778,11 +3896,16 @@ export interface components {
             /** @description Host name or IP address and TCP port of the API of the node, such as `192.0.2.2:8443` or `node2.example.net:8443`. */
             address?: string;
             /** @description Absolute path of a PEM file with CA certificates that sign the certificate of the node, or with that certificate itself. */
-            authority?: string;
+            ca_certificate?: string;
             /** @description Absolute path of a file whose first line is the API token of the node. The file must not be readable by other users. */
             token_file?: string;
             /** @description Name that the certificate of the node must contain; the host in `address` if absent. */
             server_name?: string | null;
+            /**
+             * @deprecated
+             * @description Use `ca_certificate`. Version 0.3 removes this old name of it.
+             */
+            authority?: string;
         };
         /**
          * @description Response of `GET /1.0/nodes/{name}`: state of another node, requested from it at the time of the
@@ -3911,6 +4034,8 @@ export interface components {
             plan?: null | components["schemas"]["Plan"];
             /** @description Human-readable findings, one per line, such as those of a disk check. */
             report?: string[];
+            /** @description Warnings about the request, such as the use of an old name; only in the response to the request. */
+            warnings?: string[];
             error?: null | components["schemas"]["ApiError"];
             /**
              * Format: int64
@@ -3972,6 +4097,8 @@ export interface components {
         Plan: {
             /** @description Steps; empty if the desired state does not change. */
             steps: components["schemas"]["PlanStep"][];
+            /** @description Warnings about the request, such as the use of an old name. */
+            warnings?: string[];
         };
         /**
          * @description Action of a step on its resource.
@@ -4214,9 +4341,14 @@ export interface components {
              */
             milliwatts?: number | null;
             /** @description Reason why energy is unknown. */
-            lacking?: string | null;
+            unavailable_reason?: string | null;
             /** @description Energy counters of powercap, by zone. */
             zones: components["schemas"]["PowerZoneStatus"][];
+            /**
+             * @deprecated
+             * @description Use `unavailable_reason`. Version 0.3 removes this old name of it.
+             */
+            lacking?: string | null;
         };
         /**
          * @description Power plan, with the names used by Windows.
@@ -4233,12 +4365,22 @@ export interface components {
              */
             setting: string;
             /** @description Desired value of the setting. */
-            wanted: string;
+            required: string;
             /** @description True if the desired value is in effect. */
             in_effect: boolean;
             /** @description Current value read from sysfs; absent if the files do not exist. */
             now?: string | null;
             /** @description Reason why the value is not in effect, or a remark. */
+            reason?: string | null;
+            /**
+             * @deprecated
+             * @description Use `required`. Version 0.3 removes this old name of it.
+             */
+            wanted?: string;
+            /**
+             * @deprecated
+             * @description Use `reason`. Version 0.3 removes this old name of it.
+             */
             why_not?: string | null;
         };
         /** @description Response of `GET /1.0/power`. */
@@ -4349,7 +4491,7 @@ export interface components {
             /**
              * Format: int32
              * @description Logical CPU to which the worker is pinned; absent if it is not pinned, which is the case
-             *     without the host's `processors`.
+             *     without the host's `worker_cpus`.
              */
             cpu?: number | null;
             /** @description Number of queues that the worker owns. */
@@ -4386,11 +4528,22 @@ export interface components {
              * @description Number of times the worker backed off from polling for device completions because other
              *     threads required its CPU.
              */
-            rests?: number;
+            yields?: number;
             /** @description True if the worker is currently backed off. */
-            resting?: boolean;
+            yielding?: boolean;
             /** @description Time of the worker by stage. */
             stages?: components["schemas"]["ProcessorStages"];
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `yields`. Version 0.3 removes this old name of it.
+             */
+            rests?: number;
+            /**
+             * @deprecated
+             * @description Use `yielding`. Version 0.3 removes this old name of it.
+             */
+            resting?: boolean;
         };
         /**
          * @description Guaranteed, demanded and delivered rates of a disk in a time window, in normalised operations
@@ -4406,12 +4559,12 @@ export interface components {
              * Format: int64
              * @description Guaranteed rate: the disk's minimum during times with demand.
              */
-            entitled_iops: number;
+            guaranteed_iops: number;
             /**
              * Format: int64
              * @description Demanded rate: the rate of the client's requests.
              */
-            demanded_iops: number;
+            demand_iops: number;
             /**
              * Format: int64
              * @description Delivered rate: the rate of completed requests.
@@ -4421,7 +4574,7 @@ export interface components {
              * @description Time that requests were queued, in ns, summed over requests, by cause: `own-maximum`,
              *     `own-bandwidth`, `shared-policy`, `others-minimums`, `device-depth`.
              */
-            waits_ns?: {
+            queued_ns?: {
                 [key: string]: number;
             };
             /**
@@ -4445,6 +4598,31 @@ export interface components {
              *     the same depth, in ns: the lowest of the last one to two hours, or that of the store's
              *     measurement.
              */
+            device_baseline_latency_ns?: number | null;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `guaranteed_iops`. Version 0.3 removes this old name of it.
+             */
+            entitled_iops?: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `demand_iops`. Version 0.3 removes this old name of it.
+             */
+            demanded_iops?: number;
+            /**
+             * @deprecated
+             * @description Use `queued_ns`. Version 0.3 removes this old name of it.
+             */
+            waits_ns?: {
+                [key: string]: number;
+            };
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `device_baseline_latency_ns`. Version 0.3 removes this old name of it.
+             */
             device_own_latency_ns?: number | null;
         };
         /** @description Entry of `GET /1.0/qos/flows`: limits and delivered rates of a disk. */
@@ -4464,7 +4642,7 @@ export interface components {
              * Format: int32
              * @description Requests queued in the scheduler.
              */
-            waiting: number;
+            queued: number;
             /**
              * Format: int32
              * @description Requests in flight at the device.
@@ -4474,6 +4652,12 @@ export interface components {
             last_5_s: components["schemas"]["QosDelivery"];
             /** @description Rates of the last 5 min. */
             last_5_min: components["schemas"]["QosDelivery"];
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Use `queued`. Version 0.3 removes this old name of it.
+             */
+            waiting?: number;
         };
         /**
          * @description Factor that limits a disk's throughput.
@@ -4597,7 +4781,7 @@ export interface components {
              * @description Sum of the minimums reserved for the policy on all stores, in normalised operations per
              *     second.
              */
-            promised_iops: number;
+            reserved_iops: number;
             /**
              * Format: int64
              * @description Delivered rate of the policy's disks on this host in the last 5 s, in normalised operations
@@ -4606,6 +4790,12 @@ export interface components {
             delivered_iops: number;
             /** @description This host's parts of the limits by store; empty unless disks of several nodes share them. */
             parts?: components["schemas"]["QosPolicyPart"][];
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `reserved_iops`. Version 0.3 removes this old name of it.
+             */
+            promised_iops?: number;
         };
         /** @description Proposed change of desired state. */
         QosProposal: {
@@ -4644,7 +4834,7 @@ export interface components {
              * Format: int32
              * @description Worker that owns the queue.
              */
-            processor: number;
+            worker: number;
             /**
              * Format: int64
              * @description Frames carried since the queue's creation.
@@ -4665,6 +4855,12 @@ export interface components {
              * @description Number of moves to another worker.
              */
             moves: number;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Use `worker`. Version 0.3 removes this old name of it.
+             */
+            processor?: number;
         };
         /**
          * @description Severity of an event.
@@ -4810,7 +5006,7 @@ export interface components {
          * @enum {string}
          */
         StorageState: "ready" | "working" | "failed" | "stalled" | "full" | "faulted" | "away";
-        /** @description Value of `capability_iops` of a store: a number, or the word `measure`. */
+        /** @description Value of `capacity_iops` of a store: a number, or the word `measure`. */
         StoreCapability: number | components["schemas"]["MeasureWord"];
         /** @description `[[store]]`: a backing store of disks, with one request queue for all of them. */
         StoreConfig: {
@@ -4819,7 +5015,7 @@ export interface components {
             /** @description Absolute path of a directory that contains disks as files, or of a block device that one disk uses as a whole. A change replaces the resource. */
             path: string;
             /** @description Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`. The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with `--force`. */
-            capability_iops?: null | number | "measure";
+            capacity_iops?: null | number | "measure";
             /**
              * @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as one operation per started unit. A change replaces the resource.
              * @default 8192
@@ -4846,6 +5042,11 @@ export interface components {
              * @description Used space in percent of the size of the store above which the store is reported as nearly full (event 6152).
              */
             full_warning_percent?: number;
+            /**
+             * @deprecated
+             * @description Use `capacity_iops`. Version 0.3 removes this old name of it.
+             */
+            capability_iops?: null | number | "measure";
         };
         /** @description Merge patch (RFC 7386) of `store`: keys that are absent stay as they are, null removes a key. */
         StoreConfigPatch: {
@@ -4854,7 +5055,7 @@ export interface components {
             /** @description Absolute path of a directory that contains disks as files, or of a block device that one disk uses as a whole. A change replaces the resource. */
             path?: string;
             /** @description Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`. The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured, the capacity is unknown, and minimums are accepted only with `--force`. */
-            capability_iops?: null | number | "measure";
+            capacity_iops?: null | number | "measure";
             /** @description Bytes of a read or write that count as one normalised operation, a power of two. A larger request counts as one operation per started unit. A change replaces the resource. */
             normalization_bytes?: null | number | string;
             /**
@@ -4874,6 +5075,11 @@ export interface components {
              * @description Used space in percent of the size of the store above which the store is reported as nearly full (event 6152).
              */
             full_warning_percent?: number | null;
+            /**
+             * @deprecated
+             * @description Use `capacity_iops`. Version 0.3 removes this old name of it.
+             */
+            capability_iops?: null | number | "measure";
         };
         /** @description Estimate of a store's capacity from a time with queued requests. */
         StoreEstimate: {
@@ -4968,16 +5174,28 @@ export interface components {
              * Format: int64
              * @description Capacity of the store in normalised operations per second; absent if unknown.
              */
-            capability_iops?: number | null;
+            capacity_iops?: number | null;
             /**
              * Format: int64
              * @description Part of the capacity available for reservations, in normalised operations per second.
              */
-            promisable_iops: number;
-            /** @description True if the sum does not exceed `promisable_iops`. */
+            reservable_iops: number;
+            /** @description True if the sum does not exceed `reservable_iops`. */
             fits: boolean;
             /** @description The calculation as text, with the action to take if the minimums do not fit. */
             text: string;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `capacity_iops`. Version 0.3 removes this old name of it.
+             */
+            capability_iops?: number | null;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `reservable_iops`. Version 0.3 removes this old name of it.
+             */
+            promisable_iops?: number;
         };
         /** @description Proposed settings of a store. */
         StoreProposal: {
@@ -4987,7 +5205,13 @@ export interface components {
              * Format: int64
              * @description Capacity in normalised operations per second, 1 to 1 000 000 000.
              */
-            capability_iops: number;
+            capacity_iops: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `capacity_iops`. Version 0.3 removes this old name of it.
+             */
+            capability_iops?: number;
         };
         /** @description Observed state of a store. */
         StoreStatus: {
@@ -5029,21 +5253,21 @@ export interface components {
              * Format: int64
              * @description Capacity in normalised operations per second that the daemon assumes; absent while unknown.
              */
-            capability_iops?: number | null;
-            capability_source?: null | components["schemas"]["CapabilitySource"];
+            capacity_iops?: number | null;
+            capacity_source?: null | components["schemas"]["CapabilitySource"];
             measured?: null | components["schemas"]["StoreMeasurement"];
             estimate?: null | components["schemas"]["StoreEstimate"];
             /**
              * Format: int64
              * @description Sum of all minimums on the store, in normalised operations per second.
              */
-            promised_iops: number;
+            reserved_iops: number;
             /**
              * Format: int64
-             * @description `promised_iops` in percent of the capacity, rounded up; absent while the capacity is
+             * @description `reserved_iops` in percent of the capacity, rounded up; absent while the capacity is
              *     unknown.
              */
-            promised_percent?: number | null;
+            reserved_percent?: number | null;
             /** @description Number of disks in the store. */
             disks: number;
             /**
@@ -5066,6 +5290,29 @@ export interface components {
              * @description Current limit of requests in flight at the device, at most `depth_max`.
              */
             depth_allowed: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `capacity_iops`. Version 0.3 removes this old name of it.
+             */
+            capability_iops?: number | null;
+            /**
+             * @deprecated
+             * @description Use `capacity_source`. Version 0.3 removes this old name of it.
+             */
+            capability_source?: null | components["schemas"]["CapabilitySource"];
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `reserved_iops`. Version 0.3 removes this old name of it.
+             */
+            promised_iops?: number;
+            /**
+             * Format: int64
+             * @deprecated
+             * @description Use `reserved_percent`. Version 0.3 removes this old name of it.
+             */
+            promised_percent?: number | null;
         };
         /**
          * @description File that the source node created in a shared store and keeps open. A destination that finds the
@@ -5395,6 +5642,11 @@ export interface components {
              */
             read_monotonic_ns?: number;
             /** @description Reason why energy is unknown. */
+            unavailable_reason?: string | null;
+            /**
+             * @deprecated
+             * @description Use `unavailable_reason`. Version 0.3 removes this old name of it.
+             */
             lacking?: string | null;
         };
         /** @description Response of `GET /1.0/top`: a snapshot of all counters. Rates are differences of two snapshots. */
@@ -5418,9 +5670,14 @@ export interface components {
             /** @description Counters of disks, by name. */
             disks?: components["schemas"]["TopDisk"][];
             /** @description State of workers, by number. */
-            processors: components["schemas"]["ProcessorStatus"][];
+            workers: components["schemas"]["ProcessorStatus"][];
             /** @description Power plan and energy of the host. */
             power?: components["schemas"]["TopPower"];
+            /**
+             * @deprecated
+             * @description Use `workers`. Version 0.3 removes this old name of it.
+             */
+            processors?: components["schemas"]["ProcessorStatus"][];
         };
         /** @description Values of `suimon top` for a team. Its traffic is the sum of its members' traffic. */
         TopTeam: {
@@ -5735,7 +5992,7 @@ export interface components {
             /** @description Id of the migration on both nodes. */
             id: string;
             /** @description True on the source node, false on the destination. */
-            leaves: boolean;
+            is_outgoing: boolean;
             /**
              * @description Name of the other node in this host's configuration; its host name if it is not configured
              *     here.
@@ -5767,6 +6024,11 @@ export interface components {
             disks_copied?: components["schemas"]["Name"][];
             /** @description Disks that are handed over, because both nodes access their files in a shared store. */
             disks_handed_over?: components["schemas"]["Name"][];
+            /**
+             * @deprecated
+             * @description Use `is_outgoing`. Version 0.3 removes this old name of it.
+             */
+            leaves?: boolean;
         };
         /**
          * @description State of a VM.
@@ -5831,7 +6093,7 @@ export interface components {
         };
         /**
          * @description `[team.vmq]` and `[uplink.vmq]`: assignment of queues to workers. Workers are numbered from 0 in
-         *     the order of `[host] processors`.
+         *     the order of `[host] worker_cpus`.
          */
         VmqConfig: {
             /**
@@ -5848,23 +6110,41 @@ export interface components {
              * Format: int32
              * @description Number of the lowest permitted worker, the base worker, which is used first; the lowest worker if absent.
              */
-            base_processor?: number | null;
+            base_worker?: number | null;
             /**
              * Format: int32
              * @description Largest number of workers used at the same time. It may exceed the number of existing workers.
              * @default 4
              */
-            max_processors?: number;
+            max_workers?: number;
             /**
              * Format: int32
-             * @description Number of the highest permitted worker, not below `base_processor`; the highest worker if absent.
+             * @description Number of the highest permitted worker, not below `base_worker`; the highest worker if absent.
              */
-            max_processor_number?: number | null;
+            max_worker_number?: number | null;
             /**
              * Format: int32
              * @description NUMA node whose CPUs the permitted workers are pinned to; any node if absent.
              */
             numa_node?: number | null;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Use `base_worker`. Version 0.3 removes this old name of it.
+             */
+            base_processor?: number | null;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Use `max_workers`. Version 0.3 removes this old name of it.
+             */
+            max_processors?: number;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Use `max_worker_number`. Version 0.3 removes this old name of it.
+             */
+            max_processor_number?: number | null;
         };
         /** @description Merge patch (RFC 7386) of `vmq`: keys that are absent stay as they are, null removes a key. */
         VmqConfigPatch: {
@@ -5876,22 +6156,40 @@ export interface components {
              * Format: int32
              * @description Number of the lowest permitted worker, the base worker, which is used first; the lowest worker if absent.
              */
-            base_processor?: number | null;
+            base_worker?: number | null;
             /**
              * Format: int32
              * @description Largest number of workers used at the same time. It may exceed the number of existing workers.
              */
-            max_processors?: number | null;
+            max_workers?: number | null;
             /**
              * Format: int32
-             * @description Number of the highest permitted worker, not below `base_processor`; the highest worker if absent.
+             * @description Number of the highest permitted worker, not below `base_worker`; the highest worker if absent.
              */
-            max_processor_number?: number | null;
+            max_worker_number?: number | null;
             /**
              * Format: int32
              * @description NUMA node whose CPUs the permitted workers are pinned to; any node if absent.
              */
             numa_node?: number | null;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Use `base_worker`. Version 0.3 removes this old name of it.
+             */
+            base_processor?: number | null;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Use `max_workers`. Version 0.3 removes this old name of it.
+             */
+            max_processors?: number | null;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Use `max_worker_number`. Version 0.3 removes this old name of it.
+             */
+            max_processor_number?: number | null;
         };
         /**
          * @description Method of assigning queues to workers.
@@ -5904,7 +6202,7 @@ export interface components {
              * Format: int32
              * @description Number of the worker.
              */
-            processor: number;
+            worker: number;
             /** @description True if the configuration permits the worker. */
             permitted: boolean;
             /**
@@ -5923,6 +6221,12 @@ export interface components {
              * @description Load not caused by these queues.
              */
             other_load_ppm: number;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Use `worker`. Version 0.3 removes this old name of it.
+             */
+            processor?: number;
         };
         /** @description Queue and its assignment to a worker. */
         VmqQueueStatus: {
@@ -5936,7 +6240,7 @@ export interface components {
              * Format: int32
              * @description Worker that services the queue.
              */
-            processor: number;
+            worker: number;
             /**
              * Format: int32
              * @description Load of the queue in parts per million of the worker's time.
@@ -5948,9 +6252,25 @@ export interface components {
              */
             age_s: number;
             /** @description Reason for the assignment to this worker. */
-            why: string;
+            reason: string;
             /** @description Reason why the queue stays, or the remaining time. */
-            stays: string;
+            stay_reason: string;
+            /**
+             * Format: int32
+             * @deprecated
+             * @description Use `worker`. Version 0.3 removes this old name of it.
+             */
+            processor?: number;
+            /**
+             * @deprecated
+             * @description Use `reason`. Version 0.3 removes this old name of it.
+             */
+            why?: string;
+            /**
+             * @deprecated
+             * @description Use `stay_reason`. Version 0.3 removes this old name of it.
+             */
+            stays?: string;
         };
         /** @description Observed state of VMQ of a team or uplink. */
         VmqStatus: {
@@ -5959,9 +6279,14 @@ export interface components {
             /** @description Desired state of VMQ. */
             config: components["schemas"]["VmqConfig"];
             /** @description State of workers, by number. */
-            processors: components["schemas"]["VmqProcessorStatus"][];
+            workers: components["schemas"]["VmqProcessorStatus"][];
             /** @description Queues, by NIC, direction and number. */
             queues: components["schemas"]["VmqQueueStatus"][];
+            /**
+             * @deprecated
+             * @description Use `workers`. Version 0.3 removes this old name of it.
+             */
+            processors?: components["schemas"]["VmqProcessorStatus"][];
         };
         /** @description Response of `POST /1.0/qos/what-if`. */
         WhatIfAnswer: {
@@ -5969,6 +6294,8 @@ export interface components {
             fits: boolean;
             /** @description Stores concerned by the proposals, by name. */
             stores: components["schemas"]["StorePromises"][];
+            /** @description Warnings about the request, such as the use of an old name. */
+            warnings?: string[];
         };
         /** @description Body of `POST /1.0/qos/what-if`: proposals, applied in order. */
         WhatIfRequest: {
@@ -7799,7 +8126,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "address": "node2.example.net:8443",
-                 *       "authority": "/etc/suimon/ca.pem",
+                 *       "ca_certificate": "/etc/suimon/ca.pem",
                  *       "name": "node2",
                  *       "token_file": "/etc/suimon/node2.token"
                  *     }
@@ -7889,7 +8216,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "address": "node2.example.net:8443",
-                 *       "authority": "/etc/suimon/ca.pem",
+                 *       "ca_certificate": "/etc/suimon/ca.pem",
                  *       "name": "node2",
                  *       "token_file": "/etc/suimon/node2.token"
                  *     }
@@ -11243,6 +11570,28 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["Unprocessable"];
+            500: components["responses"]["HostError"];
+        };
+    };
+    list_workers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessorStatus"][];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
             500: components["responses"]["HostError"];
         };
     };

@@ -7,7 +7,7 @@ import type { Heard } from "./stream";
 export interface QueueRate {
   id: string;
   port: string;
-  processor: number;
+  worker: number;
   bps: number;
   fps: number;
   /** Frames lost in the last interval because the other side had no room, per second. */
@@ -22,7 +22,7 @@ export function queueRates(before: readonly QueueStatus[], after: readonly Queue
     return {
       id: queue.id,
       port: queue.port,
-      processor: queue.processor,
+      worker: queue.worker,
       bps: 8 * perS(was?.bytes, queue.bytes),
       fps: perS(was?.frames, queue.frames),
       fullPerS: perS(was?.full, queue.full),

@@ -1,5 +1,5 @@
 /** Rates, which are differences of two snapshots of counters. */
-import type { ProcessorStages, TopSnapshot } from "../api/types";
+import type { WorkerStages, TopSnapshot } from "../api/types";
 
 export interface PortRate {
   name: string;
@@ -24,7 +24,7 @@ export interface DiskRate {
   latencyNs?: number;
 }
 
-export interface ProcessorRate {
+export interface WorkerRate {
   id: number;
   cpu?: number;
   queues: number;
@@ -40,7 +40,7 @@ export interface Rates {
   nics: PortRate[];
   uplinks: PortRate[];
   disks: DiskRate[];
-  processors: ProcessorRate[];
+  workers: WorkerRate[];
   /** Watts of packages and memory, in thousandths. */
   milliwatts?: number;
 }
@@ -76,7 +76,7 @@ export function ratesBetween(before: TopSnapshot, after: TopSnapshot): Rates | u
     nics: after.nics.map(port(before.nics)),
     uplinks: after.uplinks.map(port(before.uplinks)),
     disks: diskRates(before, after, perS),
-    processors: processorRates(before, after, ns, perS),
+    workers: workerRates(before, after, ns, perS),
     milliwatts: milliwatts(before, after),
   };
 }
@@ -105,28 +105,28 @@ function diskRates(
   });
 }
 
-function processorRates(
+function workerRates(
   before: TopSnapshot,
   after: TopSnapshot,
   ns: number,
   perS: (from: number | undefined, to: number) => number,
-): ProcessorRate[] {
-  const old = new Map(before.processors.map((processor) => [processor.id, processor]));
-  return after.processors.map((processor) => {
-    const was = old.get(processor.id);
+): WorkerRate[] {
+  const old = new Map(before.workers.map((worker) => [worker.id, worker]));
+  return after.workers.map((worker) => {
+    const was = old.get(worker.id);
     const share = (from: number | undefined, to: number) =>
       Math.min(1e6, Math.max(0, ((to - (from ?? to)) * 1e6) / ns));
     const stage = (name: Stage): number => {
-      const key = `${name}_ns` as keyof ProcessorStages;
-      return share(was?.stages?.[key], processor.stages?.[key] ?? 0);
+      const key = `${name}_ns` as keyof WorkerStages;
+      return share(was?.stages?.[key], worker.stages?.[key] ?? 0);
     };
     return {
-      id: processor.id,
-      cpu: processor.cpu ?? undefined,
-      queues: processor.queues,
-      cpuPpm: share(was?.cpu_time_ns, processor.cpu_time_ns),
-      busyPpm: share(was?.busy_ns, processor.busy_ns),
-      framesPerS: perS(was?.frames, processor.frames),
+      id: worker.id,
+      cpu: worker.cpu ?? undefined,
+      queues: worker.queues,
+      cpuPpm: share(was?.cpu_time_ns, worker.cpu_time_ns),
+      busyPpm: share(was?.busy_ns, worker.busy_ns),
+      framesPerS: perS(was?.frames, worker.frames),
       stages: STAGES.map((name) => [name, stage(name)]),
     };
   });

@@ -4,7 +4,7 @@ import { attention } from "../../src/pages/overview/attention";
 import { chosen } from "../../src/pages/events/chosen";
 import { inSync, stateLetters } from "../../src/pages/network/lacp";
 import { pathPicture } from "../../src/pages/network/path";
-import { queueLines, queuesPerProcessor } from "../../src/pages/vmq/queue_lines";
+import { queueLines, queuesPerWorker } from "../../src/pages/vmq/queue_lines";
 import { alike, ranges } from "../../src/pages/power/alike";
 import { sortedRows } from "../../src/parts/sorted_rows";
 import { placeOf } from "../../src/shell/place";
@@ -46,25 +46,25 @@ test("LACP's states are written as the letters of their bits", () => {
 });
 
 test("a queue's stretches meet where it was moved", () => {
-  const at = (timeMs: number, processor: number) => ({ timeMs, data: [{ uplink: "up", config: {}, processors: [{ processor, permitted: true, queues: 1, load_ppm: 0, other_load_ppm: 0 }], queues: [{ queue: "web/rx/0", nic: "web", default_queue: false, processor, load_ppm: 0, age_s: 0, why: "", stays: "" }] }] as VmqStatus[] });
+  const at = (timeMs: number, worker: number) => ({ timeMs, data: [{ uplink: "up", config: {}, workers: [{ worker, permitted: true, queues: 1, load_ppm: 0, other_load_ppm: 0 }], queues: [{ queue: "web/rx/0", nic: "web", default_queue: false, worker, load_ppm: 0, age_s: 0, reason: "", stay_reason: "" }] }] as VmqStatus[] });
   const history = [at(0, 0), at(1000, 0), at(2000, 1), at(3000, 1)];
-  assert.deepEqual(queueLines(history, "up")[0]?.stretches, [{ fromMs: 0, toMs: 1000, processor: 0 }, { fromMs: 1000, toMs: 3000, processor: 1 }]);
-  assert.deepEqual(queuesPerProcessor(history, "up").get(1), [undefined, undefined, 1, 1]);
+  assert.deepEqual(queueLines(history, "up")[0]?.stretches, [{ fromMs: 0, toMs: 1000, worker: 0 }, { fromMs: 1000, toMs: 3000, worker: 1 }]);
+  assert.deepEqual(queuesPerWorker(history, "up").get(1), [undefined, undefined, 1, 1]);
 });
 
-test("the picture of a switch leads from its NICs by queues and processors to its uplink", () => {
+test("the picture of a switch leads from its NICs by queues and workers to its uplink", () => {
   const of: SwitchStatus = { config: { name: "lan", kind: "external", uplink: "up" }, condition: { health: "up" }, nics: ["web"], addresses: 0 };
-  const queue = (id: string, port: string, bps: number) => ({ id, port, processor: 1, bps, fps: 0, fullPerS: 0 });
-  const processor = (id: number) => ({ id, queues: 1, cpu_time_ns: 0, busy_ns: 0, batches: 0, frames: 0, sleeps: 0, asleep: false });
+  const queue = (id: string, port: string, bps: number) => ({ id, port, worker: 1, bps, fps: 0, fullPerS: 0 });
+  const worker = (id: number) => ({ id, queues: 1, cpu_time_ns: 0, busy_ns: 0, batches: 0, frames: 0, sleeps: 0, asleep: false });
   const picture = pathPicture({
     of, nics: [nic("web"), { ...nic("other"), config: { ...nic("other").config, switch: "far" } }], vms: [], uplinks: [], teams: [],
     queues: [queue("web/rx/0", "web", 5), queue("up/tx/0", "up", 3), queue("up/rx/0", "up", 4)],
-    processors: [processor(0), processor(1)], loads: new Map(), busy: new Map(),
+    workers: [worker(0), worker(1)], loads: new Map(), busy: new Map(),
   });
   assert.deepEqual(picture.lines, [
     { from: "nic/web", to: "web/rx/0", bps: 5 },
-    { from: "web/rx/0", to: "processor/1", bps: 5 },
-    { from: "processor/1", to: "uplink/up", bps: 7 },
+    { from: "web/rx/0", to: "worker/1", bps: 5 },
+    { from: "worker/1", to: "uplink/up", bps: 7 },
   ]);
   assert.deepEqual(picture.boxes.filter((box) => box.column === 2).map((box) => [box.title, box.state]), [["0", "parked"], ["1", undefined]]);
 });

@@ -27,7 +27,7 @@ test("a disk's latency is the mean of what was answered meanwhile", () => {
 });
 
 test("queues that are new have no rate", () => {
-  const queue = (bytes: number) => ({ id: "web/rx/0", port: "web", processor: 0, frames: 0, bytes, full: 0, moves: 0 });
+  const queue = (bytes: number) => ({ id: "web/rx/0", port: "web", worker: 0, frames: 0, bytes, full: 0, moves: 0 });
   assert.equal(queueRates([queue(1000)], [queue(2000)], 1000)[0]?.bps, 8000);
   assert.equal(queueRates([], [queue(2000)], 1000)[0]?.bps, 0);
   assert.equal(queueRates([queue(1000)], [queue(2000)], 0)[0]?.bps, 0);

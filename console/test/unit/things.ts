@@ -12,13 +12,13 @@ export function disk(name: string, qos: DiskQos | undefined): DiskStatus {
 }
 
 export function flow(name: string, entitled: number, wanted: number, got: number, limited: QosTimeShare[] = [], limits: DiskQos = {}): QosFlowStatus {
-  const delivery = { window_ns: 5e9, entitled_iops: entitled, demanded_iops: wanted, delivered_iops: got, limited_by: limited, queue_depth_milli: 1000 };
-  return { disk: name, store: "fast", holder: `disk/${name}`, limits, waiting: 0, in_flight: 0, last_5_s: delivery, last_5_min: delivery };
+  const delivery = { window_ns: 5e9, guaranteed_iops: entitled, demand_iops: wanted, delivered_iops: got, limited_by: limited, queue_depth_milli: 1000 };
+  return { disk: name, store: "fast", holder: `disk/${name}`, limits, queued: 0, in_flight: 0, last_5_s: delivery, last_5_min: delivery };
 }
 
 export function store(): StoreStatus {
   return {
-    config: { name: "fast", path: "/srv" }, state: "ready", capability_iops: 4000, promised_iops: 0, disks: 1,
+    config: { name: "fast", path: "/srv" }, state: "ready", capacity_iops: 4000, reserved_iops: 0, disks: 1,
     delivered_iops: 1000, latency_ns: 100_000, depth: 1, depth_allowed: 8,
   };
 }
@@ -28,5 +28,5 @@ export function adapter(): SriovAdapter {
 }
 
 export function snapshot(seconds: number, more: Partial<TopSnapshot> = {}): TopSnapshot {
-  return { time_unix_ms: seconds * 1000, time_monotonic_ns: seconds * 1e9, nics: [], uplinks: [], processors: [], ...more };
+  return { time_unix_ms: seconds * 1000, time_monotonic_ns: seconds * 1e9, nics: [], uplinks: [], workers: [], ...more };
 }

@@ -174,7 +174,7 @@ impl Client {
 
     /// Returns all workers of the data plane.
     pub async fn processors(&self) -> Result<Vec<ProcessorStatus>, ClientError> {
-        self.json("/1.0/processors").await
+        self.json("/1.0/workers").await
     }
 
     /// Returns all counters at one instant.

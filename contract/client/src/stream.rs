@@ -80,7 +80,7 @@ impl<T: DeserializeOwned> Follow<T> {
         if line.is_empty() {
             return Ok(None);
         }
-        serde_json::from_slice(line)
+        suimon_contract::from_json(line)
             .map(Some)
             .map_err(|error| self.not_understood(&error.to_string()))
     }

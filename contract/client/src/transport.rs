@@ -89,7 +89,7 @@ pub(crate) async fn json<T: DeserializeOwned>(
 ) -> Result<T, ClientError> {
     let path = call.path.clone();
     let text = text(client, call).await?;
-    serde_json::from_str(&text)
+    suimon_contract::from_json(text.as_bytes())
         .map_err(|error| ClientError::NotUnderstood { path, reason: error.to_string() })
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn cluster_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
     }
     match &cluster.tls {
         None if secure > 0 => {
-            let text = "missing; `https` requires `tls.authority`, the CA certificates of etcd's \
+            let text = "missing; `https` requires `tls.ca_certificate`, the CA certificates of etcd's \
                         members";
             wrong(ErrorCode::MissingKey, "tls", text);
         }
@@ -39,7 +39,7 @@ pub(crate) fn cluster_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
             let place = Place::new(Kind::Store, index);
             let text = "missing; a shared store of a cluster needs a capacity: a number, the same \
                         on all nodes, or `measure`";
-            findings.push(place.finding(ErrorCode::MissingKey, "capability_iops", text));
+            findings.push(place.finding(ErrorCode::MissingKey, "capacity_iops", text));
         }
     }
 }
@@ -51,7 +51,7 @@ mod tests {
     const GOOD: &str = "[cluster]\nname = \"lab\"\nnode = \"n1\"\n\
         endpoints = [\"https://192.0.2.10:2379\", \"https://etcd2.example.net:2379\"]\n\
         user = \"suimon\"\npassword_file = \"/etc/suimon/etcd.password\"\n\n\
-        [cluster.tls]\nauthority = \"/etc/suimon/etcd.pem\"\n\
+        [cluster.tls]\nca_certificate = \"/etc/suimon/etcd.pem\"\n\
         certificate = \"/etc/suimon/n1.pem\"\nkey = \"/etc/suimon/n1.key\"\n";
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
             ("key = \"/etc/suimon/n1.key\"\n", "", "tls", "are required together"),
             ("user = \"suimon\"\n", "", "user", "are required together"),
             ("node = \"n1\"\n", "", "node", "missing"),
-            ("\"/etc/suimon/etcd.pem\"", "\"etcd.pem\"", "authority", "an absolute path"),
+            ("\"/etc/suimon/etcd.pem\"", "\"etcd.pem\"", "ca_certificate", "an absolute path"),
         ] {
             let errors = parse_toml(&GOOD.replacen(from, to, 1), None).unwrap_err();
             let found = errors.iter().any(|error| {
@@ -100,6 +100,6 @@ mod tests {
         assert_eq!(errors[0].resource.as_deref(), Some("store/san"));
         assert!(errors[0].message.contains("same on all nodes"), "{errors:?}");
         parse_toml(store, None).unwrap();
-        parse_toml(&format!("{GOOD}{store}capability_iops = 5000\n"), None).unwrap();
+        parse_toml(&format!("{GOOD}{store}capacity_iops = 5000\n"), None).unwrap();
     }
 }

@@ -18,7 +18,7 @@ pub(crate) const CLUSTER: &[Key] = &[
 ];
 
 pub(crate) const CLUSTER_TLS: &[Key] = &[
-    required("authority", Form::FilePath, Effect::Live),
+    required("ca_certificate", Form::FilePath, Effect::Live),
     optional("certificate", Form::FilePath, Effect::Live),
     optional("key", Form::FilePath, Effect::Live),
 ];

@@ -48,7 +48,7 @@ pub struct ClusterStore {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub term: Option<u64>,
     /// Capacity of the store in normalised operations per second, as configured on this host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "capacity_iops", default, skip_serializing_if = "Option::is_none")]
     pub capability_iops: Option<u64>,
     /// Limit of all nodes together, in normalised operations per second. Below the capacity under
     /// external load.
@@ -56,17 +56,18 @@ pub struct ClusterStore {
     pub limit_iops: Option<u64>,
     /// True if load from outside the cluster uses the store, or if the store delivers less than its
     /// capacity.
+    #[serde(rename = "has_external_load")]
     pub has_foreign_load: bool,
     /// Limit of this host on the store.
     pub cap: ClusterCap,
     /// Share last granted to each node.
     pub shares: Vec<ClusterShare>,
     /// Heartbeats of other nodes, read from the store itself, independent of etcd.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "heartbeats", default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<ClusterBeat>,
     /// Reason why this host does not participate in the store's cluster QoS; absent if it
     /// participates.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "reason", default, skip_serializing_if = "Option::is_none")]
     pub wrong: Option<String>,
 }
 
@@ -100,6 +101,7 @@ pub struct ClusterBeat {
     /// Name of the node in its cluster.
     pub node: Name,
     /// True if the node belongs to another cluster.
+    #[serde(rename = "is_other_cluster")]
     pub is_stranger: bool,
     /// Delivered rate of the node's disks on the store, in normalised operations per second.
     pub delivered_iops: u64,
@@ -132,8 +134,10 @@ pub struct ClusterDisk {
     /// Name of the disk on its node.
     pub disk: String,
     /// Guaranteed rate: the part of the demand that the disk's minimum covers.
+    #[serde(rename = "guaranteed_iops")]
     pub entitled_iops: u64,
     /// Demanded rate: the rate of the client's requests.
+    #[serde(rename = "demand_iops")]
     pub demanded_iops: u64,
     /// Delivered rate: the rate of completed requests.
     pub delivered_iops: u64,
@@ -153,5 +157,6 @@ pub struct ClusterAggressor {
     /// Delivered rate in normalised operations per second.
     pub delivered_iops: u64,
     /// Guaranteed rate in normalised operations per second.
+    #[serde(rename = "guaranteed_iops")]
     pub entitled_iops: u64,
 }

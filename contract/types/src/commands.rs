@@ -8,7 +8,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("apply_host", "apply"),
     ("show_metrics", "metrics"),
     ("show_top", "top"),
-    ("list_processors", "processor list"),
+    ("list_workers", "worker list"),
     ("list_queues", "queue list"),
     ("move_queue", "queue move"),
     ("list_events", "event list"),

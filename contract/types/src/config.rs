@@ -74,11 +74,11 @@ pub struct HostSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Logical CPUs of the workers (data-plane threads): one worker is pinned to each. If absent,
-    /// `floating_processors` sets the number of workers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// `floating_workers` sets the number of workers.
+    #[serde(rename = "worker_cpus", skip_serializing_if = "Option::is_none")]
     pub processors: Option<Vec<u16>>,
-    /// Number of workers that are not pinned to a CPU, used if `processors` is absent; 1 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Number of workers that are not pinned to a CPU, used if `worker_cpus` is absent; 1 if absent.
+    #[serde(rename = "floating_workers", skip_serializing_if = "Option::is_none")]
     pub floating_processors: Option<u16>,
     /// Absolute path of the folder that contains one folder per VM with its sockets and log;
     /// `/run/suimon/vms` if absent. A running VM keeps its folder until its next start.

@@ -46,7 +46,7 @@ impl Plan {
                 Some(old) => phases.change(id, old, new),
             }
         }
-        Self { steps: phases.in_order() }
+        Self { steps: phases.in_order(), warnings: Vec::new() }
     }
 
     /// Returns true if the plan has no steps.

@@ -53,8 +53,8 @@ fn what_changes_live_does_with_sizes_as_people_read_them() {
           qos.min_iops 500 → none"]
     );
     assert_eq!(
-        plan(&[("path = \"/srv/fast\"", "path = \"/srv/fast\"\ncapability_iops = 9")]),
-        ["~ store/fast change live: capability_iops none → 9"]
+        plan(&[("path = \"/srv/fast\"", "path = \"/srv/fast\"\ncapacity_iops = 9")]),
+        ["~ store/fast change live: capacity_iops none → 9"]
     );
     assert_eq!(
         plan(&[("min_iops = 1000", "min_iops = 1000\nkind = \"aggregated\"")]),

@@ -28,7 +28,7 @@ backend = "tap"
 
 const TEAMED: &str = r#"
 [host]
-processors = [0, 1]
+worker_cpus = [0, 1]
 [[uplink]]
 name = "left"
 device = "eth0"
@@ -124,28 +124,28 @@ fn everything_of_a_team_changes_live() {
         plan_from(TEAMED, &[("[\"left\", \"right\"]", "[\"right\"]")]),
         ["~ team/both change live: members [\"left\",\"right\"] → [\"right\"]"]
     );
-    let vmq = format!("{mode}\n[team.vmq]\nbase_processor = 1\nmode = \"static\"");
+    let vmq = format!("{mode}\n[team.vmq]\nbase_worker = 1\nmode = \"static\"");
     assert_eq!(
         plan_from(TEAMED, &[(mode, &vmq)]),
-        ["~ team/both change live: vmq.base_processor none → 1, vmq.mode dynamic → static"]
+        ["~ team/both change live: vmq.base_worker none → 1, vmq.mode dynamic → static"]
     );
     assert_eq!(
         plan(&[("vlan = 10", "vlan = 10\nvmq_weight = 0")]),
         ["~ nic/vm change live: vmq_weight 100 → 0"]
     );
     assert_eq!(
-        plan(&[("\"eth0\"", "\"eth0\"\nvmq.max_processors = 1")]),
-        ["~ uplink/wan change live: vmq.max_processors 4 → 1"]
+        plan(&[("\"eth0\"", "\"eth0\"\nvmq.max_workers = 1")]),
+        ["~ uplink/wan change live: vmq.max_workers 4 → 1"]
     );
 }
 
 /// Fails if only the keys present in the final inner table are compared.
 #[test]
 fn a_key_of_an_inner_table_that_is_removed_is_a_change() {
-    let with = TEAMED.replace("[[switch]]", "vmq.base_processor = 1\n[[switch]]");
+    let with = TEAMED.replace("[[switch]]", "vmq.base_worker = 1\n[[switch]]");
     assert_eq!(
         shown(&host(&with), &host(TEAMED)),
-        ["~ team/both change live: vmq.base_processor 1 → none"]
+        ["~ team/both change live: vmq.base_worker 1 → none"]
     );
 }
 

@@ -23,7 +23,7 @@ pub struct StoreConfig {
     /// Capacity in normalised IOPS, or `measure` for the result of the last `suimon store measure`.
     /// The sum of the minimums of disks is limited to 90 % of it. If absent or not yet measured,
     /// the capacity is unknown, and minimums are accepted only with `--force`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "capacity_iops", default, skip_serializing_if = "Option::is_none")]
     pub capability_iops: Option<StoreCapability>,
     /// Bytes of a read or write that count as one normalised operation, a power of two. A larger
     /// request counts as one operation per started unit.

@@ -56,7 +56,7 @@ fn what_is_not_written_follows_from_the_format() {
 #[test]
 fn what_a_store_can_do_is_a_number_or_measured() {
     let of = |value: &str| {
-        let text = format!("[[store]]\nname = \"s\"\npath = \"/s\"\ncapability_iops = {value}\n");
+        let text = format!("[[store]]\nname = \"s\"\npath = \"/s\"\ncapacity_iops = {value}\n");
         parse_toml(&text, None).unwrap().stores[0].capability_iops
     };
     assert_eq!(of("12000"), Some(StoreCapability::Declared(12_000)));
@@ -161,16 +161,16 @@ fn stores_are_checked() {
     for (keys, message) in [
         ("path = \"srv\"", "path: must be an absolute path, not \"srv\""),
         (
-            "path = \"/s\"\ncapability_iops = 0",
-            "capability_iops: must be a whole number from 1 to 1000000000, or `measure`, not 0",
+            "path = \"/s\"\ncapacity_iops = 0",
+            "capacity_iops: must be a whole number from 1 to 1000000000, or `measure`, not 0",
         ),
         (
-            "path = \"/s\"\ncapability_iops = \"measured\"",
-            "capability_iops: must be a whole number from 1 to 1000000000, or `measure`, not \"measured\"",
+            "path = \"/s\"\ncapacity_iops = \"measured\"",
+            "capacity_iops: must be a whole number from 1 to 1000000000, or `measure`, not \"measured\"",
         ),
         (
-            "path = \"/s\"\ncapability_iops = 1.5",
-            "capability_iops: must be a whole number from 1 to 1000000000, or `measure`, not 1.5",
+            "path = \"/s\"\ncapacity_iops = 1.5",
+            "capacity_iops: must be a whole number from 1 to 1000000000, or `measure`, not 1.5",
         ),
         (
             "path = \"/s\"\nnormalization_bytes = 1000",

@@ -64,10 +64,10 @@ pub struct StoreStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overcommit_percent: Option<u64>,
     /// Capacity in normalised operations per second that the daemon assumes; absent while unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "capacity_iops", default, skip_serializing_if = "Option::is_none")]
     pub capability_iops: Option<u64>,
     /// Source of the capacity; absent while it is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "capacity_source", default, skip_serializing_if = "Option::is_none")]
     pub capability_source: Option<CapabilitySource>,
     /// Result of the last measurement of the store as currently configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,10 +77,11 @@ pub struct StoreStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<StoreEstimate>,
     /// Sum of all minimums on the store, in normalised operations per second.
+    #[serde(rename = "reserved_iops")]
     pub promised_iops: u64,
-    /// `promised_iops` in percent of the capacity, rounded up; absent while the capacity is
+    /// `reserved_iops` in percent of the capacity, rounded up; absent while the capacity is
     /// unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "reserved_percent", default, skip_serializing_if = "Option::is_none")]
     pub promised_percent: Option<u64>,
     /// Number of disks in the store.
     pub disks: usize,
@@ -134,7 +135,7 @@ pub struct DiskStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<DiskFullStatus>,
     /// Worker that services the disk; absent while the disk is not open.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "worker", default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<u16>,
     /// virtio disk of a VM; absent if `vhost_user` is not configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -192,6 +193,7 @@ pub struct DiskNbdStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskNbdClient {
     /// Transport of the connection.
+    #[serde(rename = "transport")]
     pub way: NbdWay,
     /// Peer: the process and its user, or the address and port.
     pub peer: String,

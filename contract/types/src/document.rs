@@ -10,6 +10,8 @@ use crate::finding::{Finding, Place};
 use crate::node_fits::node_fits;
 use crate::pf_fits::pf_fits;
 use crate::qos_fits::policy_fits;
+use crate::renamed_input::accept_table;
+use crate::renames::OldName;
 use crate::team_fits::team_fits;
 use crate::uplink_fits::uplink_fits;
 use crate::validate::{ERRORS_MAX, between_resources, nic_fits, switch_fits};
@@ -67,6 +69,27 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
             },
         })
         .collect())
+}
+
+/// Returns the old names in the tree.
+pub(crate) fn old_names_of_document(root: &mut Map<String, Value>) -> Vec<OldName> {
+    let mut old_names = Vec::new();
+    for key in Kind::File.keys() {
+        match (key.form, root.get_mut(key.name)) {
+            (Form::Table(kind), Some(Value::Object(table))) => {
+                accept_table(Place::new(kind, 0), table, &mut old_names);
+            }
+            (Form::Tables(kind), Some(Value::Array(tables))) => {
+                for (index, table) in tables.iter_mut().enumerate() {
+                    if let Value::Object(table) = table {
+                        accept_table(Place::new(kind, index), table, &mut old_names);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    old_names
 }
 
 /// Deserializer of tables. Each table is processed separately, so that a fault in one does not hide

@@ -54,7 +54,7 @@ pub struct DrainedVm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// True if the VM is running and stays, so that the node does not become empty.
-    #[serde(default)]
+    #[serde(rename = "blocks_drain", default)]
     pub is_in_the_way: bool,
 }
 

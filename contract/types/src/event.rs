@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::renames::{RENAMES, Renamed};
+
 /// Severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -51,6 +53,19 @@ pub struct Event {
     pub fields: BTreeMap<String, String>,
 }
 
+impl Event {
+    /// Adds the new names of renamed fields. The old names remain.
+    #[must_use]
+    pub fn with_new_names(mut self) -> Self {
+        for rename in RENAMES.iter().filter(|rename| rename.of == Renamed::EventField) {
+            if let Some(value) = self.fields.get(rename.old).cloned() {
+                self.fields.entry(rename.new.to_owned()).or_insert(value);
+            }
+        }
+        self
+    }
+}
+
 /// Filter of events by severity, subject and kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFilter {
@@ -93,6 +108,23 @@ impl EventFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_have_renamed_fields_under_both_names() {
+        for rename in RENAMES.iter().filter(|rename| rename.of == Renamed::EventField) {
+            let event = Event {
+                sequence: 1,
+                time_unix_ms: 0,
+                id: 6207,
+                severity: Severity::Warning,
+                subject: "store/a".to_owned(),
+                text: String::new(),
+                fields: BTreeMap::from([(rename.old.to_owned(), "7".to_owned())]),
+            };
+            let fields = event.with_new_names().fields;
+            assert_eq!((&*fields[rename.old], &*fields[rename.new]), ("7", "7"));
+        }
+    }
 
     #[test]
     fn events_are_told_apart_by_severity_subject_and_id() {

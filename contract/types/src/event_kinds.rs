@@ -188,9 +188,9 @@ catalogue! {
         "The LACP partner on the link of a team's member changed: another system (cables were changed, or LACPDUs are forged), or another key, port or priority of the same system (its configuration was changed). At most one event per member in 10 s.";
     5001 QueueMoved "queue_moved" Info
         "A queue was moved to another worker.";
-    5002 ProcessorStarted "processor_started" Info
+    5002 ProcessorStarted "worker_started" Info
         "A worker started on its CPU.";
-    5003 ProcessorStopped "processor_stopped" Info
+    5003 ProcessorStopped "worker_stopped" Info
         "A worker handed over its queues and stopped.";
     5004 QueueMoveMeasured "queue_move_measured" Info
         "Measured loads of both workers after VMQ moved a queue; the fields also contain the predicted loads.";
@@ -286,21 +286,21 @@ catalogue! {
         "A disk or policy has had less than its minimum for 60 s although it had enough demand; the fields name the limiting factor.";
     6205 MinimumMet "minimum_met" Info
         "A disk or policy gets its minimum again.";
-    6206 PromiseForced "promise_forced" Warning
+    6206 PromiseForced "overcommit_forced" Warning
         "A forced change made the minimums on a store exceed its capacity; not all of them can be met at once. The text contains the sums.";
-    6207 CapabilityLow "capability_low" Warning
+    6207 CapabilityLow "capacity_low" Warning
         "For 60 s a store delivered over 5 % less than the sum of its minimums requires, with requests queued; not all minimums can be met at once. Reduce the external load, or lower minimums.";
-    6208 CapabilityEnough "capability_enough" Info
+    6208 CapabilityEnough "capacity_sufficient" Info
         "A store delivers enough for the sum of its minimums again, or that sum was lowered.";
     6211 SharedMinimumUnmet "shared_minimum_unmet" Warning
         "A disk on a shared store has had less than its guaranteed IOPS for 60 s; the fields name the cause and the disks and nodes that exceed their own guarantee most.";
     6212 SharedMinimumMet "shared_minimum_met" Info
         "A disk on a shared store gets its minimum again, or has less demand than that.";
-    6213 SharedForeignLoad "shared_foreign_load" Warning
+    6213 SharedForeignLoad "shared_external_load" Warning
         "A shared store delivers less than its capacity: programs outside of the cluster load it, or it has become slower. Only the spare IOPS shrink; reservations stay. Find the external load.";
-    6214 SharedForeignLoadGone "shared_foreign_load_gone" Info
+    6214 SharedForeignLoadGone "shared_external_load_ended" Info
         "A shared store delivers its capacity again.";
-    6215 SharedPromiseRefused "shared_promise_refused" Warning
+    6215 SharedPromiseRefused "shared_reservation_refused" Warning
         "The minimums that a node requests on a shared store exceed the capacity left by other nodes; the node keeps its former reservation. Lower minimums, or move disks.";
     6216 SharedLeaseHeld "shared_lease_held" Info
         "This host holds a lease of spare IOPS on a shared store again.";

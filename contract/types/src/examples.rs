@@ -19,12 +19,12 @@ pub fn example_of(kind: Kind) -> Option<Value> {
         Kind::Pf => r#"{"name":"port0","device":"eth0"}"#,
         Kind::Vf => r#"{"index":0}"#,
         Kind::Node => {
-            r#"{"name":"node2","address":"node2.example.net:8443","authority":"/etc/suimon/ca.pem","token_file":"/etc/suimon/node2.token"}"#
+            r#"{"name":"node2","address":"node2.example.net:8443","ca_certificate":"/etc/suimon/ca.pem","token_file":"/etc/suimon/node2.token"}"#
         }
         Kind::DiskVhostUser => r#"{"socket":"/run/suimon/web-disk.sock"}"#,
         Kind::Power => r#"{"plan":"balanced"}"#,
         Kind::Cluster => r#"{"name":"lab","node":"node1","endpoints":["https://192.0.2.10:2379"]}"#,
-        Kind::ClusterTls => r#"{"authority":"/etc/suimon/etcd-ca.pem"}"#,
+        Kind::ClusterTls => r#"{"ca_certificate":"/etc/suimon/etcd-ca.pem"}"#,
         Kind::Lab | Kind::Offload | Kind::Vmq | Kind::DiskQos | Kind::DiskNbd => "{}",
         Kind::File | Kind::Host | Kind::Api | Kind::Console => return None,
     };

@@ -6,16 +6,18 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::document::read_document;
+use crate::document::{old_names_of_document, read_document};
 use crate::finding::Place;
 use crate::json_tree::JsonTree;
-use crate::strict::Strict;
+use crate::renamed_input::accept_table;
+use crate::renames::OldName;
+use crate::strict::{Found, Strict};
 use crate::{
     ApiError, ApplyRequest, ClusterConfig, DiskConfig, DiskStatus, ErrorCode, HostConfig, Kind,
     Name, NicConfig, NicStatus, NodeConfig, NodeStatus, PfConfig, PfStatus, PowerConfig,
     QosPolicyConfig, QosPolicyStatus, StoreConfig, StoreStatus, SwitchConfig, SwitchStatus,
     TeamConfig, TeamStatus, UplinkConfig, UplinkStatus, VmConfig, VmStatus, locate_errors,
-    parse_toml, shape,
+    old_names_of_file, parse_toml, shape,
 };
 
 /// Largest accepted body in bytes.
@@ -97,7 +99,7 @@ pub fn parse_resource<T: Resource>(body: &[u8]) -> Result<T, Vec<ApiError>> {
 /// # Errors
 /// Every fault of the result; never empty.
 pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<ApiError>> {
-    let patch = object(patch)?;
+    let patch = read_patch(T::KIND, patch)?;
     let place = format!("{}/{}", T::KIND.word(), resource.name());
     if patch.get("name").is_some_and(|name| *name != resource.name().as_str()) {
         return Err(vec![
@@ -164,10 +166,44 @@ pub fn patch_cluster(
 /// # Errors
 /// Every fault of its keys and values; never empty.
 pub fn check_patch(kind: Kind, patch: &[u8]) -> Result<(), Vec<ApiError>> {
-    let patch = object(patch)?;
+    let patch = read_patch(kind, patch)?;
     let findings = shape::check_patch(Place::new(kind, 0), &patch);
     match findings.is_empty() {
         true => Ok(()),
+        false => Err(findings.into_iter().map(|found| found.into_error(None)).collect()),
+    }
+}
+
+/// Returns the old names in the body of a request that contains a table of this kind, complete or
+/// as a merge patch; empty if the body is invalid.
+pub fn old_names_of(kind: Kind, body: &[u8]) -> Vec<OldName> {
+    let mut old_names = Vec::new();
+    if let Ok(mut table) = object(body) {
+        accept_table(Place::new(kind, 0), &mut table, &mut old_names);
+    }
+    old_names
+}
+
+/// Returns the old names in the body of `POST /1.0/apply`; empty if the body is invalid.
+pub fn old_names_of_apply(body: &[u8]) -> Vec<OldName> {
+    match object(body) {
+        Ok(mut table) => match (table.remove("config"), table.get("toml")) {
+            (Some(Value::Object(mut config)), None) => old_names_of_document(&mut config),
+            (None, Some(Value::String(text))) => {
+                old_names_of_file(text, table.get("file").and_then(Value::as_str))
+            }
+            _ => Vec::new(),
+        },
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Parses a merge patch. It has new names afterwards.
+fn read_patch(kind: Kind, patch: &[u8]) -> Result<Map<String, Value>, Vec<ApiError>> {
+    let mut patch = object(patch)?;
+    let findings = accept_table(Place::new(kind, 0), &mut patch, &mut Vec::new());
+    match findings.is_empty() {
+        true => Ok(patch),
         false => Err(findings.into_iter().map(|found| found.into_error(None)).collect()),
     }
 }
@@ -178,19 +214,39 @@ pub fn check_patch(kind: Kind, patch: &[u8]) -> Result<(), Vec<ApiError>> {
 /// `malformed` or `unknown_key` if the body is not JSON or violates the type's schema,
 /// `invalid_value` if a text violates the syntax of its type.
 pub fn parse_request<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    parse_request_noting(body).map(|(request, _)| request)
+}
+
+/// As [`parse_request`]; also returns the old names in the body.
+///
+/// # Errors
+/// Those of [`parse_request`].
+pub fn parse_request_noting<T: DeserializeOwned>(
+    body: &[u8],
+) -> Result<(T, Vec<OldName>), ApiError> {
     let JsonTree(value) = tree(body)?;
-    T::deserialize(Strict(value)).map_err(|error| {
-        let text = error.to_string();
-        let text = format!("the body cannot be read: {text}");
-        if let Some(name) =
-            text.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next())
-        {
-            return ApiError::new(ErrorCode::UnknownKey, &text).field(shape::quote(name));
-        }
-        let violates = SCHEMA_VIOLATIONS.iter().any(|violation| text.contains(violation));
-        let code = if violates { ErrorCode::Malformed } else { ErrorCode::InvalidValue };
-        ApiError::new(code, text)
-    })
+    let found = Found::default();
+    let request = T::deserialize(Strict::new(value, &found)).map_err(wrong_request)?;
+    let old_names = found.into_inner().into_iter().map(|rename| OldName {
+        resource: None,
+        field: rename.old.to_owned(),
+        rename,
+        file: None,
+        line: None,
+    });
+    Ok((request, old_names.collect()))
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "argument of map_err")]
+fn wrong_request(error: serde_json::Error) -> ApiError {
+    let text = format!("the body cannot be read: {error}");
+    if let Some(name) = text.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next())
+    {
+        return ApiError::new(ErrorCode::UnknownKey, &text).field(shape::quote(name));
+    }
+    let violates = SCHEMA_VIOLATIONS.iter().any(|violation| text.contains(violation));
+    let code = if violates { ErrorCode::Malformed } else { ErrorCode::InvalidValue };
+    ApiError::new(code, text)
 }
 
 /// First words of serde's messages about violations of a type's schema. Other messages come from
@@ -209,7 +265,7 @@ fn patch_section<T: Serialize + DeserializeOwned>(
     section: Option<&T>,
     patch: &[u8],
 ) -> Result<T, Vec<ApiError>> {
-    let patch = object(patch)?;
+    let patch = read_patch(kind, patch)?;
     let mut table = match section.map(serde_json::to_value) {
         Some(Ok(Value::Object(table))) => table,
         _ => Map::new(),

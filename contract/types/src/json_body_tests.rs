@@ -33,13 +33,13 @@ fn a_patch_changes_what_it_names_and_nothing_else() {
 fn a_team_is_read_and_patched_like_any_resource() {
     let team: TeamConfig = parse_resource(
         br#"{"name":"both","members":["a","b"],"mode":"lacp","lacp_timer":"fast",
-             "vmq":{"base_processor":1,"max_processors":2}}"#,
+             "vmq":{"base_worker":1,"max_workers":2}}"#,
     )
     .unwrap();
     let patch =
-        br#"{"mode":"static","members":["a"],"lacp_timer":null,"vmq":{"base_processor":null}}"#;
+        br#"{"mode":"static","members":["a"],"lacp_timer":null,"vmq":{"base_worker":null}}"#;
     let patched = patch_resource(&team, patch).unwrap();
-    let body = br#"{"name":"both","members":["a"],"mode":"static","vmq":{"max_processors":2}}"#;
+    let body = br#"{"name":"both","members":["a"],"mode":"static","vmq":{"max_workers":2}}"#;
     assert_eq!(patched, parse_resource(body).unwrap());
     assert_eq!(
         shown(patch_resource(&team, br#"{"members":["a","b/c"],"modus":1,"vmq":{"mode":"x"}}"#)),

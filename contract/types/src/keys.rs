@@ -269,9 +269,9 @@ const FILE: &[Key] = &[
 
 const HOST: &[Key] = &[
     optional("name", Form::HostName, Effect::Live),
-    optional("processors", Form::Cpus, Effect::Live),
+    optional("worker_cpus", Form::Cpus, Effect::Live),
     optional(
-        "floating_processors",
+        "floating_workers",
         Form::Number { least: 1, most: PROCESSORS_MAX as u64 },
         Effect::Live,
     ),
@@ -373,7 +373,7 @@ const NIC: &[Key] = &[
 const NODE: &[Key] = &[
     required("name", Form::Name, Effect::Identity),
     required("address", Form::HostAndPort, Effect::Live),
-    required("authority", Form::FilePath, Effect::Live),
+    required("ca_certificate", Form::FilePath, Effect::Live),
     required("token_file", Form::FilePath, Effect::Live),
     optional("server_name", Form::DnsName, Effect::Live),
 ];
@@ -390,13 +390,9 @@ const OFFLOAD: &[Key] = &[
 const VMQ: &[Key] = &[
     defaulted("enabled", Form::Flag, Effect::Live),
     defaulted("mode", Form::OneOf(&["static", "dynamic"]), Effect::Live),
-    optional("base_processor", PROCESSOR, Effect::Live),
-    defaulted(
-        "max_processors",
-        Form::Number { least: 1, most: PROCESSORS_MAX as u64 },
-        Effect::Live,
-    ),
-    optional("max_processor_number", PROCESSOR, Effect::Live),
+    optional("base_worker", PROCESSOR, Effect::Live),
+    defaulted("max_workers", Form::Number { least: 1, most: PROCESSORS_MAX as u64 }, Effect::Live),
+    optional("max_worker_number", PROCESSOR, Effect::Live),
     optional("numa_node", Form::Number { least: 0, most: NUMA_NODE_MAX }, Effect::Live),
 ];
 

@@ -58,7 +58,7 @@
 //! | `GET /1.0/nics/{name}/capture`, `…/uplinks/…` | stream of pcapng; `?snaplen=&max_frames=&max_bytes=`; `Suimon-Operation` contains the operation's id |
 //! | `GET /1.0/queues` | list of [`QueueStatus`] |
 //! | `POST /1.0/queues/{port}/{rx or tx}/{index}/move` | [`MoveQueueRequest`] |
-//! | `GET /1.0/processors` | list of [`ProcessorStatus`] |
+//! | `GET /1.0/workers` | list of [`ProcessorStatus`] |
 //! | `GET /1.0/events` | list of [`Event`]; `?after=&limit=&severity=&subject=&id=` |
 //! | `GET /1.0/events/follow` | stream with one [`Event`] per line; `?after=&severity=&subject=&id=` |
 //! | `GET /1.0/operations`, `…/{id}` | [`Operation`]s |
@@ -77,7 +77,8 @@
 //! # Invariants
 //! - A configuration accepted by a parser of this crate refers to existing resources only, uses no
 //!   name, device, socket or address twice, and has every value within its range.
-//! - Keys are only ever added; error codes, event numbers and drop reasons keep their meaning.
+//! - Keys are only added or renamed ([`RENAMES`]); error codes, event numbers and drop reasons keep their
+//!   meaning.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -149,6 +150,10 @@ mod qos_config;
 mod qos_fits;
 mod qos_status;
 mod references;
+mod renamed_input;
+mod renamed_output;
+mod renamed_schema;
+mod renames;
 mod request;
 mod shape;
 mod sriov_status;
@@ -218,9 +223,9 @@ pub use image_report::{
 };
 pub use iov_status::{IovPath, IovStatus};
 pub use json_body::{
-    JSON_BYTES_MAX, Resource, applies_a_file, check_patch, locate_errors_of_apply, parse_apply,
-    parse_cluster, parse_power, parse_request, parse_resource, patch_cluster, patch_power,
-    patch_resource,
+    JSON_BYTES_MAX, Resource, applies_a_file, check_patch, locate_errors_of_apply, old_names_of,
+    old_names_of_apply, parse_apply, parse_cluster, parse_power, parse_request,
+    parse_request_noting, parse_resource, patch_cluster, patch_power, patch_resource,
 };
 pub use kernel_path_status::KernelPathStatus;
 pub use key_meaning::{default_text, meaning_of};
@@ -260,6 +265,11 @@ pub use qos_status::{
     QosDelivery, QosFlowStatus, QosLimitingFactor, QosPolicyPart, QosPolicyStatus, QosTimeShare,
     StorePromises, WhatIfAnswer,
 };
+pub use renamed_output::{from_json, to_json, to_json_pretty, to_stored};
+pub use renamed_schema::describe_renames;
+pub use renames::{
+    OldName, RENAMES, Rename, Renamed, old_key, renamed_fields, renamed_key, renames_page,
+};
 pub use request::{
     ApplyRequest, ConvertDiskRequest, MEASURE_SECONDS_DEFAULT, MEASURE_SECONDS_MAX,
     MeasureStoreRequest, MoveQueueRequest, SnapshotDiskRequest,
@@ -282,7 +292,7 @@ pub use team_config::{
     LacpSettings, LacpTimer, TEAM_MEMBERS_MAX, TeamAlgorithm, TeamConfig, TeamMode,
 };
 pub use team_status::{LacpPartnerStatus, TeamMemberState, TeamMemberStatus, TeamStatus};
-pub use toml_file::{TOML_BYTES_MAX, locate_errors, parse_toml};
+pub use toml_file::{TOML_BYTES_MAX, locate_errors, old_names_of_file, parse_toml};
 pub use toml_writer::{default_of, to_toml};
 pub use top_disk::TopDisk;
 pub use trunk::{TrunkVlans, VlanRange, VlanRangeText};

@@ -65,6 +65,7 @@ pub struct VmMigration {
     /// Id of the migration on both nodes.
     pub id: String,
     /// True on the source node, false on the destination.
+    #[serde(rename = "is_outgoing")]
     pub leaves: bool,
     /// Name of the other node in this host's configuration; its host name if it is not configured
     /// here.

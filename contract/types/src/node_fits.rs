@@ -34,13 +34,13 @@ mod tests {
         [[node]]
         name = "left"
         address = "192.0.2.2:8443"
-        authority = "/etc/suimon/left.pem"
+        ca_certificate = "/etc/suimon/left.pem"
         token_file = "/etc/suimon/left.token"
         server_name = "left.example.net"
         [[node]]
         name = "right"
         address = "right.example.net:8443"
-        authority = "/etc/suimon/nodes.pem"
+        ca_certificate = "/etc/suimon/nodes.pem"
         token_file = "/etc/suimon/right.token"
     "#;
 
@@ -84,7 +84,7 @@ mod tests {
             (address, "left:65536", "address", "and a port"),
             (address, "left:+84", "address", "and a port"),
             (address, ":8443", "address", "and a port"),
-            ("/etc/suimon/left.pem", "left.pem", "authority", "an absolute path"),
+            ("/etc/suimon/left.pem", "left.pem", "ca_certificate", "an absolute path"),
             ("/etc/suimon/left.token", "~/token", "token_file", "an absolute path"),
             ("left.token", "left.pem", "token_file", "not secret"),
             ("left.example.net", "left_.example", "server_name", "a DNS name"),

@@ -49,6 +49,9 @@ pub struct Operation {
     /// Human-readable findings, one per line, such as those of a disk check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub report: Vec<String>,
+    /// Warnings about the request, such as the use of an old name; only in the response to the request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Error of a failed operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,

@@ -57,6 +57,9 @@ pub struct PlanStep {
 pub struct Plan {
     /// Steps; empty if the desired state does not change.
     pub steps: Vec<PlanStep>,
+    /// Warnings about the request, such as the use of an old name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 impl fmt::Display for PlanAction {

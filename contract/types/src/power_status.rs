@@ -61,6 +61,7 @@ pub struct PowerSettingStatus {
     /// `performance_percent_max`, `turbo` or `idle_states`.
     pub setting: String,
     /// Desired value of the setting.
+    #[serde(rename = "required")]
     pub wanted: String,
     /// True if the desired value is in effect.
     pub in_effect: bool,
@@ -68,7 +69,7 @@ pub struct PowerSettingStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
     /// Reason why the value is not in effect, or a remark.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "reason", default, skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
 }
 
@@ -133,7 +134,7 @@ pub struct PowerEnergyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub milliwatts: Option<u64>,
     /// Reason why energy is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "unavailable_reason", default, skip_serializing_if = "Option::is_none")]
     pub lacking: Option<String>,
     /// Energy counters of powercap, by zone.
     pub zones: Vec<PowerZoneStatus>,
@@ -173,6 +174,6 @@ pub struct TopPower {
     #[serde(default)]
     pub read_monotonic_ns: u64,
     /// Reason why energy is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "unavailable_reason", default, skip_serializing_if = "Option::is_none")]
     pub lacking: Option<String>,
 }

@@ -17,6 +17,7 @@ pub struct QosPolicyStatus {
     pub disks: Vec<Name>,
     /// Sum of the minimums reserved for the policy on all stores, in normalised operations per
     /// second.
+    #[serde(rename = "reserved_iops")]
     pub promised_iops: u64,
     /// Delivered rate of the policy's disks on this host in the last 5 s, in normalised operations
     /// per second.
@@ -51,6 +52,7 @@ pub struct QosFlowStatus {
     /// Limits in effect for the holder.
     pub limits: DiskQos,
     /// Requests queued in the scheduler.
+    #[serde(rename = "queued")]
     pub waiting: u32,
     /// Requests in flight at the device.
     pub in_flight: u32,
@@ -67,14 +69,16 @@ pub struct QosDelivery {
     /// Length of the window in ns; shorter than nominal after the disk was opened.
     pub window_ns: u64,
     /// Guaranteed rate: the disk's minimum during times with demand.
+    #[serde(rename = "guaranteed_iops")]
     pub entitled_iops: u64,
     /// Demanded rate: the rate of the client's requests.
+    #[serde(rename = "demand_iops")]
     pub demanded_iops: u64,
     /// Delivered rate: the rate of completed requests.
     pub delivered_iops: u64,
     /// Time that requests were queued, in ns, summed over requests, by cause: `own-maximum`,
     /// `own-bandwidth`, `shared-policy`, `others-minimums`, `device-depth`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(rename = "queued_ns", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waits_ns: BTreeMap<String, u64>,
     /// Shares of the window's time by limiting factor, first limiting factor first. Their sum is 1
     /// 000 000.
@@ -89,7 +93,11 @@ pub struct QosDelivery {
     /// Baseline latency of the device for these requests (reads and writes separately, by size) at
     /// the same depth, in ns: the lowest of the last one to two hours, or that of the store's
     /// measurement.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "device_baseline_latency_ns",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     pub device_own_latency_ns: Option<u64>,
 }
 
@@ -265,11 +273,12 @@ pub struct StorePromises {
     /// Sum of the minimums in normalised operations per second.
     pub minimums_iops: u64,
     /// Capacity of the store in normalised operations per second; absent if unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "capacity_iops", default, skip_serializing_if = "Option::is_none")]
     pub capability_iops: Option<u64>,
     /// Part of the capacity available for reservations, in normalised operations per second.
+    #[serde(rename = "reservable_iops")]
     pub promisable_iops: u64,
-    /// True if the sum does not exceed `promisable_iops`.
+    /// True if the sum does not exceed `reservable_iops`.
     pub fits: bool,
     /// The calculation as text, with the action to take if the minimums do not fit.
     pub text: String,
@@ -282,6 +291,9 @@ pub struct WhatIfAnswer {
     pub fits: bool,
     /// Stores concerned by the proposals, by name.
     pub stores: Vec<StorePromises>,
+    /// Warnings about the request, such as the use of an old name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ fn keys_are_as_published_and_read_as_they_are_written() {
             fits: false,
             text: "what the store can do is not known".to_owned(),
         }],
+        warnings: Vec::new(),
     };
     let json = serde_json::to_string_pretty(&(&policy, &answer)).unwrap();
     let read: (QosPolicyStatus, WhatIfAnswer) = serde_json::from_str(&json).unwrap();

@@ -60,6 +60,7 @@ impl ToSchema for ApplyRequest {
 pub struct MoveQueueRequest {
     /// Number of the new owning worker.
     #[schema(minimum = 0, maximum = 65_535)]
+    #[serde(rename = "worker")]
     pub processor: u16,
 }
 

@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::finding::{Finding, Place};
+use crate::renamed_input::accept_table;
 use crate::validate::ERRORS_MAX;
 use crate::{ErrorCode, Form, Key, Kind};
 
@@ -20,7 +21,8 @@ pub(crate) fn read<T: DeserializeOwned>(
     place: Place,
     mut table: Map<String, Value>,
 ) -> Result<T, Vec<Finding>> {
-    let findings = check(place, &table);
+    let mut findings = accept_table(place, &mut table, &mut Vec::new());
+    findings.extend(check(place, &table));
     if !findings.is_empty() {
         return Err(findings);
     }

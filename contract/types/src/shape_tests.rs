@@ -33,7 +33,7 @@ fn odd_values() -> Vec<Value> {
         json!(["10-"]),
         json!(["-"]),
         json!(["a", "b"]),
-        json!({"base_processor": 3}),
+        json!({"base_worker": 3}),
         json!({"socket": "/a"}),
         json!({"min_iops": 3}),
         json!([1.5]),

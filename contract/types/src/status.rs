@@ -149,6 +149,7 @@ pub struct QueueStatus {
     /// NIC, uplink or switch (for its host NIC) that the queue belongs to.
     pub port: String,
     /// Worker that owns the queue.
+    #[serde(rename = "worker")]
     pub processor: u16,
     /// Frames carried since the queue's creation.
     pub frames: u64,
@@ -266,7 +267,7 @@ pub struct ProcessorStatus {
     /// Number of the worker, counted from 0.
     pub id: u16,
     /// Logical CPU to which the worker is pinned; absent if it is not pinned, which is the case
-    /// without the host's `processors`.
+    /// without the host's `worker_cpus`.
     pub cpu: Option<u16>,
     /// Number of queues that the worker owns.
     pub queues: usize,
@@ -284,10 +285,10 @@ pub struct ProcessorStatus {
     pub asleep: bool,
     /// Number of times the worker backed off from polling for device completions because other
     /// threads required its CPU.
-    #[serde(default)]
+    #[serde(rename = "yields", default)]
     pub rests: u64,
     /// True if the worker is currently backed off.
-    #[serde(default)]
+    #[serde(rename = "yielding", default)]
     pub resting: bool,
     /// Time of the worker by stage.
     #[serde(default)]
@@ -312,6 +313,7 @@ pub struct TopSnapshot {
     #[serde(default)]
     pub disks: Vec<TopDisk>,
     /// State of workers, by number.
+    #[serde(rename = "workers")]
     pub processors: Vec<ProcessorStatus>,
     /// Power plan and energy of the host.
     #[serde(default)]

@@ -19,7 +19,7 @@ const BLOCK_BYTES: Form = Form::Bytes { least: 512 * KIB, most: 256 * MIB, step:
 pub(crate) const STORE: &[Key] = &[
     required("name", Form::Name, Effect::Identity),
     required("path", Form::FilePath, Effect::Replace),
-    optional("capability_iops", CAPABILITY, Effect::Live),
+    optional("capacity_iops", CAPABILITY, Effect::Live),
     defaulted(
         "normalization_bytes",
         Form::Bytes { least: 512, most: MIB, step: 512 },

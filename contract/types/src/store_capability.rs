@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Value of `capability_iops` of a store: a number, or the word `measure`.
+/// Value of `capacity_iops` of a store: a number, or the word `measure`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum StoreCapability {

@@ -47,8 +47,7 @@ fn vmq() -> impl Strategy<Value = VmqConfig> {
     (any::<[bool; 2]>(), processors, option::of(0u16..1024)).prop_map(
         |([enabled, is_static], (base, count, highest), node)| {
             let mode = if is_static { "static" } else { "dynamic" };
-            let vmq =
-                serde_json::json!({"enabled": enabled, "mode": mode, "max_processors": count});
+            let vmq = serde_json::json!({"enabled": enabled, "mode": mode, "max_workers": count});
             let mut vmq: VmqConfig = serde_json::from_value(vmq).unwrap();
             vmq.base_processor = base;
             vmq.max_processor_number = highest;

@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::document::read_document;
+use crate::document::{old_names_of_document, read_document};
+use crate::renames::{OldName, RENAMES, Renamed};
 use crate::toml_lines::Lines;
 use crate::{ApiError, ErrorCode, HostConfig};
 
@@ -62,6 +63,29 @@ pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiE
     })
 }
 
+/// Returns the old names in a host file, with their lines; empty if the text is not valid TOML. `file`
+/// is its name for warnings.
+pub fn old_names_of_file(text: &str, file: Option<&str>) -> Vec<OldName> {
+    if text.len() > TOML_BYTES_MAX {
+        return Vec::new();
+    }
+    let mut lines = Lines::new(text);
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        return Vec::new();
+    }
+    let mut root = to_json_table(table.get_ref(), "", 0, &mut lines);
+    let tables = root.clone();
+    let mut old_names = old_names_of_document(&mut root);
+    for old in &mut old_names {
+        let path = old.resource.as_deref().and_then(|resource| path_of(&tables, resource));
+        old.line = path.and_then(|path| lines.of(&path, Some(&old.field)));
+        old.file = file.map(str::to_owned);
+    }
+    old_names.sort_by_key(|old| old.line);
+    old_names
+}
+
 /// Adds file and line to errors that name a resource and were found after parsing, such as a device
 /// that does not exist.
 pub fn locate_errors(text: &str, file: Option<&str>, errors: &mut [ApiError]) {
@@ -109,9 +133,20 @@ fn to_json_table(
         let name = key.get_ref();
         let path = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
         lines.note(path.clone(), key.span().start);
+        note_new_names(&path, name, key.span().start, lines);
         json.insert(name.to_string(), to_json(value, &path, depth + 1, lines));
     }
     json
+}
+
+/// Records the line of a key with an old name for its new names too, which errors state.
+fn note_new_names(path: &str, name: &str, offset: usize, lines: &mut Lines) {
+    for rename in RENAMES.iter().filter(|rename| rename.old == name) {
+        let is_field = matches!(rename.of, Renamed::Field { .. });
+        if let Some(table) = path.strip_suffix(name).filter(|_| is_field) {
+            lines.note_unless_known(format!("{table}{}", rename.new), offset);
+        }
+    }
 }
 
 fn to_json(value: &Spanned<DeValue<'_>>, path: &str, depth: usize, lines: &mut Lines) -> Value {

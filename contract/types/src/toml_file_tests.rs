@@ -5,7 +5,7 @@ use crate::{ApiError, ErrorCode, NicBackend, TOML_BYTES_MAX, locate_errors, pars
 const WHOLE: &str = r#"
 [host]
 name = "h1"
-processors = [0, 1]
+worker_cpus = [0, 1]
 
 [[uplink]]
 name = "wan"
@@ -129,9 +129,9 @@ fn a_nameless_table_is_named_by_position() {
 fn single_values_out_of_range_are_refused() {
     let cases = [
         ("name = \"h1\"", "name = \"h_1\"", "3 host name InvalidValue"),
-        ("processors = [0, 1]", "processors = []", "4 host processors InvalidValue"),
-        ("processors = [0, 1]", "processors = [1, 1]", "4 host processors InvalidValue"),
-        ("processors = [0, 1]", "processors = [-1]", "4 host processors InvalidValue"),
+        ("worker_cpus = [0, 1]", "worker_cpus = []", "4 host processors InvalidValue"),
+        ("worker_cpus = [0, 1]", "worker_cpus = [1, 1]", "4 host processors InvalidValue"),
+        ("worker_cpus = [0, 1]", "worker_cpus = [-1]", "4 host processors InvalidValue"),
         ("device = \"eth0\"", "device = \"eth%d\"", "8 uplink/wan device InvalidValue"),
         ("device = \"eth0\"", "device = \"sixteen-bytes-xx\"", "8 uplink/wan device InvalidValue"),
         ("kind = \"internal\"", "kind = \"secret\"", "17 switch/inside kind InvalidValue"),

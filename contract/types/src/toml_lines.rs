@@ -27,6 +27,12 @@ impl Lines {
         self.by_path.insert(path, line);
     }
 
+    /// As [`note`](Self::note), unless a key with this path was recorded.
+    pub(crate) fn note_unless_known(&mut self, path: String, offset: usize) {
+        let line = self.line_of(offset);
+        self.by_path.entry(path).or_insert(line);
+    }
+
     /// Returns the line of `field` in the table at `path`, or the line of the nearest enclosing
     /// table if the file does not contain the key.
     pub(crate) fn of(&self, path: &str, field: Option<&str>) -> Option<usize> {

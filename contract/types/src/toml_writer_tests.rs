@@ -57,7 +57,7 @@ name = "lan"
 kind = "external"
 uplink = "both"
 [[team]]
-vmq = { max_processors = 2, enabled = true, base_processor = 0 }
+vmq = { max_workers = 2, enabled = true, base_worker = 0 }
 min_links = 1
 lacp_active = true
 lacp_timer = "fast"
@@ -71,7 +71,7 @@ device = "eth0"
 [[uplink]]
 name = "right"
 device = "eth1"
-vmq.max_processors = 4
+vmq.max_workers = 4
 "#;
     insta::assert_snapshot!(to_toml(&parse_toml(text, None).unwrap()), @r#"
     [[uplink]]
@@ -90,8 +90,8 @@ vmq.max_processors = 4
     lacp_active = true
 
     [team.vmq]
-    base_processor = 0
-    max_processors = 2
+    base_worker = 0
+    max_workers = 2
 
     [[switch]]
     name = "lan"
@@ -173,7 +173,7 @@ fn defaults_are_those_of_the_types() {
     assert_eq!(default_of(Kind::Team, "algorithm"), Some("dynamic".into()));
     assert_eq!(default_of(Kind::Team, "min_links"), Some(1.into()));
     assert_eq!(default_of(Kind::Team, "mode"), None);
-    assert_eq!(default_of(Kind::Vmq, "max_processors"), Some(4.into()));
+    assert_eq!(default_of(Kind::Vmq, "max_workers"), Some(4.into()));
     assert_eq!(default_of(Kind::Vmq, "numa_node"), None);
     assert_eq!(default_of(Kind::Offload, "segmentation"), Some(true.into()));
 }

@@ -188,8 +188,8 @@ fn host_fits(host: &HostSection, findings: &mut Vec<Finding>) {
     if host.processors.is_some() && host.floating_processors.is_some() {
         findings.push(Place::new(Kind::Host, 0).finding(
             ErrorCode::KeyNotApplicable,
-            "floating_processors",
-            "applies only if `processors` names no CPUs; remove one of the two keys",
+            "floating_workers",
+            "applies only if `worker_cpus` names no CPUs; remove one of the two keys",
         ));
     }
 }

@@ -15,7 +15,7 @@ pub enum VmqMode {
 }
 
 /// `[team.vmq]` and `[uplink.vmq]`: assignment of queues to workers. Workers are numbered from 0 in
-/// the order of `[host] processors`.
+/// the order of `[host] worker_cpus`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct VmqConfig {
@@ -25,14 +25,15 @@ pub struct VmqConfig {
     pub mode: VmqMode,
     /// Number of the lowest permitted worker, the base worker, which is used first; the lowest
     /// worker if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "base_worker", skip_serializing_if = "Option::is_none")]
     pub base_processor: Option<u16>,
     /// Largest number of workers used at the same time. It may exceed the number of existing
     /// workers.
+    #[serde(rename = "max_workers")]
     pub max_processors: u16,
-    /// Number of the highest permitted worker, not below `base_processor`; the highest worker if
+    /// Number of the highest permitted worker, not below `base_worker`; the highest worker if
     /// absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "max_worker_number", skip_serializing_if = "Option::is_none")]
     pub max_processor_number: Option<u16>,
     /// NUMA node whose CPUs the permitted workers are pinned to; any node if absent.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -13,8 +13,8 @@ pub(crate) fn vmq_fits(place: Place, vmq: &VmqConfig, findings: &mut Vec<Finding
     if highest < base {
         findings.push(place.finding(
             ErrorCode::InvalidValue,
-            "vmq.max_processor_number",
-            format!("{highest} is below base_processor {base}; set {base} or more"),
+            "vmq.max_worker_number",
+            format!("{highest} is below base_worker {base}; set {base} or more"),
         ));
     }
 }
@@ -58,8 +58,8 @@ fn base_exists(place: Place, vmq: &VmqConfig, config: &HostConfig, findings: &mu
     };
     findings.push(place.finding(
         ErrorCode::InvalidValue,
-        "vmq.base_processor",
-        format!("there is no worker {base}; {accepted}, or add CPUs to `processors` of [host]"),
+        "vmq.base_worker",
+        format!("there is no worker {base}; {accepted}, or add CPUs to `worker_cpus` of [host]"),
     ));
 }
 

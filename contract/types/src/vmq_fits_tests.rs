@@ -17,9 +17,9 @@ fn wrong(text: &str) -> Vec<String> {
 
 #[test]
 fn a_table_is_read_with_what_is_not_written() {
-    let keys = "enabled = false\nmode = \"static\"\nbase_processor = 1\nmax_processors = 2\n\
-                max_processor_number = 3\nnuma_node = 0";
-    let config = parse_toml(&host("processors = [4, 5]", keys, ""), None).unwrap();
+    let keys = "enabled = false\nmode = \"static\"\nbase_worker = 1\nmax_workers = 2\n\
+                max_worker_number = 3\nnuma_node = 0";
+    let config = parse_toml(&host("worker_cpus = [4, 5]", keys, ""), None).unwrap();
     let vmq = &config.uplinks[0].vmq;
     assert_eq!((vmq.enabled, vmq.mode), (false, VmqMode::Static));
     assert_eq!((vmq.base_processor, vmq.max_processors), (Some(1), 2));
@@ -31,27 +31,27 @@ fn a_table_is_read_with_what_is_not_written() {
 
 #[test]
 fn processors_that_float_are_counted_and_stand_alone() {
-    let base = "base_processor = 3";
-    assert!(parse_toml(&host("floating_processors = 4", base, ""), None).is_ok());
-    let few = wrong(&host("floating_processors = 3", base, ""));
+    let base = "base_worker = 3";
+    assert!(parse_toml(&host("floating_workers = 4", base, ""), None).is_ok());
+    let few = wrong(&host("floating_workers = 3", base, ""));
     assert!(few[0].contains("there is no worker 3; set a number from 0 to 2"), "{few:?}");
-    let both = wrong(&host("processors = [1]\nfloating_processors = 4", "", ""));
-    assert!(both[0].contains("applies only if `processors` names no CPUs"), "{both:?}");
-    let none = wrong(&host("floating_processors = 0", "", ""));
+    let both = wrong(&host("worker_cpus = [1]\nfloating_workers = 4", "", ""));
+    assert!(both[0].contains("applies only if `worker_cpus` names no CPUs"), "{both:?}");
+    let none = wrong(&host("floating_workers = 0", "", ""));
     assert!(none[0].contains("must be a whole number from 1 to 64, not 0"), "{none:?}");
 }
 
 #[test]
 fn processors_contradict_neither_each_other_nor_the_host() {
-    let four = "processors = [8, 9, 10, 11]";
+    let four = "worker_cpus = [8, 9, 10, 11]";
     for (at, message) in [
-        ("base_processor = 4", "there is no worker 4; set a number from 0 to 3, or add CPUs"),
-        ("base_processor = 2\nmax_processor_number = 1", "1 is below base_processor 2; set 2"),
-        ("max_processors = 0", "must be a whole number from 1 to 64, not 0"),
-        ("base_processor = 64", "must be a whole number from 0 to 63, not 64"),
+        ("base_worker = 4", "there is no worker 4; set a number from 0 to 3, or add CPUs"),
+        ("base_worker = 2\nmax_worker_number = 1", "1 is below base_worker 2; set 2"),
+        ("max_workers = 0", "must be a whole number from 1 to 64, not 0"),
+        ("base_worker = 64", "must be a whole number from 0 to 63, not 64"),
         ("numa_node = 1024", "must be a whole number from 0 to 1023, not 1024"),
         ("mode = \"lacp\"", "must be one of `static`, `dynamic`, not \"lacp\""),
-        ("max_procesors = 1", "the key does not exist; did you mean `max_processors`?"),
+        ("max_procesors = 1", "the key does not exist; did you mean `max_workers`?"),
     ] {
         let key = at.rsplit_once('\n').map_or(at, |(_, last)| last).split(' ').next().unwrap();
         for (text, resource) in
@@ -65,24 +65,24 @@ fn processors_contradict_neither_each_other_nor_the_host() {
             );
         }
     }
-    for good in ["base_processor = 3", "base_processor = 0\nmax_processor_number = 63"] {
+    for good in ["base_worker = 3", "base_worker = 0\nmax_worker_number = 63"] {
         assert!(parse_toml(&host(four, good, good), None).is_ok(), "{good}");
     }
 }
 
 #[test]
 fn a_host_without_cpus_has_one_processor() {
-    assert!(parse_toml(&host("", "base_processor = 0", ""), None).is_ok());
+    assert!(parse_toml(&host("", "base_worker = 0", ""), None).is_ok());
     assert_eq!(
-        wrong(&host("", "base_processor = 1", "")),
-        ["line 7: uplink/alone: vmq.base_processor: there is no worker 1; there is one worker, \
-          set 0, or add CPUs to `processors` of [host]"]
+        wrong(&host("", "base_worker = 1", "")),
+        ["line 7: uplink/alone: vmq.base_worker: there is no worker 1; there is one worker, \
+          set 0, or add CPUs to `worker_cpus` of [host]"]
     );
 }
 
 #[test]
 fn a_member_leaves_vmq_to_its_team() {
-    let text = host("", "", "").replace("\"e1\"", "\"e1\"\nvmq.max_processors = 2");
+    let text = host("", "", "").replace("\"e1\"", "\"e1\"\nvmq.max_workers = 2");
     assert_eq!(
         wrong(&text),
         ["line 11: uplink/of: vmq: the uplink is a member of team `t`, whose `vmq` applies; \

@@ -13,6 +13,7 @@ pub struct VmqStatus {
     /// Desired state of VMQ.
     pub config: VmqConfig,
     /// State of workers, by number.
+    #[serde(rename = "workers")]
     pub processors: Vec<VmqProcessorStatus>,
     /// Queues, by NIC, direction and number.
     pub queues: Vec<VmqQueueStatus>,
@@ -22,6 +23,7 @@ pub struct VmqStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VmqProcessorStatus {
     /// Number of the worker.
+    #[serde(rename = "worker")]
     pub processor: u16,
     /// True if the configuration permits the worker.
     pub permitted: bool,
@@ -44,14 +46,17 @@ pub struct VmqQueueStatus {
     /// True if the queue is the default queue, because its NIC has `vmq_weight` 0.
     pub default_queue: bool,
     /// Worker that services the queue.
+    #[serde(rename = "worker")]
     pub processor: u16,
     /// Load of the queue in parts per million of the worker's time.
     pub load_ppm: u32,
     /// Seconds since the queue was assigned to the worker.
     pub age_s: u64,
     /// Reason for the assignment to this worker.
+    #[serde(rename = "reason")]
     pub why: String,
     /// Reason why the queue stays, or the remaining time.
+    #[serde(rename = "stay_reason")]
     pub stays: String,
 }
 

@@ -76,6 +76,7 @@ pub struct StoreProposal {
     pub name: Name,
     /// Capacity in normalised operations per second, 1 to 1 000 000 000.
     #[schema(minimum = 1, maximum = 1_000_000_000)]
+    #[serde(rename = "capacity_iops")]
     pub capability_iops: u64,
 }
 

@@ -7,7 +7,7 @@ fn host() -> HostConfig {
 [[store]]
 name = "fast"
 path = "/srv/fast"
-capability_iops = 50000
+capacity_iops = 50000
 [[store]]
 name = "slow"
 path = "/srv/slow"
@@ -44,7 +44,7 @@ fn proposals_change_what_qos_reads_and_leave_the_rest() {
             {"disk": {"name": "new", "store": "fast", "qos_policy": "silver"}},
             {"qos_policy": {"name": "gold", "limits": {"min_iops": 2000}}},
             {"qos_policy": {"name": "silver", "limits": {"min_iops": 3}}},
-            {"store": {"name": "fast", "capability_iops": 70000}},
+            {"store": {"name": "fast", "capacity_iops": 70000}},
             {"without_disk": "db"}
         ]}"#,
     )
@@ -103,7 +103,7 @@ fn proposals_that_make_no_sense_are_refused() {
             "disk/web: qos.weight: must be a whole number from 1 to 10000, not 0",
         ),
         (
-            r#"{"store": {"name": "tape", "capability_iops": 1}}"#,
+            r#"{"store": {"name": "tape", "capacity_iops": 1}}"#,
             "store/tape: there is no store of this name; `suimon store list` lists the existing \
              ones",
         ),

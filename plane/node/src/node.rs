@@ -261,7 +261,7 @@ impl Node {
         if !self.shared.plane.processors().iter().any(|view| view.id.0 == to) {
             let text =
                 format!("there is no worker {to}; `suimon processor list` lists the workers");
-            return Err(ApiError::new(ErrorCode::NotFound, text).field("processor"));
+            return Err(ApiError::new(ErrorCode::NotFound, text).field("worker"));
         }
         let operation = self.shared.operations.add("queue move", &format!("queue/{port}"), true)?;
         let id = operation.id();

@@ -80,6 +80,7 @@ impl Operations {
             step: serialised.then(|| WAITING.to_owned()),
             plan: None,
             report: Vec::new(),
+            warnings: Vec::new(),
             error: None,
             started_unix_ms: (self.clock)(),
             ended_unix_ms: None,

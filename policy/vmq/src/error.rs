@@ -27,7 +27,7 @@ pub enum SpecError {
         permitted: usize,
     },
     /// The base processor does not exist.
-    #[error("base_processor {base} does not exist; there are workers {}", List(.known))]
+    #[error("base_worker {base} does not exist; there are workers {}", List(.known))]
     UnknownBase {
         /// Configured base processor number.
         base: ProcessorId,
@@ -35,7 +35,7 @@ pub enum SpecError {
         known: Vec<ProcessorId>,
     },
     /// The highest processor is below the base processor.
-    #[error("max_processor_number {highest} is below base_processor {base}; set {base} or more")]
+    #[error("max_worker_number {highest} is below base_worker {base}; set {base} or more")]
     HighestBelowBase {
         /// `max_processor_number`.
         highest: ProcessorId,
@@ -52,7 +52,7 @@ pub enum SpecError {
     },
     /// The base processor is on another NUMA node.
     #[error(
-        "base_processor {base} is not on numa_node {node}, which has workers {}", List(.on_node))]
+        "base_worker {base} is not on numa_node {node}, which has workers {}", List(.on_node))]
     BaseOnOtherNode {
         /// `base_processor`.
         base: ProcessorId,
@@ -62,9 +62,7 @@ pub enum SpecError {
         on_node: Vec<ProcessorId>,
     },
     /// No processor is left at or below `max_processor_number`.
-    #[error(
-        "no permitted worker is left up to max_processor_number {highest}; set {lowest} or more"
-    )]
+    #[error("no permitted worker is left up to max_worker_number {highest}; set {lowest} or more")]
     NoneLeft {
         /// `max_processor_number`.
         highest: ProcessorId,

@@ -39,11 +39,11 @@ fn contradictions_say_what_would_be_accepted() {
     let cases = [
         (
             VmqSpec { base_processor: id(9), ..any.clone() },
-            "base_processor 9 does not exist; there are workers 0, 1, 2, 3, 4, 5, 6, 7",
+            "base_worker 9 does not exist; there are workers 0, 1, 2, 3, 4, 5, 6, 7",
         ),
         (
             VmqSpec { base_processor: id(1), numa_node: Some(1), ..any.clone() },
-            "base_processor 1 is not on numa_node 1, which has workers 2, 3, 6, 7",
+            "base_worker 1 is not on numa_node 1, which has workers 2, 3, 6, 7",
         ),
         (
             VmqSpec { numa_node: Some(2), ..any.clone() },
@@ -51,11 +51,11 @@ fn contradictions_say_what_would_be_accepted() {
         ),
         (
             VmqSpec { max_processor_number: id(1), numa_node: Some(1), ..any.clone() },
-            "no permitted worker is left up to max_processor_number 1; set 2 or more",
+            "no permitted worker is left up to max_worker_number 1; set 2 or more",
         ),
         (
             VmqSpec { max_processor_number: id(1), base_processor: id(2), ..any.clone() },
-            "max_processor_number 1 is below base_processor 2; set 2 or more",
+            "max_worker_number 1 is below base_worker 2; set 2 or more",
         ),
         (
             VmqSpec { max_processors: 0, numa_node: Some(0), ..any.clone() },

@@ -85,7 +85,7 @@ impl LoadedHost {
             .map(|nth| LightGuest::new(rig, &format!("vm{nth}"), 10 + nth))
             .collect::<Result<_>>()?;
         let mut host = format!(
-            "[host]\nfloating_processors = {processors}\n\
+            "[host]\nfloating_workers = {processors}\n\
              [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"up\"\n\
              [[uplink]]\nname = \"up\"\ndevice = \"{near}\"\n"
         );
@@ -129,7 +129,7 @@ impl LoadedHost {
     /// The daemon does not respond.
     pub fn processors_in_use(&self) -> Result<usize> {
         let vmq = self.daemon.get("/1.0/vmq/up")?;
-        let processors = vmq["processors"].as_array().context("no processors")?;
+        let processors = vmq["workers"].as_array().context("no processors")?;
         Ok(processors.iter().filter(|of| of["queues"] != 0).count())
     }
 

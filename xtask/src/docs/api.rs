@@ -8,7 +8,8 @@ use serde_json::Value;
 const INTRODUCTION: &str = "<!-- Made by `cargo xtask docs` of contract/openapi.json. -->\n\n# REST API\n\n\
 HTTP/1.1 with JSON on the Unix socket of the daemon (`/run/suimon/suimon.sock` by default), and with `[api]` \
 on TCP with TLS and a bearer token. `suimon openapi` prints the OpenAPI 3.1 document with all types, ranges, \
-patterns, defaults and examples; this page lists its operations.\n\n\
+patterns, defaults and examples; this page lists its operations. [renames.md](renames.md) lists old names, \
+which stay valid until a later version.\n\n\
 A request that changes desired state returns 202 with an operation and its path in the header `Location`. \
 `GET /1.0/operations/{id}/wait` returns when the operation has ended. With `dry_run=true` the request returns \
 200 with the plan and changes nothing. `null` stands for an absent key without a default; in a merge patch it \
@@ -28,7 +29,8 @@ pub(super) fn page(document: &Value) -> Result<String> {
     for (path, item) in paths {
         for method in METHODS {
             let operation = &item[method];
-            if operation.is_object() {
+            // Old paths of renamed ones are on the page of renames.
+            if operation.is_object() && operation["deprecated"] != true {
                 let tag = operation["tags"][0].as_str().context("an operation has no tag")?;
                 tags.entry(tag).or_default().push(Request { method, path, operation });
             }

@@ -48,7 +48,7 @@ struct World {
 impl Lan {
     /// Creates the setup and waits until all endpoints reach each other.
     pub(crate) fn set_up(rig: &Rig, spec: LanSpec<'_>) -> Result<Self> {
-        let mut host = format!("[host]\nfloating_processors = {}\n", spec.processors);
+        let mut host = format!("[host]\nfloating_workers = {}\n", spec.processors);
         let world = match spec.uplink {
             None => {
                 let _ = write!(host, "[[switch]]\nname = \"{SWITCH}\"\nkind = \"private\"\n");

@@ -20,11 +20,11 @@ fn only_what_is_meant_is_changed_and_the_rest_stays_as_it_was_written() {
     let (changed, text) = set(&target(Some(("mode", "static")), "algorithm", wanted));
     assert_eq!(changed, 1);
     assert_eq!(text, HOST.replacen("mac-addresses", "hyper-v-port", 1));
-    let (changed, text) = set(&target(None, "vmq.max_processors", Value::Number(2)));
+    let (changed, text) = set(&target(None, "vmq.max_workers", Value::Number(2)));
     assert_eq!(changed, 2);
     let back: toml::Table = text.parse().unwrap();
     for team in back["team"].as_array().unwrap() {
-        assert_eq!(team["vmq"]["max_processors"].as_integer(), Some(2), "{text}");
+        assert_eq!(team["vmq"]["max_workers"].as_integer(), Some(2), "{text}");
     }
     assert!(text.starts_with("# mine\n") && text.contains("# first"), "{text}");
     // An equal value is not a change, and a missing table is not created.
@@ -109,7 +109,7 @@ fn as_many_processors_as_surely_carry_more_than_fewer() {
         }
         rules::of_run(&run)
     };
-    assert_eq!(wanted(&of(1900.0, 5.0)), Some(("team", "vmq.max_processors", Value::Number(2))));
+    assert_eq!(wanted(&of(1900.0, 5.0)), Some(("team", "vmq.max_workers", Value::Number(2))));
     assert_eq!(of(1010.0, 5.0), []);
     assert_eq!(of(1900.0, 900.0), []);
 }

@@ -33,7 +33,7 @@ pub(crate) const CLUSTER_STORES: Columns = Columns {
         number("TERM", "term", "", "Term of the leader; each new leader has a higher one."),
         number(
             "CAPACITY",
-            "capability_iops",
+            "capacity_iops",
             IOPS,
             "Capacity of the store in the configuration of this host.",
         ),
@@ -69,7 +69,7 @@ pub(crate) const CLUSTER_STORES: Columns = Columns {
         ),
         text(
             "REMARK",
-            "wrong, has_foreign_load",
+            "reason, has_external_load",
             "Why this host has no share of the store, or `external load` if load from outside of the cluster \
              was detected, or the store delivers less than its capacity.",
         ),
@@ -97,7 +97,7 @@ pub(crate) const CLUSTER_SHARES: Columns = Columns {
 pub(crate) const CLUSTER_SEEN: Columns = Columns {
     commands: &["cluster status"],
     row: "other node whose heartbeat file is on a shared store",
-    path: "stores[].seen[]",
+    path: "stores[].heartbeats[]",
     schema: Some("ClusterBeat"),
     all: &[
         text("STORE", "", "Store. `store` of the element of `stores` in JSON."),
@@ -108,7 +108,7 @@ pub(crate) const CLUSTER_SEEN: Columns = Columns {
         number("AGE", "age_ms", "ms", "Age of the heartbeat. Nodes write one every 5 s."),
         text(
             "REMARK",
-            "is_stranger",
+            "is_other_cluster",
             "`not a member` if the node does not belong to this cluster.",
         ),
     ],
@@ -126,11 +126,11 @@ pub(crate) const CLUSTER_FLOWS: Columns = Columns {
         text("DISK", "disk", "Name of the disk."),
         number(
             "GUARANTEED",
-            "entitled_iops",
+            "guaranteed_iops",
             IOPS,
             "Guaranteed IOPS: the minimum, as far as the disk has demand for it.",
         ),
-        number("DEMAND", "demanded_iops", IOPS, "IOPS that the clients submitted."),
+        number("DEMAND", "demand_iops", IOPS, "IOPS that the clients submitted."),
         number("DELIVERED", "delivered_iops", IOPS, "Delivered IOPS."),
         text(
             "DISPLACED BY",

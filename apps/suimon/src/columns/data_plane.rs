@@ -63,16 +63,16 @@ pub(crate) const VMQS: Columns = Columns {
             "`dynamic`: queues are placed by load. `static`: once, by `vmq_weight`.",
         ),
         number("QUEUES", "queues", "", "Number of queues."),
-        number("IN USE", "processors[].queues", "", "Workers that own at least one of the queues."),
+        number("IN USE", "workers[].queues", "", "Workers that own at least one of the queues."),
         number(
             "PARKED",
-            "processors[].permitted, processors[].queues",
+            "workers[].permitted, workers[].queues",
             "",
             "Permitted workers that own none of the queues.",
         ),
         number(
             "BUSIEST",
-            "processors[].processor, processors[].load_ppm",
+            "workers[].worker, workers[].load_ppm",
             "ppm",
             "Number and load of the most loaded worker among those in use.",
         ),
@@ -82,10 +82,10 @@ pub(crate) const VMQS: Columns = Columns {
 pub(crate) const VMQ_PROCESSORS: Columns = Columns {
     commands: &["vmq show NAME"],
     row: "worker",
-    path: "processors[]",
+    path: "workers[]",
     schema: Some("VmqProcessorStatus"),
     all: &[
-        number("PROCESSOR", "processor", "", "Number of the worker."),
+        number("WORKER", "worker", "", "Number of the worker."),
         text(
             "STATE",
             "permitted, queues",
@@ -119,7 +119,7 @@ pub(crate) const VMQ_QUEUES: Columns = Columns {
             "queue",
             "Queue as `PORT/rx/N` or `PORT/tx/N`. For a NIC, `rx` carries frames to the guest.",
         ),
-        number("PROCESSOR", "processor", "", "Number of the worker that owns the queue."),
+        number("WORKER", "worker", "", "Number of the worker that owns the queue."),
         text("NIC", "nic", "NIC or uplink of the queue."),
         number("LOAD", "load_ppm", "ppm", "Share of the worker's time that the queue takes."),
         number(
@@ -147,7 +147,7 @@ pub(crate) const QUEUES: Columns = Columns {
             "id",
             "Queue as `PORT/rx/N` or `PORT/tx/N`. For a NIC, `rx` carries frames to the guest.",
         ),
-        number("PROCESSOR", "processor", "", "Number of the worker that owns the queue."),
+        number("WORKER", "worker", "", "Number of the worker that owns the queue."),
         number("FRAMES", "frames", "frames", "Frames carried since the queue was created."),
         number("BYTES", "bytes", "bytes", "Bytes carried since the queue was created."),
         number("FULL", "full", "frames", "Frames lost because the receiver had no free buffer."),
@@ -156,17 +156,17 @@ pub(crate) const QUEUES: Columns = Columns {
 };
 
 pub(crate) const PROCESSORS: Columns = Columns {
-    commands: &["processor list"],
+    commands: &["worker list"],
     row: "worker (data-plane thread)",
     path: "[]",
     schema: Some("ProcessorStatus"),
     all: &[
-        text("ID", "id", "Number of the worker, from 0 in the order of `[host] processors`."),
+        text("ID", "id", "Number of the worker, from 0 in the order of `[host] worker_cpus`."),
         number(
             "CPU",
             "cpu",
             "",
-            "Logical CPU that the worker is pinned to; `any` with `floating_processors`.",
+            "Logical CPU that the worker is pinned to; `any` with `floating_workers`.",
         ),
         number("QUEUES", "queues", "", "Queues that the worker owns."),
         number("CPU TIME", "cpu_time_ns", "ns", "CPU time used since the daemon started."),
@@ -181,13 +181,13 @@ pub(crate) const PROCESSORS: Columns = Columns {
         number("SLEEPS", "sleeps", "", "Times the worker went to sleep."),
         number(
             "YIELDS",
-            "rests",
+            "yields",
             "",
             "Times the worker suspended polling for device completions because other threads needed its CPU.",
         ),
         text(
             "STATE",
-            "asleep, resting",
+            "asleep, yielding",
             "`awake` or `asleep`; `yields its CPU` while polling for device completions is suspended.",
         ),
     ],

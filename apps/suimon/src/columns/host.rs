@@ -100,10 +100,10 @@ pub(crate) const POWER_SETTINGS: Columns = Columns {
              `idle_states`.",
         ),
         text("CPUS", "cpus", "CPUs; `host` for a setting of the whole host."),
-        text("REQUIRED", "wanted", "Value that the plan requires."),
+        text("REQUIRED", "required", "Value that the plan requires."),
         text("CURRENT", "now", "Current value; `–` if the setting does not exist."),
         text("IN EFFECT", "in_effect", "`yes` if the current value is the required one."),
-        text("REASON", "why_not", "Why the required value is not in effect, or a remark."),
+        text("REASON", "reason", "Why the required value is not in effect, or a remark."),
     ],
 };
 

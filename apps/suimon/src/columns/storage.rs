@@ -38,13 +38,13 @@ pub(crate) const STORES: Columns = Columns {
         number("IOPS", "delivered_iops", IOPS, "Rate of completed operations in the last 5 s."),
         number(
             "CAPACITY",
-            "capability_iops",
+            "capacity_iops",
             IOPS,
             "Capacity of the store as configured or measured; `–` if unknown.",
         ),
         number(
             "RESERVED",
-            "promised_iops, promised_percent",
+            "reserved_iops, reserved_percent",
             IOPS,
             "Sum of all minimums on the store, and its share of the capacity in percent, rounded up.",
         ),
@@ -155,13 +155,13 @@ pub(crate) const QOS_FLOWS: Columns = Columns {
         ),
         number(
             "GUARANTEED",
-            "last_5_s.entitled_iops",
+            "last_5_s.guaranteed_iops",
             IOPS,
             "Guaranteed IOPS in the last 5 s: the minimum, as far as the disk had demand for it. 0 without a minimum.",
         ),
         number(
             "DEMAND",
-            "last_5_s.demanded_iops",
+            "last_5_s.demand_iops",
             IOPS,
             "Demand in the last 5 s: operations that the clients submitted.",
         ),
@@ -177,7 +177,7 @@ pub(crate) const QOS_FLOWS: Columns = Columns {
             IOPS,
             "Delivered IOPS in the last 5 minutes.",
         ),
-        number("QUEUED", "waiting", "requests", "Requests queued in the scheduler."),
+        number("QUEUED", "queued", "requests", "Requests queued in the scheduler."),
         number(
             "IN FLIGHT",
             "in_flight",
@@ -206,11 +206,11 @@ pub(crate) const QOS_DELIVERY: Columns = Columns {
         ),
         number(
             "GUARANTEED",
-            "entitled_iops",
+            "guaranteed_iops",
             IOPS,
             "Guaranteed IOPS: the minimum, as far as the disk had demand for it.",
         ),
-        number("DEMAND", "demanded_iops", IOPS, "Demand: operations that the clients submitted."),
+        number("DEMAND", "demand_iops", IOPS, "Demand: operations that the clients submitted."),
         number("DELIVERED", "delivered_iops", IOPS, "Delivered IOPS: completed operations."),
         number(
             "QUEUE DEPTH",
@@ -220,7 +220,7 @@ pub(crate) const QOS_DELIVERY: Columns = Columns {
         ),
         number(
             "DEVICE LATENCY",
-            "device_latency_ns, device_own_latency_ns",
+            "device_latency_ns, device_baseline_latency_ns",
             "ns",
             "Mean time of a read or write in the device. In parentheses the device's own latency at the same \
              depth: the lowest of the last one to two hours, or of the measurement of the store.",
@@ -259,7 +259,7 @@ pub(crate) const QOS_POLICIES: Columns = Columns {
         number("DISKS", "disks", "", "Number of disks with the policy. JSON has their names."),
         number(
             "RESERVED",
-            "promised_iops",
+            "reserved_iops",
             IOPS,
             "Sum of the minimums that the policy reserves on all stores.",
         ),
@@ -300,10 +300,10 @@ pub(crate) const WHAT_IF_STORES: Columns = Columns {
         text("STORE", "store", "Name of the store."),
         number("MINIMUMS", "minimums", "", "Number of minimums; an aggregated policy counts once."),
         number("SUM", "minimums_iops", IOPS, "Sum of the minimums."),
-        number("CAPACITY", "capability_iops", IOPS, "Capacity of the store; `–` if unknown."),
+        number("CAPACITY", "capacity_iops", IOPS, "Capacity of the store; `–` if unknown."),
         number(
             "LARGEST SUM",
-            "promisable_iops",
+            "reservable_iops",
             IOPS,
             "Largest permitted sum of minimums: 90 % of the capacity.",
         ),

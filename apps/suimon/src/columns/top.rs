@@ -86,8 +86,8 @@ pub(crate) const TOP_DISKS: Columns = Columns {
             "ns",
             "Mean time that each operation was queued in the scheduler in the last 5 s.",
         ),
-        number("GUARANTEED", "entitled_iops", IOPS, "Guaranteed IOPS, as in `suimon qos flows`."),
-        number("DEMAND", "demanded_iops", IOPS, "Demand, as in `suimon qos flows`."),
+        number("GUARANTEED", "guaranteed_iops", IOPS, "Guaranteed IOPS, as in `suimon qos flows`."),
+        number("DEMAND", "demand_iops", IOPS, "Demand, as in `suimon qos flows`."),
         number("DELIVERED", "delivered_iops", IOPS, "Delivered IOPS, as in `suimon qos flows`."),
     ],
 };
@@ -95,7 +95,7 @@ pub(crate) const TOP_DISKS: Columns = Columns {
 pub(crate) const TOP_PROCESSORS: Columns = Columns {
     commands: &["top"],
     row: "worker",
-    path: "processors[]",
+    path: "workers[]",
     schema: None,
     all: &[
         number("ID", "id", "", "Number of the worker."),
@@ -103,7 +103,7 @@ pub(crate) const TOP_PROCESSORS: Columns = Columns {
             "CPU",
             "cpu",
             "",
-            "Logical CPU that the worker is pinned to; `any` with `floating_processors`.",
+            "Logical CPU that the worker is pinned to; `any` with `floating_workers`.",
         ),
         number("QUEUES", "queues", "", "Queues that the worker owns."),
         number("CPU %", "cpu_permille", "1/1000", "CPU time used, as a share of one CPU."),
@@ -123,7 +123,7 @@ pub(crate) const TOP_STAGES: Columns = Columns {
     commands: &["top --stages"],
     row: "worker; shares of its time in percent, in JSON in 1/1000. The stage `storage` is in JSON only \
           (`stages_permille.storage`)",
-    path: "processors[]",
+    path: "workers[]",
     schema: None,
     all: &[
         number("ID", "id", "", "Number of the worker."),
@@ -164,6 +164,6 @@ pub(crate) const TOP_POWER: Columns = Columns {
             "requests/s per W",
             "Completed disk requests per watt.",
         ),
-        text("REASON", "lacking", "Why power is unknown."),
+        text("REASON", "unavailable_reason", "Why power is unknown."),
     ],
 };

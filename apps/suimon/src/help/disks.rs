@@ -25,8 +25,8 @@ pub(super) const HELP: &[Help] = &[
         "The directory or block device must exist. Nothing is written to it until a disk is \
          added.",
         &[
-            "suimon store add fast --path /srv/suimon --capability-iops measure",
-            "suimon store add san --path /srv/san --shared --capability-iops 4000",
+            "suimon store add fast --path /srv/suimon --capacity-iops measure",
+            "suimon store add san --path /srv/san --shared --capacity-iops 4000",
         ],
     ),
     keeps(
@@ -35,7 +35,7 @@ pub(super) const HELP: &[Help] = &[
          the store; requests of VMs wait meanwhile. Other keys apply without interruption. Files \
          are not moved when `path` changes.",
         &[
-            "suimon store set fast --capability-iops 50000",
+            "suimon store set fast --capacity-iops 50000",
             "suimon store set fast --full-warning-percent 80",
         ],
     ),
@@ -48,7 +48,7 @@ pub(super) const HELP: &[Help] = &[
         "store measure",
         "Measures random reads, random writes and a mix of both with a temporary file of at most \
          1 GiB; on a block device, reads only. The lowest of the rates is the capacity in \
-         normalised IOPS. It is used for minimums of disks if `capability_iops` of the store is \
+         normalised IOPS. It is used for minimums of disks if `capacity_iops` of the store is \
          `measure`, and survives restarts. Fails while VMs or NBD clients use disks of the store, \
          except with `--beside`.",
         &["suimon store measure fast", "suimon store measure fast --seconds 30 --beside"],

@@ -89,7 +89,9 @@ pub(super) const HELP: &[Help] = &[
         "Makes the node available as destination of `suimon vm migrate` and `suimon node drain`. \
          The way back requires a `[[node]]` on the other host, too. The daemon reads certificate \
          and token at each connection.",
-        &["suimon node add n2 --address n2:8443 --authority /etc/n2.pem --token-file /etc/n2.tok"],
+        &[
+            "suimon node add n2 --address n2:8443 --ca-certificate /etc/n2.pem --token-file /etc/n2.tok",
+        ],
     ),
     keeps(
         "node set",

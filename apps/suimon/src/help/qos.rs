@@ -85,7 +85,7 @@ pub(super) const HELP: &[Help] = &[
         &[
             "suimon qos what-if disk/web min_iops=500",
             "suimon qos what-if disk/new store=fast min_iops=800 --without batch",
-            "suimon qos what-if store/fast capability_iops=20000",
+            "suimon qos what-if store/fast capacity_iops=20000",
         ],
     ),
 ];

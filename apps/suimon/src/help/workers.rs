@@ -27,7 +27,7 @@ pub(super) const HELP: &[Help] = &[
         "vmq set",
         "Changes apply at once. Queues move to other workers if the new values require it, without \
          loss or reordering of frames. Keys that are not given are unchanged.",
-        &["suimon vmq set wan max_processors=2", "suimon vmq set wan mode=static"],
+        &["suimon vmq set wan max_workers=2", "suimon vmq set wan mode=static"],
     ),
     reads(
         "vmq explain",
@@ -55,17 +55,16 @@ pub(super) const HELP: &[Help] = &[
         &["suimon queue move web/tx/0 --to 1"],
     ),
     reads(
-        "processor",
+        "worker",
         "A worker is a data-plane thread of the daemon that services queues of ports and disks. \
-         Workers are numbered from 0. Commands, keys and JSON fields call a worker `processor`. \
-         The keys `processors` and `floating_processors` in `[host]` of the host file set the \
+         Workers are numbered from 0. The keys `worker_cpus` and `floating_workers` in `[host]` of the host file set the \
          number of workers and their CPUs.",
-        &["suimon processor list"],
+        &["suimon worker list"],
     ),
     reads(
-        "processor list",
+        "worker list",
         "Prints the CPU, number of queues, CPU time and state of each worker, with its counters \
          since the daemon started. `suimon top --stages` shows what workers spend their time on.",
-        &["suimon processor list"],
+        &["suimon worker list"],
     ),
 ];

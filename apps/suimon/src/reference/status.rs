@@ -80,7 +80,7 @@ fn factors(text: &mut String) {
 fn stages(text: &mut String) {
     text.push_str(
         "### Stages\n\n\
-         The stages of a worker add up to all of its time. The metric `suimon_processor_stage_seconds_total` \
+         The stages of a worker add up to all of its time. The metric `suimon_worker_stage_seconds_total` \
          has the name in its label `stage`.\n\n| stage | work |\n|---|---|\n",
     );
     for (stage, meaning) in ProcessorStages::MEANINGS {

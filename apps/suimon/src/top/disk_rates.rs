@@ -22,7 +22,9 @@ pub(crate) struct DiskRates {
     pub(crate) latency_ns: Option<u64>,
     /// Guaranteed rate in normalised operations per second over the last 5 s, like the following
     /// two.
+    #[serde(rename = "guaranteed_iops")]
     pub(crate) entitled_iops: u64,
+    #[serde(rename = "demand_iops")]
     pub(crate) demanded_iops: u64,
     pub(crate) delivered_iops: u64,
     /// Mean time for which limits delayed an operation in the last 5 s, in ns; absent if none

@@ -24,7 +24,7 @@ pub(crate) struct PowerRates {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) disk_requests_per_s_per_watt: Option<u64>,
     /// Reason why power is unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "unavailable_reason", skip_serializing_if = "Option::is_none")]
     pub(crate) lacking: Option<String>,
 }
 

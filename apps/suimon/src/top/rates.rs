@@ -24,6 +24,7 @@ pub(crate) struct Rates {
     /// Rates of disks, by name.
     pub(crate) disks: Vec<DiskRates>,
     /// Rates of workers, by number.
+    #[serde(rename = "workers")]
     pub(crate) processors: Vec<ProcessorRates>,
     /// Power, and work per power.
     pub(crate) power: PowerRates,
@@ -118,7 +119,9 @@ pub(crate) struct ProcessorRates {
     pub(crate) batches_per_s: u64,
     pub(crate) sleeps_per_s: u64,
     pub(crate) asleep: bool,
+    #[serde(rename = "yields_per_s")]
     pub(crate) rests_per_s: u64,
+    #[serde(rename = "yielding")]
     pub(crate) resting: bool,
     /// Time by stage in thousandths of the worker's time.
     pub(crate) stages_permille: StageShares,

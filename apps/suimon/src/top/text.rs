@@ -34,7 +34,7 @@ pub(super) enum View {
 
 /// Returns the tables with their titles, most important first.
 pub(super) fn tables(rates: &Rates, view: View) -> Vec<(&'static str, Table)> {
-    let processors_table = ("Processors", processors(&rates.processors));
+    let processors_table = ("Workers", processors(&rates.processors));
     match view {
         View::Rates => {
             let mut tables = vec![("NICs", ports(&rates.nics)), ("Uplinks", ports(&rates.uplinks))];
@@ -50,7 +50,7 @@ pub(super) fn tables(rates: &Rates, view: View) -> Vec<(&'static str, Table)> {
         }
         View::Stages => {
             vec![
-                ("Stages of each processor, % of its time", stages(&rates.processors)),
+                ("Stages of each worker, % of its time", stages(&rates.processors)),
                 processors_table,
             ]
         }

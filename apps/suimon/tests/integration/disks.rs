@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader};
 
 use crate::support::{Daemon, command, json, lines, operation, told};
 
-const STORES: &str = r#"[{"config":{"name":"fast","path":"/srv/fast"},"state":"ready","total_bytes":2199023255552,"free_bytes":1099511627776,"promised_iops":500,"disks":2,"delivered_iops":480,"depth":1,"depth_allowed":32}]"#;
+const STORES: &str = r#"[{"config":{"name":"fast","path":"/srv/fast"},"state":"ready","total_bytes":2199023255552,"free_bytes":1099511627776,"reserved_iops":500,"disks":2,"delivered_iops":480,"depth":1,"depth_allowed":32}]"#;
 
-const FLOW: &str = r#"{"disk":"NAME","store":"fast","holder":"disk/NAME","limits":{"min_iops":500},"waiting":3,"in_flight":1,"last_5_s":{"window_ns":5000000000,"entitled_iops":500,"demanded_iops":900,"delivered_iops":480,"waits_ns":{"device-depth":7000},"limited_by":[{"factor":"device-saturated","share_ppm":930000},{"factor":"device","share_ppm":70000}],"queue_depth_milli":4000},"last_5_min":{"window_ns":0,"entitled_iops":0,"demanded_iops":0,"delivered_iops":0}}"#;
+const FLOW: &str = r#"{"disk":"NAME","store":"fast","holder":"disk/NAME","limits":{"min_iops":500},"queued":3,"in_flight":1,"last_5_s":{"window_ns":5000000000,"guaranteed_iops":500,"demand_iops":900,"delivered_iops":480,"queued_ns":{"device-depth":7000},"limited_by":[{"factor":"device-saturated","share_ppm":930000},{"factor":"device","share_ppm":70000}],"queue_depth_milli":4000},"last_5_min":{"window_ns":0,"guaranteed_iops":0,"demand_iops":0,"delivered_iops":0}}"#;
 
 pub(crate) const CONFIG: &str = r#"{"store":[{"name":"fast","path":"/srv/fast"}],"disk":[{"name":"web","store":"fast","format":"vhdx"}]}"#;
 
@@ -24,11 +24,11 @@ fn host_with_disks() -> Daemon {
     let checked = operation("succeeded", r#","report":["2 blocks are not referred to"]"#);
     let promises = |fits: bool| {
         format!(
-            r#"{{"fits":{fits},"stores":[{{"store":"fast","minimums":2,"minimums_iops":9000,"promisable_iops":8000,"capability_iops":8889,"fits":{fits},"text":"the sum of 2 minimums is 9000 IOPS"}}]}}"#
+            r#"{{"fits":{fits},"stores":[{{"store":"fast","minimums":2,"minimums_iops":9000,"reservable_iops":8000,"capacity_iops":8889,"fits":{fits},"text":"the sum of 2 minimums is 9000 IOPS"}}]}}"#
         )
     };
     let nbd = r#""format":"vhdx","nbd":{"socket":"/run/nbd.sock","listen":"192.0.2.1:10809","tls_certificate":"/c","tls_key":"/k"}}"#;
-    let client = r#","nbd":{"clients":1,"connections_max":128,"buffer_bytes":524288,"buffer_max_bytes":134217728,"connections":[{"way":"tls","peer":"192.0.2.7:40000","buffer_bytes":524288}]}}"#;
+    let client = r#","nbd":{"clients":1,"connections_max":128,"buffer_bytes":524288,"buffer_max_bytes":134217728,"connections":[{"transport":"tls","peer":"192.0.2.7:40000","buffer_bytes":524288}]}}"#;
     let offered = disk("offered").replace(r#""format":"vhdx"}"#, nbd);
     let offered = format!("{}{client}", offered.strip_suffix('}').unwrap());
     let flows = [FLOW.replace("NAME", "web"), FLOW.replace("NAME", "db")].join(",");
@@ -155,14 +155,14 @@ fn stores_are_measured_as_the_flags_say() {
         r#"POST /1.0/stores/fast/measure HTTP/1.1 {"seconds":30,"beside":true}"#
     );
     for (value, told) in [("measure", r#""measure""#), ("12000", "12000")] {
-        let expected = format!(r#"PATCH /1.0/stores/fast HTTP/1.1 {{"capability_iops":{told}}}"#);
-        assert_eq!(asked(&["store", "set", "fast", "--capability-iops", value]), expected);
+        let expected = format!(r#"PATCH /1.0/stores/fast HTTP/1.1 {{"capacity_iops":{told}}}"#);
+        assert_eq!(asked(&["store", "set", "fast", "--capacity-iops", value]), expected);
     }
     let run = |args: &[&str]| told(&daemon.run(args)).0;
     assert_eq!(run(&["store", "measure", "fast", "--seconds=0"]), 2);
     assert_eq!(run(&["store", "measure", "fast", "--seconds=601"]), 2);
-    assert_eq!(run(&["store", "set", "fast", "--capability-iops=0"]), 2);
-    assert_eq!(run(&["store", "set", "fast", "--capability-iops=much"]), 2);
+    assert_eq!(run(&["store", "set", "fast", "--capacity-iops=0"]), 2);
+    assert_eq!(run(&["store", "set", "fast", "--capacity-iops=much"]), 2);
     assert_eq!(run(&["store", "measure"]), 2);
 }
 

@@ -3,7 +3,7 @@
 
 use crate::support::{Daemon, command, json, lines, operation, told};
 
-const NODE: &str = r#"{"config":{"name":"right","address":"right:8443","authority":"/a.pem","token_file":"/t"},"condition":{"health":"down","reason":"cannot reach right:8443: no process listens there"}}"#;
+const NODE: &str = r#"{"config":{"name":"right","address":"right:8443","ca_certificate":"/a.pem","token_file":"/t"},"condition":{"health":"down","reason":"cannot reach right:8443: no process listens there"}}"#;
 const PLAN: &str = r#"{"steps":[{"action":"create","resource":"vm/web"}]}"#;
 
 fn host_with_node() -> Daemon {
@@ -25,12 +25,16 @@ fn nodes_are_listed_and_made() {
     let (code, out, err) = told(&daemon.run(&["node", "list"]));
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.contains("right:8443") && out.contains("no process listens there"), "{out}");
-    let flags = ["--address", "[2001:db8::2]:8443", "--authority", "/a.pem", "--token-file", "/t"];
+    let flags =
+        ["--address", "[2001:db8::2]:8443", "--ca-certificate", "/a.pem", "--token-file", "/t"];
     let (code, _, err) = told(&daemon.run(&[&["node", "create", "left"][..], &flags].concat()));
     assert_eq!(code, 0, "{err}");
     let asked = daemon.asked().pop().unwrap();
     assert!(asked.starts_with("POST /1.0/nodes "), "{asked}");
-    assert!(asked.contains(r#""address":"[2001:db8::2]:8443","authority":"/a.pem""#), "{asked}");
+    assert!(
+        asked.contains(r#""address":"[2001:db8::2]:8443","ca_certificate":"/a.pem""#),
+        "{asked}"
+    );
     let (code, _, err) = told(&daemon.run(&["node", "set", "left", "--address", "left"]));
     assert_eq!(code, 2);
     assert!(err.contains("must be a host name or IP address and a port"), "{err}");
@@ -70,8 +74,12 @@ fn another_daemon_is_asked_over_tcp_by_whoever_has_its_certificate_and_token() {
     let daemon = host_with_node();
     let (code, _, err) = told(&daemon.run(&["--node", "127.0.0.1:1", "node", "list"]));
     assert_eq!(code, 2);
-    assert!(err.contains("--authority <PATH>") && err.contains("--token-file <PATH>"), "{err}");
-    let flags = ["--node", "127.0.0.1:1", "--authority", "/nowhere", "--token-file", "/nowhere"];
+    assert!(
+        err.contains("--ca-certificate <PATH>") && err.contains("--token-file <PATH>"),
+        "{err}"
+    );
+    let flags =
+        ["--node", "127.0.0.1:1", "--ca-certificate", "/nowhere", "--token-file", "/nowhere"];
     let (code, _, err) = told(&daemon.run(&[&flags[..], &["node", "list"]].concat()));
     assert_eq!(code, 3);
     assert!(err.starts_with("--node 127.0.0.1:1: /nowhere cannot be used"), "{err}");

@@ -18,7 +18,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("export_config", "export"),
     ("show_metrics", "metrics"),
     ("show_top", "top --json"),
-    ("list_processors", "processor list"),
+    ("list_workers", "worker list"),
     ("list_queues", "queue list"),
     ("move_queue", "queue move web/rx/0 --to 1"),
     ("list_events", "event list"),
@@ -92,7 +92,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("change_vm", "vm set a --memory-bytes 1GiB"),
     ("add_pf", "pf add a --device b"),
     ("change_pf", "pf set a --device b"),
-    ("add_node", "node add a --address b:1 --authority /c --token-file /d"),
+    ("add_node", "node add a --address b:1 --ca-certificate /c --token-file /d"),
     ("change_node", "node set a --address b:1"),
 ];
 
@@ -135,7 +135,9 @@ fn operations() -> BTreeMap<String, (String, String)> {
     let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     let mut operations = BTreeMap::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
-        for (method, operation) in methods.as_object().unwrap() {
+        let methods = methods.as_object().unwrap().iter();
+        // Commands use the new paths of renamed ones.
+        for (method, operation) in methods.filter(|(_, of)| of["deprecated"] != true) {
             let id = operation["operationId"].as_str().unwrap().to_owned();
             let at = (method.to_uppercase(), path.clone());
             assert!(operations.insert(id.clone(), at).is_none(), "{id} is there twice");

@@ -4,7 +4,7 @@ use crate::support::{Daemon, json, operation, told};
 
 const COUNTERS: &str = r#"{"rx_frames":0,"rx_bytes":0,"tx_frames":0,"tx_bytes":0,"rx_dropped":[],"tx_dropped":[],"flooded":0,"software_segmented":0,"software_checksummed":0,"software_coalesced_segments":0,"software_coalesced_units":0}"#;
 
-const VMQS: &str = r#"[{"uplink":"both","config":{},"processors":[{"processor":0,"permitted":true,"queues":1,"load_ppm":9000,"other_load_ppm":0},{"processor":1,"permitted":true,"queues":0,"load_ppm":0,"other_load_ppm":0}],"queues":[{"queue":"web/rx/0","nic":"web","default_queue":false,"processor":0,"load_ppm":8000,"age_s":3,"why":"first assigned there","stays":"the default queue is not moved"}]}]"#;
+const VMQS: &str = r#"[{"uplink":"both","config":{},"workers":[{"worker":0,"permitted":true,"queues":1,"load_ppm":9000,"other_load_ppm":0},{"worker":1,"permitted":true,"queues":0,"load_ppm":0,"other_load_ppm":0}],"queues":[{"queue":"web/rx/0","nic":"web","default_queue":false,"worker":0,"load_ppm":8000,"age_s":3,"reason":"first assigned there","stay_reason":"the default queue is not moved"}]}]"#;
 
 /// Starts a host with a team of one uplink used by switch `lan`, an unused uplink, and NICs `web`
 /// and `idle` on `lan` and `alone` on a private switch.
@@ -86,8 +86,8 @@ fn vmq_is_set_where_its_key_is() {
         daemon.asked().into_iter().rfind(|line| line.starts_with("PATCH")).unwrap()
     };
     assert_eq!(
-        patched(&["both", "max_processors=2", "numa_node=default"]),
-        r#"PATCH /1.0/teams/both HTTP/1.1 {"vmq":{"max_processors":2,"numa_node":null}}"#
+        patched(&["both", "max_workers=2", "numa_node=default"]),
+        r#"PATCH /1.0/teams/both HTTP/1.1 {"vmq":{"max_workers":2,"numa_node":null}}"#
     );
     assert_eq!(
         patched(&["wan", "enabled=off"]),

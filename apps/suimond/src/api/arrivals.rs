@@ -1,7 +1,6 @@
 //! Endpoints of live migration: requests between the source and destination nodes, and the user's
 //! request to the source.
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -19,6 +18,7 @@ use crate::api::body::Body;
 use crate::api::changes::{accepted, name_in_path};
 use crate::api::disk_jobs::request;
 use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 use crate::api::upgraded::Asked;
 

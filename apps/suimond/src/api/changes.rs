@@ -1,14 +1,14 @@
 //! Changes of desired state: parameters and functions common to all of them.
 
-use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use suimon_contract::{ApiError, ErrorCode, Name, Operation, Resource, check_patch};
+use suimon_contract::{ApiError, ErrorCode, Name, OldName, Operation, Resource, check_patch};
 use suimon_node::{ChangeOptions, Edit, ResourceEdit};
 use utoipa::IntoParams;
 
 use crate::api::failure::Failure;
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Parameters of every change.
@@ -34,14 +34,36 @@ pub(super) async fn change(
     edit: Edit,
     parameters: ChangeParameters,
 ) -> Result<Response, Failure> {
+    change_noting(state, edit, parameters, &[]).await
+}
+
+/// As [`change`]; warns about old names in the request, in the response and in the log.
+pub(super) async fn change_noting(
+    state: &ApiState,
+    edit: Edit,
+    parameters: ChangeParameters,
+    old_names: &[OldName],
+) -> Result<Response, Failure> {
+    let warnings = warnings(old_names);
     let ChangeParameters { dry_run, force, with_file } = parameters;
     let options = ChangeOptions { force, with_file, ..ChangeOptions::default() };
     if dry_run {
-        let plan = state.ask(move |node| node.preview(&edit, options)).await?;
+        let mut plan = state.ask(move |node| node.preview(&edit, options)).await?;
+        plan.warnings = warnings;
         return Ok(Json(plan).into_response());
     }
-    let operation = state.ask(move |node| node.submit_with(edit, options)).await?;
+    let mut operation = state.ask(move |node| node.submit_with(edit, options)).await?;
+    operation.warnings = warnings;
     Ok(accepted(operation))
+}
+
+/// Returns the warnings about old names in a request, and writes them to the log.
+pub(super) fn warnings(old_names: &[OldName]) -> Vec<String> {
+    let warnings: Vec<String> = old_names.iter().map(ToString::to_string).collect();
+    for warning in &warnings {
+        tracing::warn!("API request: {warning}");
+    }
+    warnings
 }
 
 /// Returns a response with status 202, the operation, and its address in `Location`.

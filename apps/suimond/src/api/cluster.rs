@@ -1,20 +1,20 @@
 //! Endpoints of the cluster that the host is a node of.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use suimon_contract::{
     ClusterConfig, ClusterDisk, ClusterStatus, ErrorBody, Kind, Operation, Plan, check_patch,
-    parse_cluster,
+    old_names_of, parse_cluster,
 };
 use suimon_node::{ClusterEdit, Edit};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::changes::{ChangeParameters, change};
+use crate::api::changes::{ChangeParameters, change, change_noting};
 use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Returns the router of cluster endpoints.
@@ -43,7 +43,8 @@ async fn init(
     Body(body): Body,
 ) -> Result<Response, Failure> {
     let cluster = parse_cluster(&body)?;
-    change(&state, Edit::Cluster(ClusterEdit::Init(cluster)), parameters).await
+    let edit = Edit::Cluster(ClusterEdit::Init(cluster));
+    change_noting(&state, edit, parameters, &old_names_of(Kind::Cluster, &body)).await
 }
 
 /// Joins a cluster and creates it if it does not exist.
@@ -59,7 +60,8 @@ async fn put(
     Body(body): Body,
 ) -> Result<Response, Failure> {
     let cluster = parse_cluster(&body)?;
-    change(&state, Edit::Cluster(ClusterEdit::Put(cluster)), parameters).await
+    let edit = Edit::Cluster(ClusterEdit::Put(cluster));
+    change_noting(&state, edit, parameters, &old_names_of(Kind::Cluster, &body)).await
 }
 
 /// Changes the connection to etcd with a JSON merge patch (RFC 7386).
@@ -76,7 +78,8 @@ async fn patch(
     Body(body): Body,
 ) -> Result<Response, Failure> {
     check_patch(Kind::Cluster, &body)?;
-    change(&state, Edit::Cluster(ClusterEdit::Patch(body.to_vec())), parameters).await
+    let edit = Edit::Cluster(ClusterEdit::Patch(body.to_vec()));
+    change_noting(&state, edit, parameters, &old_names_of(Kind::Cluster, &body)).await
 }
 
 /// Releases the reservations of this host and leaves the cluster.

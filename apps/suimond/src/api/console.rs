@@ -1,12 +1,12 @@
 //! Endpoints of the REST API that concern the web console.
 
-use axum::Json;
 use axum::extract::State;
 use suimon_contract::{ApiError, ConsoleLogin, ErrorBody, ErrorCode};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::failure::Failure;
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Returns the router of these endpoints.

@@ -1,7 +1,10 @@
 //! Parts of the OpenAPI document derived from rules: constraints of configuration keys, error
 //! responses, authentication, links between operations.
 
-use suimon_contract::{ErrorBody, ErrorCode, Kind, command_of, describe_keys, example_of};
+use suimon_contract::{
+    ErrorBody, ErrorCode, Kind, RENAMES, Renamed, command_of, describe_keys, describe_renames,
+    example_of,
+};
 use utoipa::ToSchema;
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::header::HeaderBuilder;
@@ -9,7 +12,7 @@ use utoipa::openapi::link::Link;
 use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Required, Response, Schema};
+use utoipa::openapi::{Content, Deprecated, OpenApi, Ref, RefOr, Required, Response, Schema};
 
 /// Extension of an operation with the name of its command.
 const COMMAND: &str = "x-suimon-command";
@@ -92,6 +95,7 @@ const ASKS: &str = "4XX";
 pub(super) fn complete(document: &mut OpenApi) {
     let components = document.components.get_or_insert_default();
     describe_keys(&mut components.schemas);
+    describe_renames(&mut components.schemas);
     components.schemas.values_mut().for_each(close_tagged);
     components.responses.extend(
         REFUSALS.iter().map(|refusal| (refusal.name.to_owned(), RefOr::T(refusal.response()))),
@@ -119,6 +123,25 @@ pub(super) fn complete(document: &mut OpenApi) {
             describe_responses(operation);
             name_command(operation);
         }
+    }
+    describe_old_paths(document);
+}
+
+/// Adds the old paths of renamed ones, with deprecated operations.
+fn describe_old_paths(document: &mut OpenApi) {
+    let last = |path: &'static str| path.rsplit('/').next().unwrap_or(path);
+    for rename in RENAMES.iter().filter(|rename| rename.of == Renamed::Path) {
+        let Some(mut item) = document.paths.paths.get(rename.new).cloned() else { continue };
+        for operation in operations_mut(&mut item) {
+            operation.deprecated = Some(Deprecated::True);
+            operation.description = Some(format!(
+                "Use `{}`. Version {} removes this path.",
+                rename.new, rename.removed_in
+            ));
+            let id = operation.operation_id.take();
+            operation.operation_id = id.map(|id| id.replace(last(rename.new), last(rename.old)));
+        }
+        document.paths.paths.insert(rename.old.to_owned(), item);
     }
 }
 

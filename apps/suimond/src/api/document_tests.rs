@@ -143,3 +143,23 @@ fn bodies_that_are_configuration_have_an_example() {
     }
     assert!(count >= 22, "{count}");
 }
+
+#[test]
+fn renamed_fields_and_paths_are_deprecated_beside_the_new_ones() {
+    let document = document();
+    for rename in suimon_contract::RENAMES {
+        match rename.of {
+            suimon_contract::Renamed::Field { schema } => {
+                let properties = &document["components"]["schemas"][schema]["properties"];
+                assert!(properties[rename.new].is_object(), "{rename:?}");
+                assert_eq!(properties[rename.old]["deprecated"], true, "{rename:?}");
+            }
+            suimon_contract::Renamed::Path => {
+                let of = |path: &str| document["paths"][path]["get"].clone();
+                assert!(of(rename.new)["deprecated"].is_null(), "{rename:?}");
+                assert_eq!(of(rename.old)["deprecated"], true, "{rename:?}");
+            }
+            _ => {}
+        }
+    }
+}

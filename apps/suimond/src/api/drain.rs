@@ -1,6 +1,5 @@
 //! Endpoints for draining nodes.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -13,6 +12,7 @@ use crate::api::body::Body;
 use crate::api::changes::accepted;
 use crate::api::disk_jobs::request;
 use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Returns the router of drain endpoints.

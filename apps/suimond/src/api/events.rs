@@ -1,6 +1,5 @@
 //! Endpoints of the event log.
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
@@ -12,6 +11,7 @@ use utoipa_axum::routes;
 
 use crate::api::bounded::{Bounded, Count};
 use crate::api::failure::{Failure, Parameters};
+use crate::api::json::Json;
 use crate::api::lines::{Lines, Next, lines};
 use crate::api::state::ApiState;
 
@@ -67,7 +67,7 @@ async fn list(
         Some(after) => state.node.events(after.value(), limit, &wanted),
         None => state.node.last_events(limit, &wanted),
     };
-    Ok(Json(page.events))
+    Ok(Json(page.events.into_iter().map(Event::with_new_names).collect()))
 }
 
 fn filter(
@@ -133,7 +133,7 @@ impl Lines for EventFollower {
         if let Some(first) = page.events.first_mut().filter(|_| page.lost > 0) {
             first.fields.insert("lost_before".to_owned(), page.lost.to_string());
         }
-        Next::More(page.events)
+        Next::More(page.events.into_iter().map(Event::with_new_names).collect())
     }
 
     fn watched(news: &mut crate::api::state::News) -> &mut tokio::sync::watch::Receiver<u64> {

@@ -1,12 +1,13 @@
 //! Error responses, and extractors that reject invalid requests.
 
-use axum::Json;
 use axum::extract::{FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use suimon_contract::{ApiError, ErrorBody, ErrorCode};
+
+use crate::api::json::Json;
 
 /// Error response: status and errors found.
 #[derive(Debug)]

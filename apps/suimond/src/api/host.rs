@@ -1,13 +1,13 @@
 //! Endpoints of the host as a whole.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use axum::routing;
 use serde::Deserialize;
 use suimon_contract::{
     ApplyRequest, ErrorBody, HostConfig, HostStatus, Operation, Plan, ProcessorStatus, TopSnapshot,
-    parse_apply, to_toml,
+    old_names_of_apply, parse_apply, to_toml,
 };
 use suimon_node::Edit;
 use utoipa::{IntoParams, ToSchema};
@@ -15,8 +15,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::changes::{ChangeParameters, change};
+use crate::api::changes::{ChangeParameters, change_noting};
 use crate::api::failure::{Failure, Parameters};
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 use crate::metrics;
 
@@ -27,7 +28,8 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(openapi))
         .routes(routes!(config))
         .routes(routes!(apply))
-        .routes(routes!(processors))
+        .routes(routes!(workers))
+        .route("/1.0/processors", routing::get(workers))
         .routes(routes!(top))
         .routes(routes!(export_metrics))
 }
@@ -99,15 +101,16 @@ async fn apply(
     let text = body.clone();
     let applied = async {
         let config = state.ask(move |_| parse_apply(&body)).await?;
-        change(&state, Edit::Apply(Box::new(config)), parameters).await
+        let old_names = old_names_of_apply(&text);
+        change_noting(&state, Edit::Apply(Box::new(config)), parameters, &old_names).await
     };
     applied.await.map_err(|failure: Failure| failure.located(&text))
 }
 
 /// Lists the workers (data-plane threads).
-#[utoipa::path(get, path = "/1.0/processors", tag = "processors",
-    operation_id = "list_processors", responses((status = OK, body = Vec<ProcessorStatus>)))]
-async fn processors(State(state): State<ApiState>) -> Result<Json<Vec<ProcessorStatus>>, Failure> {
+#[utoipa::path(get, path = "/1.0/workers", tag = "workers",
+    operation_id = "list_workers", responses((status = OK, body = Vec<ProcessorStatus>)))]
+async fn workers(State(state): State<ApiState>) -> Result<Json<Vec<ProcessorStatus>>, Failure> {
     state.read(|node| node.processors()).await.map(Json)
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -18,6 +17,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 use crate::lab::Lab;
 

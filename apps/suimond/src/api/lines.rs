@@ -10,6 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use suimon_contract::to_json;
 use tokio::sync::watch;
 
 use crate::api::state::News;
@@ -92,7 +93,8 @@ fn written<T: Serialize>(lines: &[T]) -> Bytes {
     let mut bytes = Vec::new();
     for line in lines {
         // Types of the contract always serialize.
-        if serde_json::to_writer(&mut bytes, line).is_ok() {
+        if let Ok(json) = to_json(line) {
+            bytes.extend(json);
             bytes.push(b'\n');
         }
     }

@@ -17,6 +17,7 @@ mod drain;
 mod events;
 mod failure;
 mod host;
+mod json;
 mod lab;
 mod lines;
 mod operations;

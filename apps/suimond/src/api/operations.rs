@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
@@ -14,6 +13,7 @@ use utoipa_axum::routes;
 
 use crate::api::bounded::{Bounded, Count};
 use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::json::Json;
 use crate::api::lines::{Lines, Next, lines};
 use crate::api::state::{ApiState, News};
 

@@ -1,18 +1,19 @@
 //! Endpoints of power management.
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use suimon_contract::{
-    ErrorBody, Kind, Operation, Plan, PowerConfig, PowerStatus, check_patch, parse_power,
+    ErrorBody, Kind, Operation, Plan, PowerConfig, PowerStatus, check_patch, old_names_of,
+    parse_power,
 };
 use suimon_node::{Edit, PowerEdit};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::changes::{ChangeParameters, change};
+use crate::api::changes::{ChangeParameters, change, change_noting};
 use crate::api::failure::{Failure, Parameters};
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Returns the router of power endpoints.
@@ -40,7 +41,8 @@ async fn put(
     Body(body): Body,
 ) -> Result<Response, Failure> {
     let power = parse_power(&body)?;
-    change(&state, Edit::Power(PowerEdit::Put(power)), parameters).await
+    let edit = Edit::Power(PowerEdit::Put(power));
+    change_noting(&state, edit, parameters, &old_names_of(Kind::Power, &body)).await
 }
 
 /// Changes keys of the power plan with a JSON merge patch (RFC 7386).
@@ -55,7 +57,8 @@ async fn patch(
     Body(body): Body,
 ) -> Result<Response, Failure> {
     check_patch(Kind::Power, &body)?;
-    change(&state, Edit::Power(PowerEdit::Patch(body.to_vec())), parameters).await
+    let edit = Edit::Power(PowerEdit::Patch(body.to_vec()));
+    change_noting(&state, edit, parameters, &old_names_of(Kind::Power, &body)).await
 }
 
 /// Removes the power plan and restores the CPU settings that were in effect before it.

@@ -1,14 +1,17 @@
 //! Endpoints of Storage QoS. Limits are keys of disks and QoS policies and are changed through
 //! their endpoints.
 
-use axum::Json;
 use axum::extract::State;
-use suimon_contract::{ErrorBody, QosFlowStatus, WhatIfAnswer, WhatIfRequest, parse_request};
+use suimon_contract::{
+    ErrorBody, QosFlowStatus, WhatIfAnswer, WhatIfRequest, parse_request_noting,
+};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
+use crate::api::changes::warnings;
 use crate::api::failure::{Failure, in_field};
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Returns the router of Storage QoS endpoints.
@@ -31,7 +34,9 @@ async fn what_if(
     State(state): State<ApiState>,
     Body(body): Body,
 ) -> Result<Json<WhatIfAnswer>, Failure> {
-    let request: WhatIfRequest =
-        parse_request(&body).map_err(|error| in_field(error, "proposals"))?;
-    state.ask(move |node| node.what_if(&request)).await.map(Json)
+    let (request, old_names) = parse_request_noting::<WhatIfRequest>(&body)
+        .map_err(|error| in_field(error, "proposals"))?;
+    let mut answer = state.ask(move |node| node.what_if(&request)).await?;
+    answer.warnings = warnings(&old_names);
+    Ok(Json(answer))
 }

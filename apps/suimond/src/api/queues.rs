@@ -1,10 +1,9 @@
 //! Endpoints of queues.
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use suimon_contract::{
-    ApiError, ErrorBody, ErrorCode, MoveQueueRequest, Operation, QueueStatus, parse_request,
+    ApiError, ErrorBody, ErrorCode, MoveQueueRequest, Operation, QueueStatus, parse_request_noting,
 };
 use suimon_node::QueueSide;
 use utoipa_axum::router::OpenApiRouter;
@@ -12,8 +11,9 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::bounded::Bounded;
-use crate::api::changes::accepted;
+use crate::api::changes::{accepted, warnings};
 use crate::api::failure::{Failure, InPath, in_field};
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Number of a port's queue.
@@ -44,14 +44,15 @@ async fn hand_over(
     InPath((port, side, index)): InPath<(String, String, QueueIndex)>,
     Body(body): Body,
 ) -> Result<Response, Failure> {
-    let request: MoveQueueRequest =
-        parse_request(&body).map_err(|error| in_field(error, "processor"))?;
+    let (request, old_names) = parse_request_noting::<MoveQueueRequest>(&body)
+        .map_err(|error| in_field(error, "worker"))?;
     let side = QueueSide::parse(&side).ok_or_else(|| {
         let text = format!("the direction of a queue is `rx` or `tx`, not `{side}`");
         ApiError::new(ErrorCode::NotFound, text).about(format!("queue/{port}"))
     })?;
     let index = u16::try_from(index.value()).unwrap_or(u16::MAX);
-    let operation =
+    let mut operation =
         state.ask(move |node| node.move_queue(&port, side, index, request.processor)).await?;
+    operation.warnings = warnings(&old_names);
     Ok(accepted(operation))
 }

@@ -3,13 +3,12 @@
 //! To serve a kind of resource, implement [`Served`] and add its [`router`] to the API. The
 //! endpoints are described without utoipa's attribute, which does not support type parameters.
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing;
 use suimon_contract::{
     ApiError, DiskConfig, Kind, Name, NicConfig, NodeConfig, PfConfig, QosPolicyConfig, Resource,
-    StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig,
+    StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig, old_names_of,
 };
 use suimon_node::{Edit, Node, PortKey, ResourceEdit};
 use utoipa::openapi::HttpMethod;
@@ -17,9 +16,10 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::api::body::Body;
 use crate::api::captures::{CaptureParameters, begin};
-use crate::api::changes::{self, ChangeParameters, change};
+use crate::api::changes::{self, ChangeParameters, change, change_noting};
 use crate::api::described::{Described, routes};
 use crate::api::failure::{Failure, InPath, Parameters};
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Kind of resource that the API serves.
@@ -312,7 +312,8 @@ async fn create<R: Served>(
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, Failure> {
-    change(&state, R::edit(changes::add(&body)?), parameters).await
+    let edit = R::edit(changes::add(&body)?);
+    change_noting(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
 }
 
 async fn replace<R: Served>(
@@ -321,7 +322,8 @@ async fn replace<R: Served>(
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, Failure> {
-    change(&state, R::edit(changes::put(&name, &body)?), parameters).await
+    let edit = R::edit(changes::put(&name, &body)?);
+    change_noting(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
 }
 
 async fn modify<R: Served>(
@@ -330,7 +332,8 @@ async fn modify<R: Served>(
     Parameters(parameters): Parameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, Failure> {
-    change(&state, R::edit(changes::patch(&name, &body)?), parameters).await
+    let edit = R::edit(changes::patch(&name, &body)?);
+    change_noting(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
 }
 
 async fn remove<R: Served>(

@@ -1,12 +1,12 @@
 //! Endpoints of SR-IOV adapters. Their desired state is changed under `/1.0/pfs`.
 
-use axum::Json;
 use axum::extract::State;
 use suimon_contract::SriovAdapter;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::failure::{Failure, InPath};
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Returns the router of SR-IOV endpoints.

@@ -1,6 +1,5 @@
 //! Endpoints of operations on stores: capacity measurement and image files.
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use suimon_contract::{
@@ -14,6 +13,7 @@ use crate::api::body::Body;
 use crate::api::changes::{accepted, name_in_path};
 use crate::api::disk_jobs::request;
 use crate::api::failure::{Failure, InPath};
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Returns the router of store operations.
@@ -30,7 +30,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 ///
 /// A directory is measured with a temporary file, a block device with reads only. The result is in
 /// the report of the operation and in the status of the store. It limits minimums if
-/// `capability_iops` of the store is `measure`.
+/// `capacity_iops` of the store is `measure`.
 #[utoipa::path(post, path = "/1.0/stores/{name}/measure", tag = "stores",
     operation_id = "measure_store", params(("name" = String, Path)),
     request_body = Option<MeasureStoreRequest>,

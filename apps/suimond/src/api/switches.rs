@@ -1,12 +1,12 @@
 //! Endpoints specific to switches.
 
-use axum::Json;
 use axum::extract::State;
 use suimon_contract::AddressStatus;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::failure::{Failure, InPath};
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Returns the router of endpoints specific to switches.

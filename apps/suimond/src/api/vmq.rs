@@ -1,13 +1,13 @@
 //! Endpoints of VMQ. Settings are keys of teams and uplinks and are changed through their
 //! endpoints.
 
-use axum::Json;
 use axum::extract::State;
 use suimon_contract::VmqStatus;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::failure::{Failure, InPath};
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Returns the router of VMQ endpoints.

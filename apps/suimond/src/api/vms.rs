@@ -1,6 +1,5 @@
 //! Endpoints of actions on VMs.
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -17,6 +16,7 @@ use crate::api::body::Body;
 use crate::api::changes::{accepted, name_in_path};
 use crate::api::disk_jobs::request;
 use crate::api::failure::{Failure, InPath};
+use crate::api::json::Json;
 use crate::api::state::ApiState;
 use crate::api::upgraded::Asked;
 

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use suimon_contract::{ApiError, ErrorCode, EventFilter};
+use suimon_contract::{ApiError, ErrorCode, Event, EventFilter};
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tower::ServiceExt;
 
@@ -40,10 +40,10 @@ const LISTS: &[&str] = &[
     "lab/runs",
     "operations",
     "power",
-    "processors",
     "qos/flows",
     "queues",
     "top",
+    "workers",
 ];
 /// Endpoints that also have a response for each name.
 const NAMED: &[&str] = &[
@@ -166,7 +166,8 @@ impl Follower {
         let Some(seen) = &mut self.seen else { return String::new() };
         let page = self.state.api.node.events(*seen, EVENTS_MAX, &EventFilter::default());
         *seen = page.seen;
-        let lines = page.events.iter().filter_map(|event| serde_json::to_string(event).ok());
+        let events = page.events.into_iter().map(Event::with_new_names);
+        let lines = events.filter_map(|event| serde_json::to_string(&event).ok());
         lines.map(|line| event(EVENTS, &line)).collect()
     }
 

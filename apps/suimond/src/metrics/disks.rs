@@ -118,7 +118,7 @@ type FlowMetric = (Family, fn(&QosDelivery) -> u64);
 const FLOW_METRICS: [FlowMetric; 3] = [
     (
         Family::gauge(
-            "suimon_disk_entitled_iops",
+            "suimon_disk_guaranteed_iops",
             IOPS,
             DISK,
             "Guaranteed IOPS: the minimum, as far as the disk had demand for it, mean of the last \
@@ -128,7 +128,7 @@ const FLOW_METRICS: [FlowMetric; 3] = [
     ),
     (
         Family::gauge(
-            "suimon_disk_demanded_iops",
+            "suimon_disk_demand_iops",
             IOPS,
             DISK,
             "Demand: operations that the clients submitted per second, mean of the last 5 s",

@@ -8,6 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use suimon_contract::{RENAMES, Renamed};
 
 /// Type of the metrics of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,8 +117,41 @@ impl Family {
         format!("{}.", self.help)
     }
 
-    /// Writes the family and its series, each with a value for every label.
+    /// Returns the family under its old name and with its old labels, if it was renamed.
+    fn with_old_name(&self) -> Option<Self> {
+        RENAMES.iter().find_map(|rename| match rename.of {
+            Renamed::Metric { old_labels } if rename.new == self.name => Some(Self {
+                name: Cow::Borrowed(rename.old),
+                labels: old_labels,
+                help: Cow::Owned(format!(
+                    "Deprecated, removed in version {}: use {}",
+                    rename.removed_in,
+                    self.sample_name()
+                )),
+                ..self.clone()
+            }),
+            _ => None,
+        })
+    }
+
+    /// Writes the family and its series, each with a value for every label. A renamed family is
+    /// written under its old name too.
     pub(super) fn write<const N: usize>(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        series: impl Iterator<Item = ([String; N], Value)>,
+    ) -> fmt::Result {
+        match self.with_old_name() {
+            None => self.write_once(encoder, series),
+            Some(old) => {
+                let series: Vec<_> = series.collect();
+                self.write_once(encoder, series.iter().cloned())?;
+                old.write_once(encoder, series.into_iter())
+            }
+        }
+    }
+
+    fn write_once<const N: usize>(
         &self,
         encoder: &mut DescriptorEncoder<'_>,
         series: impl Iterator<Item = ([String; N], Value)>,

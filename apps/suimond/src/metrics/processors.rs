@@ -11,12 +11,12 @@ use super::family::{Family, Value};
 /// Family of worker metrics with the function that reads its value.
 type ProcessorMetric = (Family, fn(&ProcessorStatus) -> Value);
 
-const LABELS: &[&str] = &["processor"];
+const LABELS: &[&str] = &["worker"];
 
 const METRICS: [ProcessorMetric; 7] = [
     (
         Family::counter(
-            "suimon_processor_batches",
+            "suimon_worker_batches",
             "",
             LABELS,
             "Batches that the worker took from queues",
@@ -25,20 +25,19 @@ const METRICS: [ProcessorMetric; 7] = [
     ),
     (
         Family::counter(
-            "suimon_processor_frames",
+            "suimon_worker_frames",
             "frames",
             LABELS,
             "Frames that the worker took from queues",
         ),
         |of| Value::Integer(of.frames),
     ),
-    (
-        Family::counter("suimon_processor_sleeps", "", LABELS, "Times the worker went to sleep"),
-        |of| Value::Integer(of.sleeps),
-    ),
+    (Family::counter("suimon_worker_sleeps", "", LABELS, "Times the worker went to sleep"), |of| {
+        Value::Integer(of.sleeps)
+    }),
     (
         Family::counter(
-            "suimon_processor_rests",
+            "suimon_worker_yields",
             "",
             LABELS,
             "Times the worker suspended polling for device completions because other threads need its CPU",
@@ -47,7 +46,7 @@ const METRICS: [ProcessorMetric; 7] = [
     ),
     (
         Family::counter(
-            "suimon_processor_cpu_seconds",
+            "suimon_worker_cpu_seconds",
             "seconds",
             LABELS,
             "CPU time that the worker used",
@@ -56,22 +55,22 @@ const METRICS: [ProcessorMetric; 7] = [
     ),
     (
         Family::counter(
-            "suimon_processor_busy_seconds",
+            "suimon_worker_busy_seconds",
             "seconds",
             LABELS,
             "Time in which the worker did not sleep",
         ),
         |of| Value::seconds(of.busy_ns),
     ),
-    (Family::gauge("suimon_processor_queues", "", LABELS, "Queues that the worker owns"), |of| {
+    (Family::gauge("suimon_worker_queues", "", LABELS, "Queues that the worker owns"), |of| {
         Value::Integer(of.queues as u64)
     }),
 ];
 
 const STAGES: Family = Family::counter(
-    "suimon_processor_stage_seconds",
+    "suimon_worker_stage_seconds",
     "seconds",
-    &["processor", "stage"],
+    &["worker", "stage"],
     "Time of the worker by stage. The stages of a worker add up to all of its time",
 );
 

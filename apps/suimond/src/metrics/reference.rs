@@ -60,12 +60,7 @@ pub fn page() -> String {
         reasons,
     );
     let stages = ProcessorStages::MEANINGS.into_iter();
-    words(
-        &mut text,
-        "Stages of workers",
-        "`stage` of `suimon_processor_stage_seconds_total`",
-        stages,
-    );
+    words(&mut text, "Stages of workers", "`stage` of `suimon_worker_stage_seconds_total`", stages);
     text
 }
 

@@ -69,7 +69,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
     ),
     (
         Family::gauge(
-            "suimon_store_capability_iops",
+            "suimon_store_capacity_iops",
             IOPS,
             STORE,
             "Capacity of the store, as configured or measured",
@@ -100,7 +100,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
     ),
     (
         Family::gauge(
-            "suimon_store_promised_iops",
+            "suimon_store_reserved_iops",
             IOPS,
             STORE,
             "Sum of all minimums on the store",

@@ -23,7 +23,7 @@ const LABELS: &[&str] = &["uplink", "nic", "queue"];
 const QUEUES: [QueueMetric; 2] = [
     (
         Family::gauge(
-            "suimon_vmq_queue_processor",
+            "suimon_vmq_queue_worker",
             "",
             LABELS,
             "Number of the worker that owns the queue",
@@ -42,9 +42,9 @@ const QUEUES: [QueueMetric; 2] = [
 ];
 
 const PROCESSOR_QUEUES: Family = Family::gauge(
-    "suimon_vmq_processor_queues",
+    "suimon_vmq_worker_queues",
     "",
-    &["uplink", "processor"],
+    &["uplink", "worker"],
     "Queues of the uplink or team on the worker. A worker with 0 is parked",
 );
 

@@ -86,6 +86,7 @@ const ENDPOINTS: &[&str] = &[
     "/1.0/queues",
     "/1.0/queues/{port}/{side}/{index}/move",
     "/1.0/processors",
+    "/1.0/workers",
     "/1.0/events",
     "/1.0/events/follow",
     "/1.0/operations",
@@ -182,10 +183,10 @@ async fn a_team_is_added_changed_and_deleted() {
     assert_eq!(desired().await["members"], json!(["left", "right"]));
     assert_eq!(server.get("/1.0").await["teams"], 1);
 
-    let patch = r#"{"lacp_timer": "fast", "vmq": {"max_processors": 2}}"#;
+    let patch = r#"{"lacp_timer": "fast", "vmq": {"max_workers": 2}}"#;
     server.change(Method::PATCH, "/1.0/teams/both", patch).await;
-    assert_eq!(desired().await["vmq"]["max_processors"], 2);
-    let patch = r#"{"vmq": {"max_processors": null}}"#;
+    assert_eq!(desired().await["vmq"]["max_workers"], 2);
+    let patch = r#"{"vmq": {"max_workers": null}}"#;
     server.change(Method::PATCH, "/1.0/teams/both", patch).await;
     assert_eq!(
         (desired().await.get("vmq"), &desired().await["lacp_timer"]),
@@ -310,7 +311,7 @@ fn other_error_cases() -> Vec<ErrorCase> {
         (
             Method::POST,
             "/1.0/queues/web/up/0/move",
-            r#"{"processor":0}"#.into(),
+            r#"{"worker":0}"#.into(),
             404,
             "not_found",
             None,
@@ -433,7 +434,7 @@ async fn metrics_keep_prometheus_rules() {
     for name in [
         "suimon_build_info{version=\"0\"} 1",
         "suimon_nic_receive_bytes_total{nic=\"web\"} 0",
-        "suimon_processor_busy_seconds_total{processor=\"0\"}",
+        "suimon_worker_busy_seconds_total{worker=\"0\"}",
         "suimon_nic_up{nic=\"web\"} 1",
     ] {
         assert!(text.contains(name), "{name}:\n{text}");

@@ -10,6 +10,7 @@ mod hostile_clients;
 mod mirroring;
 mod offloads;
 mod process;
+mod renames;
 mod startup_errors;
 mod support;
 mod tcp;

@@ -95,12 +95,12 @@ function Shown(props: { cluster: ClusterStatus; disks: readonly ClusterDisk[]; o
           columns={[
             { title: t("column.store"), cell: (store) => store.store },
             { title: t("cluster.leader"), cell: (store) => store.leader ?? "–" },
-            { title: t("stores.capability"), cell: (store) => (store.capability_iops == null ? "–" : count(store.capability_iops)), isNumber: true },
+            { title: t("stores.capacity"), cell: (store) => (store.capacity_iops == null ? "–" : count(store.capacity_iops)), isNumber: true },
             { title: t("cluster.share"), cell: (store) => (store.limit_iops == null ? "–" : count(store.limit_iops)), isNumber: true },
             { title: t("cluster.may"), cell: (store) => count(store.cap.iops), isNumber: true },
             { title: t("cluster.reserved"), cell: (store) => count(store.cap.reserved_iops), isNumber: true },
             { title: t("cluster.lease"), cell: (store) => (store.cap.lease_ms == null ? "–" : age(store.cap.lease_ms / 1000)), isNumber: true },
-            { title: t("cluster.remark"), cell: (store) => store.wrong ?? (store.has_foreign_load ? t("cluster.foreign") : "–") },
+            { title: t("cluster.remark"), cell: (store) => store.reason ?? (store.has_external_load ? t("cluster.foreign") : "–") },
           ]}
         />
         <h3 className="small-title spaced">{t("cluster.shares")}</h3>
@@ -125,9 +125,9 @@ function Shown(props: { cluster: ClusterStatus; disks: readonly ClusterDisk[]; o
             { title: t("cluster.node"), cell: (disk) => disk.node, sort: (disk) => disk.node },
             { title: t("column.store"), cell: (disk) => disk.store },
             { title: t("column.disk"), cell: (disk) => disk.disk, sort: (disk) => disk.disk },
-            { title: t("disks.entitled"), cell: (disk) => count(disk.entitled_iops), isNumber: true },
-            { title: t("disks.wanted"), cell: (disk) => count(disk.demanded_iops), isNumber: true },
-            { title: t("disks.got"), cell: (disk) => count(disk.delivered_iops), sort: (disk) => disk.delivered_iops, isNumber: true },
+            { title: t("disks.guaranteed"), cell: (disk) => count(disk.guaranteed_iops), isNumber: true },
+            { title: t("disks.demand"), cell: (disk) => count(disk.demand_iops), isNumber: true },
+            { title: t("disks.delivered"), cell: (disk) => count(disk.delivered_iops), sort: (disk) => disk.delivered_iops, isNumber: true },
             { title: t("cluster.displaced"), cell: (disk) => disk.aggressors?.map((one) => `${one.disk} (${one.node}, ${count(one.delivered_iops)})`).join(", ") || "–" },
           ]}
         />

@@ -75,10 +75,10 @@ function Is(props: { disk: DiskStatus; flow: QosFlowStatus | undefined }) {
         [t("disk.size"), disk.size_bytes == null ? "–" : size(disk.size_bytes)],
         [t("disk.allocated"), disk.allocated_bytes == null ? "–" : size(disk.allocated_bytes)],
         [t("disk.file"), <code key="file">{disk.file}</code>],
-        [t("disk.processor"), disk.processor ?? "–"],
+        [t("disk.worker"), disk.worker ?? "–"],
         [t("disk.vm"), <Vm key="vm" disk={disk} />],
         [t("disk.nbd"), disk.nbd ? String(disk.nbd.clients) : "–"],
-        flow ? [t("disk.queue"), t("disk.queue.value", { waiting: flow.waiting, device: flow.in_flight })] : undefined,
+        flow ? [t("disk.queue"), t("disk.queue.value", { waiting: flow.queued, device: flow.in_flight })] : undefined,
       ]}
     />
   );

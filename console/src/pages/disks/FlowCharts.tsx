@@ -31,16 +31,16 @@ export function StoreChart(props: { store: string; disks: string[] }) {
 export function DiskChart(props: { disk: string }) {
   const { t } = useTexts();
   const history = useRing(flowHistory);
-  const of = (key: "entitled_iops" | "demanded_iops" | "delivered_iops") =>
+  const of = (key: "guaranteed_iops" | "demand_iops" | "delivered_iops") =>
     history.map((at) => find(at, props.disk)?.last_5_s[key]);
   return (
     <Chart
       label={t("disks.chart.disk", { disk: props.disk })}
       timesMs={history.map((at) => at.timeMs)}
       series={[
-        { label: t("disks.got"), values: of("delivered_iops"), color: 0 },
-        { label: t("disks.wanted"), values: of("demanded_iops"), color: 1, dashed: true },
-        { label: t("disks.entitled"), values: of("entitled_iops"), color: 2, dashed: true },
+        { label: t("disks.delivered"), values: of("delivered_iops"), color: 0 },
+        { label: t("disks.demand"), values: of("demand_iops"), color: 1, dashed: true },
+        { label: t("disks.guaranteed"), values: of("guaranteed_iops"), color: 2, dashed: true },
       ]}
       format={iops}
       height={260}

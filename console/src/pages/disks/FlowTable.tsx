@@ -14,7 +14,7 @@ export function FlowTable(props: { disks: readonly DiskStatus[]; flows: readonly
   const rates = new Map(useRates()?.disks.map((rate) => [rate.name, rate]));
   const flows = new Map(props.flows.map((flow) => [flow.disk, flow]));
   const of = (disk: DiskStatus) => flows.get(disk.config.name);
-  const rate = (key: "entitled_iops" | "demanded_iops" | "delivered_iops") => ({
+  const rate = (key: "guaranteed_iops" | "demand_iops" | "delivered_iops") => ({
     cell: (disk: DiskStatus) => {
       const flow = of(disk);
       return flow ? count(flow.last_5_s[key]) : "–";
@@ -30,9 +30,9 @@ export function FlowTable(props: { disks: readonly DiskStatus[]; flows: readonly
     },
     { title: t("column.store"), cell: (disk) => disk.config.store, sort: (disk) => disk.config.store },
     { title: t("column.state"), cell: (disk) => <StateLabel state={storageWord(disk.state)} />, sort: (disk) => disk.state },
-    { title: t("disks.entitled"), ...rate("entitled_iops") },
-    { title: t("disks.wanted"), ...rate("demanded_iops") },
-    { title: t("disks.got"), ...rate("delivered_iops") },
+    { title: t("disks.guaranteed"), ...rate("guaranteed_iops") },
+    { title: t("disks.demand"), ...rate("demand_iops") },
+    { title: t("disks.delivered"), ...rate("delivered_iops") },
     {
       title: t("disks.latency"),
       cell: (disk) => {

@@ -23,8 +23,8 @@ export function Policies(props: { policies: readonly QosPolicyStatus[] }) {
           { title: t("column.name"), cell: (policy) => policy.config.name, sort: (policy) => policy.config.name },
           { title: t("column.kind"), cell: (policy) => word(policy.config.kind) },
           { title: t("column.disks"), cell: (policy) => policy.disks.join(", ") || "–" },
-          { title: t("stores.promised"), cell: (policy) => count(policy.promised_iops), isNumber: true },
-          { title: t("disks.got"), cell: (policy) => count(policy.delivered_iops), isNumber: true },
+          { title: t("stores.reserved"), cell: (policy) => count(policy.reserved_iops), isNumber: true },
+          { title: t("disks.delivered"), cell: (policy) => count(policy.delivered_iops), isNumber: true },
           {
             title: t("disks.limits"),
             cell: (policy) => (

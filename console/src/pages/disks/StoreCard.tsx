@@ -21,7 +21,7 @@ export function StoreCard(props: { store: StoreStatus; shares: StoreShares | und
   const { store } = props;
   const [measuring, setMeasuring] = useState(false);
   const name = store.config.name;
-  const capability = store.capability_iops ?? undefined;
+  const capability = store.capacity_iops ?? undefined;
   const ofCapability = (value: number) => (capability ? (1e6 * value) / capability : 0);
   const doesMore = capability !== undefined && store.delivered_iops > FAR_MORE * capability;
   return (
@@ -32,10 +32,10 @@ export function StoreCard(props: { store: StoreStatus; shares: StoreShares | und
       {store.reason && <p className="spaced">{store.reason}</p>}
       <Facts
         of={[
-          [t("stores.capability"), capability === undefined
+          [t("stores.capacity"), capability === undefined
             ? t("stores.unknown")
-            : `${iops(capability)} (${word(store.capability_source)})`],
-          [t("stores.promised"), <Bar key="promised" ppm={ofCapability(store.promised_iops)} marks={capability ? [900_000] : []} tone={ofCapability(store.promised_iops) > 900_000 ? "bad" : "plain"} text={count(store.promised_iops)} />],
+            : `${iops(capability)} (${word(store.capacity_source)})`],
+          [t("stores.reserved"), <Bar key="promised" ppm={ofCapability(store.reserved_iops)} marks={capability ? [900_000] : []} tone={ofCapability(store.reserved_iops) > 900_000 ? "bad" : "plain"} text={count(store.reserved_iops)} />],
           [t("stores.delivered"), <Bar key="delivered" ppm={ofCapability(store.delivered_iops)} tone="plain" text={count(store.delivered_iops)} />],
           [t("stores.latency"), store.latency_ns == null ? "–" : latency(store.latency_ns)],
           [t("stores.depth"), t("stores.depth.value", { depth: store.depth, allowed: store.depth_allowed })],

@@ -26,7 +26,7 @@ const TOLERANCE = 0.05;
 export function sharesByStore(flows: readonly QosFlowStatus[]): StoreShares[] {
   const stores = new Map<string, Share[]>();
   for (const flow of flows) {
-    const { entitled_iops: entitled, demanded_iops: wanted, delivered_iops: got } = flow.last_5_s;
+    const { guaranteed_iops: entitled, demand_iops: wanted, delivered_iops: got } = flow.last_5_s;
     const lack = Math.max(0, Math.min(entitled, wanted) - got);
     const share: Share = {
       disk: flow.disk,

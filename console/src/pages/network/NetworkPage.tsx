@@ -27,11 +27,11 @@ export function NetworkPage() {
   const rates = useRates();
   const [changing, setChanging] = useState<NicStatus>();
   const loads = new Map(vmq.data?.flatMap((one) => one.queues.map((queue): [string, number] => [queue.queue, queue.load_ppm])));
-  const busy = new Map(rates?.processors.map((one): [number, number] => [one.id, one.busyPpm]));
+  const busy = new Map(rates?.workers.map((one): [number, number] => [one.id, one.busyPpm]));
   const teamOf = new Map(teams.data?.flatMap((team) => team.members.map((member): [string, string] => [member.uplink, team.config.name])));
   const picture = (of: SwitchStatus) => pathPicture({
     of, nics: nics.data ?? [], vms: vms.data ?? [], uplinks: uplinks.data ?? [], teams: teams.data ?? [],
-    queues: queues.rates, processors: top.data?.processors ?? [], loads, busy,
+    queues: queues.rates, workers: top.data?.workers ?? [], loads, busy,
   });
   return (
     <PageFrame title={t("network.title")} about={t("network.about")}>

@@ -13,7 +13,7 @@ export function PathPicture(props: { picture: Picture; title: string }) {
   const { picture } = props;
   const boxes = new Map(picture.boxes.map((box) => [box.id, box]));
   const most = Math.max(1, ...picture.lines.map((line) => line.bps));
-  const heads = [t("path.guests"), t("path.queues"), t("path.processors"), t("path.uplinks")];
+  const heads = [t("path.guests"), t("path.queues"), t("path.workers"), t("path.uplinks")];
   return (
     <div className="path-frame" tabIndex={0} role="region" aria-label={props.title}>
       <svg className="path" viewBox={`0 0 ${WIDTH} ${picture.height + HEAD + 4}`} role="img" aria-label={summary(picture, props.title)}>
@@ -45,7 +45,7 @@ function BoxOf(props: { box: Box }) {
   const { box } = props;
   const [x, width] = COLUMNS[box.column];
   const load = box.loadPpm;
-  const title = box.column === 2 ? t("chart.processor", { id: box.title }) : box.title;
+  const title = box.column === 2 ? t("chart.worker", { id: box.title }) : box.title;
   const isSmall = box.height < 40;
   const right = isSmall && box.bps !== undefined ? bitRate(box.bps) : undefined;
   const below = [box.about, !isSmall && box.bps !== undefined && bitRate(box.bps), box.column === 2 && load !== undefined && percent(load), box.state && box.state !== "up" && word(box.state)]

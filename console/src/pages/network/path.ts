@@ -1,10 +1,10 @@
-/** The way of frames on one switch: guest, queue, processor, uplink; as boxes and lines to draw. */
-import type { NicStatus, ProcessorStatus, SwitchStatus, TeamStatus, UplinkStatus, VmStatus } from "../../api/types";
+/** The way of frames on one switch: guest, queue, worker, uplink; as boxes and lines to draw. */
+import type { NicStatus, WorkerStatus, SwitchStatus, TeamStatus, UplinkStatus, VmStatus } from "../../api/types";
 import type { QueueRate } from "../../live/queue_rates";
 
 export interface Box {
   id: string;
-  /** 0 guests, 1 queues, 2 processors, 3 uplinks. */
+  /** 0 guests, 1 queues, 2 workers, 3 uplinks. */
   column: 0 | 1 | 2 | 3;
   title: string;
   /** What stands below the title, such as the VM. */
@@ -35,7 +35,7 @@ export interface PathInput {
   uplinks: readonly UplinkStatus[];
   teams: readonly TeamStatus[];
   queues: readonly QueueRate[];
-  processors: readonly ProcessorStatus[];
+  workers: readonly WorkerStatus[];
   loads: ReadonlyMap<string, number>;
   busy: ReadonlyMap<number, number>;
 }
@@ -65,24 +65,24 @@ export function pathPicture(input: PathInput): Picture {
         loadPpm: input.loads.get(queue.id), y: y + at * (QUEUE + 4), height: QUEUE,
       });
       lines.push({ from: id, to: queue.id, bps: queue.bps });
-      lines.push({ from: queue.id, to: `processor/${queue.processor}`, bps: queue.bps });
-      used.add(queue.processor);
+      lines.push({ from: queue.id, to: `worker/${queue.worker}`, bps: queue.bps });
+      used.add(queue.worker);
     });
     y += height + GAP;
   }
   const members = membersOf(input);
   for (const uplink of members) {
     for (const queue of input.queues.filter((one) => one.port === uplink)) {
-      lines.push({ from: `processor/${queue.processor}`, to: `uplink/${uplink}`, bps: queue.bps });
-      used.add(queue.processor);
+      lines.push({ from: `worker/${queue.worker}`, to: `uplink/${uplink}`, bps: queue.bps });
+      used.add(queue.worker);
     }
   }
-  // Processors without queues are parked; they are shown where VMQ could use them.
-  const processors = input.processors.map((one) => one.id).filter((id) => used.has(id) || members.length > 0);
+  // Workers without queues are parked; they are shown where VMQ could use them.
+  const workers = input.workers.map((one) => one.id).filter((id) => used.has(id) || members.length > 0);
   let low = y;
-  spread(processors.length, y).forEach((top, at) => {
-    const id = processors[at] ?? 0;
-    boxes.push({ id: `processor/${id}`, column: 2, title: String(id), loadPpm: input.busy.get(id), state: used.has(id) ? undefined : "parked", y: top, height: BOX });
+  spread(workers.length, y).forEach((top, at) => {
+    const id = workers[at] ?? 0;
+    boxes.push({ id: `worker/${id}`, column: 2, title: String(id), loadPpm: input.busy.get(id), state: used.has(id) ? undefined : "parked", y: top, height: BOX });
     low = Math.max(low, top + BOX);
   });
   spread(members.length, y).forEach((top, at) => {

@@ -16,7 +16,7 @@ export function Busiest(props: { rates: Rates | undefined; flows: readonly QosFl
   const nic = most(props.rates?.nics, (one) => one.rxBps + one.txBps);
   const uplink = most(props.rates?.uplinks, (one) => one.rxBps + one.txBps);
   const queue = most(props.vmq.flatMap((one) => one.queues), (one) => one.load_ppm);
-  const processor = most(props.rates?.processors, (one) => one.busyPpm);
+  const worker = most(props.rates?.workers, (one) => one.busyPpm);
   return (
     <Facts
       columns={1}
@@ -24,8 +24,8 @@ export function Busiest(props: { rates: Rates | undefined; flows: readonly QosFl
         [t("busiest.disk"), disk ? <a key="d" href={link("disks", disk.disk)}>{`${disk.disk}: ${iops(disk.last_5_s.delivered_iops)}`}</a> : "–"],
         [t("busiest.nic"), nic ? <a key="n" href={link("network")}>{`${nic.name}: ${bitRate(nic.rxBps + nic.txBps)}`}</a> : "–"],
         [t("busiest.uplink"), uplink ? <a key="u" href={link("network")}>{`${uplink.name}: ${bitRate(uplink.rxBps + uplink.txBps)}`}</a> : "–"],
-        [t("busiest.queue"), queue ? <a key="q" href={link("vmq")}>{t("busiest.queue.value", { queue: queue.queue, load: percent(queue.load_ppm), processor: queue.processor })}</a> : "–"],
-        [t("busiest.processor"), processor ? <a key="p" href={link("vmq")}>{t("busiest.processor.value", { id: processor.id, busy: percent(processor.busyPpm) })}</a> : "–"],
+        [t("busiest.queue"), queue ? <a key="q" href={link("vmq")}>{t("busiest.queue.value", { queue: queue.queue, load: percent(queue.load_ppm), worker: queue.worker })}</a> : "–"],
+        [t("busiest.worker"), worker ? <a key="p" href={link("vmq")}>{t("busiest.worker.value", { id: worker.id, busy: percent(worker.busyPpm) })}</a> : "–"],
       ]}
     />
   );

@@ -1,4 +1,4 @@
-/** Traffic, requests and processors over the last minutes. */
+/** Traffic, requests and workers over the last minutes. */
 import { rateHistory, useRing } from "../../live/history";
 import type { Rates } from "../../live/rates";
 import { Chart } from "../../parts/Chart";
@@ -11,7 +11,7 @@ export function HostCharts() {
   const history = useRing(rateHistory);
   const times = history.map((rates) => rates.timeMs);
   const sum = (of: (rates: Rates) => number[]) => history.map((rates) => of(rates).reduce((total, value) => total + value, 0));
-  const ids = [...new Set(history.flatMap((rates) => rates.processors.map((one) => one.id)))].sort((a, b) => a - b);
+  const ids = [...new Set(history.flatMap((rates) => rates.workers.map((one) => one.id)))].sort((a, b) => a - b);
   return (
     <div className="grid">
       <Section title={t("chart.network")}>
@@ -38,16 +38,16 @@ export function HostCharts() {
           ]}
         />
       </Section>
-      <Section title={t("chart.processors")}>
+      <Section title={t("chart.workers")}>
         <Chart
-          label={t("chart.processors")}
+          label={t("chart.workers")}
           timesMs={times}
           height={170}
           max={1_000_000}
           format={percent}
           series={ids.slice(0, 8).map((id) => ({
-            label: t("chart.processor", { id }),
-            values: history.map((rates) => rates.processors.find((one) => one.id === id)?.busyPpm),
+            label: t("chart.worker", { id }),
+            values: history.map((rates) => rates.workers.find((one) => one.id === id)?.busyPpm),
           }))}
         />
       </Section>

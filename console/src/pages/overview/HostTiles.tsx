@@ -21,7 +21,7 @@ export function HostTiles(props: {
   const host = useAnswer<HostStatus>("/1.0", 15_000).data;
   const { rates, power } = props;
   const sum = (values: number[] | undefined) => (values ?? []).reduce((total, value) => total + value, 0);
-  const busiest = Math.max(0, ...(rates?.processors ?? []).map((one) => one.busyPpm));
+  const busiest = Math.max(0, ...(rates?.workers ?? []).map((one) => one.busyPpm));
   const tiles: Tile[] = [
     {
       name: t("tile.vms"),
@@ -42,9 +42,9 @@ export function HostTiles(props: {
       href: link("disks"),
     },
     {
-      name: t("tile.processors"),
+      name: t("tile.workers"),
       value: percent(busiest),
-      more: t("tile.processors.more", { processors: rates?.processors.length ?? 0, working: (rates?.processors ?? []).filter((one) => one.queues > 0).length }),
+      more: t("tile.workers.more", { workers: rates?.workers.length ?? 0, working: (rates?.workers ?? []).filter((one) => one.queues > 0).length }),
       href: link("vmq"),
     },
     {

@@ -65,10 +65,10 @@ function ofStorage({ disks = [], stores = [], flows = [] }: Observed): Attention
     if (store.nearly_full) {
       found.push({ severity: "warning", text: "attention.store.nearly_full", params, href: link("disks") });
     }
-    if ((store.promised_percent ?? 0) > 90) {
-      found.push({ severity: "warning", text: "attention.store.promised", params: { ...params, percent: store.promised_percent ?? 0 }, href: link("disks") });
+    if ((store.reserved_percent ?? 0) > 90) {
+      found.push({ severity: "warning", text: "attention.store.reserved", params: { ...params, percent: store.reserved_percent ?? 0 }, href: link("disks") });
     }
-    if (store.promised_iops > 0 && store.capability_iops == null) {
+    if (store.reserved_iops > 0 && store.capacity_iops == null) {
       found.push({ severity: "warning", text: "attention.store.unknown", params, href: link("disks") });
     }
   }
@@ -127,13 +127,13 @@ function ofNetwork({ nics = [], uplinks = [], teams = [], vms, rates }: Observed
 
 function ofHost({ power, cluster, rates, events = [] }: Observed): Attention[] {
   const found: Attention[] = [];
-  for (const processor of rates?.processors ?? []) {
-    if (processor.busyPpm < BUSY_PPM) continue;
-    found.push({ severity: "warning", text: "attention.processor", params: { id: processor.id, busy: percent(processor.busyPpm) }, href: link("vmq") });
+  for (const worker of rates?.workers ?? []) {
+    if (worker.busyPpm < BUSY_PPM) continue;
+    found.push({ severity: "warning", text: "attention.worker", params: { id: worker.id, busy: percent(worker.busyPpm) }, href: link("vmq") });
   }
   if (power?.config && (power.effect === "partial" || power.effect === "none")) {
     const lacking = power.settings.find((setting) => !setting.in_effect);
-    found.push({ severity: "info", text: `attention.power.${power.effect}`, params: { plan: power.config.plan }, detail: lacking?.why_not ?? undefined, href: link("power") });
+    found.push({ severity: "info", text: `attention.power.${power.effect}`, params: { plan: power.config.plan }, detail: lacking?.reason ?? undefined, href: link("power") });
   }
   if (cluster?.config && cluster.condition.health !== "up") {
     found.push({ severity: "danger", text: "attention.cluster", params: { name: cluster.config.name }, detail: cluster.condition.reason ?? undefined, href: link("cluster") });

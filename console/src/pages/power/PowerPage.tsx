@@ -61,7 +61,7 @@ function Shown(props: { power: PowerStatus }) {
           of={[
             [t("power.plan"), power.config ? word(power.config.plan) : t("power.noplan")],
             [t("power.effect"), <StateLabel key="e" state={power.effect} text={word(`effect-${power.effect}`)} />],
-            [t("power.energy"), power.energy.milliwatts == null ? (power.energy.lacking ?? "–") : watts(power.energy.milliwatts)],
+            [t("power.energy"), power.energy.milliwatts == null ? (power.energy.unavailable_reason ?? "–") : watts(power.energy.milliwatts)],
             [t("power.parking"), t(plane.parking ? "yes" : "no")],
             [t("power.poll"), `${plane.poll_us} µs`],
             [t("power.marks"), t("power.marks.value", { high: plane.vmq_high_percent, low: plane.vmq_low_percent })],
@@ -73,15 +73,15 @@ function Shown(props: { power: PowerStatus }) {
         {power.settings.length === 0 ? <p>{t("power.settings.none")}</p> : (
           <DataTable
             label={t("power.settings")}
-            rows={alike(power.settings, (one) => JSON.stringify([one.setting, one.wanted, one.in_effect, one.now, one.why_not]), (one) => one.cpus)}
+            rows={alike(power.settings, (one) => JSON.stringify([one.setting, one.required, one.in_effect, one.now, one.reason]), (one) => one.cpus)}
             id={({ one, cpus }) => `${one.setting} ${cpus.join(",")}`}
             columns={[
               { title: t("power.setting"), cell: ({ one }) => <code>{one.setting}</code> },
               { title: "CPU", cell: ({ cpus }) => (cpus.length === 0 ? t("power.host") : ranges(cpus)) },
-              { title: t("power.wanted"), cell: ({ one }) => one.wanted },
+              { title: t("power.wanted"), cell: ({ one }) => one.required },
               { title: t("power.is"), cell: ({ one }) => one.now ?? "–" },
               { title: t("power.effect"), cell: ({ one }) => <StateLabel state={one.in_effect ? "active" : "none"} text={t(one.in_effect ? "yes" : "no")} /> },
-              { title: t("power.whynot"), cell: ({ one }) => one.why_not ?? "–" },
+              { title: t("power.whynot"), cell: ({ one }) => one.reason ?? "–" },
             ]}
           />
         )}

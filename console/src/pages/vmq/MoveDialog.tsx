@@ -1,4 +1,4 @@
-/** Hands a queue over to another processor. */
+/** Hands a queue over to another worker. */
 import { useState } from "react";
 import type { VmqStatus } from "../../api/types";
 import { command } from "../../api/commands";
@@ -8,10 +8,10 @@ import { useTexts } from "../../texts/texts";
 
 type Queue = VmqStatus["queues"][number];
 
-export function MoveDialog(props: { queue: Queue; processors: number[]; onClose: () => void }) {
+export function MoveDialog(props: { queue: Queue; workers: number[]; onClose: () => void }) {
   const { t } = useTexts();
   const [queue] = useState(props.queue);
-  const others = props.processors.filter((processor) => processor !== queue.processor);
+  const others = props.workers.filter((worker) => worker !== queue.worker);
   const [to, setTo] = useState(String(others[0] ?? ""));
   return (
     <ChangeDialog
@@ -22,12 +22,12 @@ export function MoveDialog(props: { queue: Queue; processors: number[]; onClose:
       change={to === "" ? undefined : {
         method: "POST",
         path: `/1.0/queues/${queue.queue.split("/").map(encodeURIComponent).join("/")}/move`,
-        body: { processor: Number(to) },
+        body: { worker: Number(to) },
         command: command("queue", "move", queue.queue, "--to", to),
       }}
       onClose={props.onClose}
     >
-      <ChoiceField label={t("vmq.processor")} value={to} onChange={setTo} options={others.map((id) => [String(id), String(id)])} />
+      <ChoiceField label={t("vmq.worker")} value={to} onChange={setTo} options={others.map((id) => [String(id), String(id)])} />
     </ChangeDialog>
   );
 }

@@ -1,4 +1,4 @@
-/** Queues over time, each in a line with the colour of the processor that had it. */
+/** Queues over time, each in a line with the colour of the worker that had it. */
 import type { VmqStatus } from "../../api/types";
 import { useRing, vmqHistory, type At } from "../../live/history";
 import { Chart } from "../../parts/Chart";
@@ -6,7 +6,7 @@ import { seriesColor } from "../../parts/palette";
 import { isDark, useSettings } from "../../shell/settings";
 import { useTexts } from "../../texts/texts";
 import { clock } from "../../units/units";
-import { queueLines, queuesPerProcessor } from "./queue_lines";
+import { queueLines, queuesPerWorker } from "./queue_lines";
 
 const ROW = 18;
 const SHOWN_MS = 120_000;
@@ -20,7 +20,7 @@ export function QueueTimeline(props: { uplink: string }) {
   if (first === undefined || last === undefined || lines.length === 0) return <p>{t("vmq.noqueues")}</p>;
   const span = Math.max(SHOWN_MS, last - first);
   const x = (timeMs: number) => 100 - (100 * (last - timeMs)) / span;
-  const processors = [...new Set(lines.flatMap((line) => line.stretches.map((stretch) => stretch.processor)))].sort((a, b) => a - b);
+  const workers = [...new Set(lines.flatMap((line) => line.stretches.map((stretch) => stretch.worker)))].sort((a, b) => a - b);
   return (
     <figure className="chart">
       <div className="timeline" role="img" aria-label={t("vmq.timeline.label", { uplink: props.uplink })}>
@@ -35,7 +35,7 @@ export function QueueTimeline(props: { uplink: string }) {
                   width={Math.max(0.3, x(stretch.toMs) - x(stretch.fromMs))}
                   y="3"
                   height={ROW - 6}
-                  fill={seriesColor(stretch.processor, isDark())}
+                  fill={seriesColor(stretch.worker, isDark())}
                 />
               ))}
             </svg>
@@ -47,10 +47,10 @@ export function QueueTimeline(props: { uplink: string }) {
         </div>
       </div>
       <figcaption className="legend">
-        {processors.map((processor) => (
-          <span key={processor} className="legend-item">
-            <span className="swatch" style={{ borderColor: seriesColor(processor, isDark()) }} aria-hidden="true" />
-            {t("chart.processor", { id: processor })}
+        {workers.map((worker) => (
+          <span key={worker} className="legend-item">
+            <span className="swatch" style={{ borderColor: seriesColor(worker, isDark()) }} aria-hidden="true" />
+            {t("chart.worker", { id: worker })}
           </span>
         ))}
       </figcaption>
@@ -58,21 +58,21 @@ export function QueueTimeline(props: { uplink: string }) {
   );
 }
 
-/** How many queues each processor had over time. */
+/** How many queues each worker had over time. */
 export function QueueCounts(props: { uplink: string }) {
   const { t } = useTexts();
   const history: readonly At<VmqStatus[]>[] = useRing(vmqHistory);
-  const counts = [...queuesPerProcessor(history, props.uplink)].sort(([a], [b]) => a - b);
+  const counts = [...queuesPerWorker(history, props.uplink)].sort(([a], [b]) => a - b);
   return (
     <Chart
       label={t("vmq.counts")}
       timesMs={history.map((at) => at.timeMs)}
       height={170}
       format={(value) => String(Math.round(value))}
-      series={counts.map(([processor, values]) => ({
-        label: t("chart.processor", { id: processor }),
+      series={counts.map(([worker, values]) => ({
+        label: t("chart.worker", { id: worker }),
         values,
-        color: processor,
+        color: worker,
         stepped: true,
       }))}
     />

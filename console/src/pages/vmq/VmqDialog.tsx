@@ -6,7 +6,7 @@ import { ChangeDialog } from "../../parts/ChangeDialog";
 import { ChoiceField, fieldOf, NumberField, numberOf } from "../../parts/fields";
 import { useTexts } from "../../texts/texts";
 
-const NUMBERS = ["max_processors", "base_processor", "max_processor_number", "numa_node"] as const;
+const NUMBERS = ["max_workers", "base_worker", "max_worker_number", "numa_node"] as const;
 type NumberKey = (typeof NUMBERS)[number];
 
 export function VmqDialog(props: { vmq: VmqStatus; isTeam: boolean; onClose: () => void }) {
@@ -15,9 +15,9 @@ export function VmqDialog(props: { vmq: VmqStatus; isTeam: boolean; onClose: () 
   const [enabled, setEnabled] = useState(config.enabled === false ? "off" : "on");
   const [mode, setMode] = useState<string>(config.mode ?? "dynamic");
   const [numbers, setNumbers] = useState<Record<NumberKey, string>>({
-    max_processors: fieldOf(config.max_processors),
-    base_processor: fieldOf(config.base_processor),
-    max_processor_number: fieldOf(config.max_processor_number),
+    max_workers: fieldOf(config.max_workers),
+    base_worker: fieldOf(config.base_worker),
+    max_worker_number: fieldOf(config.max_worker_number),
     numa_node: fieldOf(config.numa_node),
   });
   const before: Keys = { enabled: config.enabled ?? true, mode: config.mode ?? "dynamic" };

@@ -1,11 +1,11 @@
-/** VMQ: which processor works off which queue, over time, and why. */
+/** VMQ: which worker works off which queue, over time, and why. */
 import { Button } from "@patternfly/react-core";
 import { useState } from "react";
 import type { Event, VmqStatus } from "../../api/types";
 import { useEvents } from "../../live/event_log";
 import { useTopic } from "../../live/hooks";
 import { useRates } from "../../live/history";
-import type { ProcessorRate } from "../../live/rates";
+import type { WorkerRate } from "../../live/rates";
 import { Bar } from "../../parts/Bar";
 import { DataTable } from "../../parts/DataTable";
 import { PageFrame } from "../../parts/PageFrame";
@@ -16,7 +16,7 @@ import { useTexts } from "../../texts/texts";
 import { age, percent } from "../../units/units";
 import { EventList } from "../events/EventList";
 import { MoveDialog } from "./MoveDialog";
-import { processorState } from "./processor_state";
+import { workerState } from "./worker_state";
 import { StageTable } from "./StageTable";
 import { QueueCounts, QueueTimeline } from "./Timeline";
 import { VmqDialog } from "./VmqDialog";
@@ -44,7 +44,7 @@ export function VmqPage() {
             {vmq.data?.map((one) => (
               <Uplink key={one.uplink} vmq={one} events={events} onChange={(queue) => setChanging({ vmq: one, queue })} />
             ))}
-            <Stages processors={rates?.processors ?? []} />
+            <Stages workers={rates?.workers ?? []} />
           </>
         )}
       </WhenHeard>
@@ -58,7 +58,7 @@ export function VmqPage() {
       {changing?.queue && (
         <MoveDialog
           queue={changing.queue}
-          processors={changing.vmq.processors.filter((one) => one.permitted).map((one) => one.processor)}
+          workers={changing.vmq.workers.filter((one) => one.permitted).map((one) => one.worker)}
           onClose={() => setChanging(undefined)}
         />
       )}
@@ -80,7 +80,7 @@ function Uplink(props: { vmq: VmqStatus; events: readonly Event[]; onChange: (qu
         <span className="row">
           {t("vmq.of", { uplink: vmq.uplink })}
           <StateLabel state={vmq.config.enabled === false ? "off" : "active"} text={vmq.config.enabled === false ? t("vmq.off") : word(vmq.config.mode ?? "dynamic")} />
-          <span className="faint">{t("vmq.max.now", { max: vmq.config.max_processors ?? "–" })}</span>
+          <span className="faint">{t("vmq.max.now", { max: vmq.config.max_workers ?? "–" })}</span>
         </span>
       }
       actions={<Button variant="secondary" size="sm" onClick={() => props.onChange()} aria-label={t("vmq.dialog", { uplink: vmq.uplink })}>{t("action.change")}</Button>}
@@ -89,14 +89,14 @@ function Uplink(props: { vmq: VmqStatus; events: readonly Event[]; onChange: (qu
         <div><h3 className="small-title">{t("vmq.timeline")}</h3><QueueTimeline uplink={vmq.uplink} /></div>
         <div><h3 className="small-title">{t("vmq.counts")}</h3><QueueCounts uplink={vmq.uplink} /></div>
       </div>
-      <h3 className="small-title spaced">{t("vmq.processors")}</h3>
+      <h3 className="small-title spaced">{t("vmq.workers")}</h3>
       <DataTable
-        label={t("vmq.processors")}
-        rows={vmq.processors}
-        id={(one) => String(one.processor)}
+        label={t("vmq.workers")}
+        rows={vmq.workers}
+        id={(one) => String(one.worker)}
         columns={[
-          { title: t("vmq.processor"), cell: (one) => one.processor, sort: (one) => one.processor },
-          { title: t("column.state"), cell: (one) => <StateLabel state={processorState(one)} /> },
+          { title: t("vmq.worker"), cell: (one) => one.worker, sort: (one) => one.worker },
+          { title: t("column.state"), cell: (one) => <StateLabel state={workerState(one)} /> },
           { title: t("vmq.queues"), cell: (one) => one.queues, sort: (one) => one.queues, isNumber: true },
           { title: t("vmq.load"), cell: (one) => <Bar ppm={one.load_ppm} text={percent(one.load_ppm)} />, sort: (one) => one.load_ppm },
           { title: t("vmq.others"), cell: (one) => percent(one.other_load_ppm), isNumber: true },
@@ -111,14 +111,14 @@ function Uplink(props: { vmq: VmqStatus; events: readonly Event[]; onChange: (qu
         descending
         columns={[
           { title: t("vmq.queue"), cell: (queue) => <code className="nowrap">{queue.queue}</code>, sort: (queue) => queue.queue },
-          { title: t("vmq.processor"), cell: (queue) => queue.processor, sort: (queue) => queue.processor, isNumber: true },
+          { title: t("vmq.worker"), cell: (queue) => queue.worker, sort: (queue) => queue.worker, isNumber: true },
           { title: t("vmq.load"), cell: (queue) => <Bar ppm={queue.load_ppm} text={percent(queue.load_ppm)} />, sort: (queue) => queue.load_ppm },
           { title: t("vmq.since"), cell: (queue) => <span className="nowrap">{age(queue.age_s)}</span>, sort: (queue) => queue.age_s },
           { title: t("vmq.why"), cell: (queue) => <Why queue={queue} /> },
           {
             title: "",
             cell: (queue) => (
-              <Button variant="link" isInline isDisabled={vmq.processors.length < 2} onClick={() => props.onChange(queue)} aria-label={t("vmq.move.of", { queue: queue.queue })}>
+              <Button variant="link" isInline isDisabled={vmq.workers.length < 2} onClick={() => props.onChange(queue)} aria-label={t("vmq.move.of", { queue: queue.queue })}>
                 {t("vmq.move")}
               </Button>
             ),
@@ -138,15 +138,15 @@ function Why(props: { queue: Queue }) {
     <>
       {queue.default_queue && <span className="faint">{t("vmq.default")} </span>}
       <details>
-        <summary>{queue.why.split(/ \(|; /)[0]}</summary>
-        <p>{queue.why}</p>
-        <p className="faint">{queue.stays}</p>
+        <summary>{queue.reason.split(/ \(|; /)[0]}</summary>
+        <p>{queue.reason}</p>
+        <p className="faint">{queue.stay_reason}</p>
       </details>
     </>
   );
 }
 
-function Stages(props: { processors: ProcessorRate[] }) {
+function Stages(props: { workers: WorkerRate[] }) {
   const { t } = useTexts();
-  return <Section title={t("stages.title")}><p className="about">{t("stages.about")}</p><StageTable processors={props.processors} /></Section>;
+  return <Section title={t("stages.title")}><p className="about">{t("stages.about")}</p><StageTable workers={props.workers} /></Section>;
 }

@@ -66,7 +66,7 @@ function Notes(props: { vm: VmStatus }) {
       {vm.reason && <Alert component="p" isInline variant={vm.state === "running" ? "info" : "warning"} title={vm.reason} />}
       {(vm.waits_for_start?.length ?? 0) > 0 && <Alert component="p" isInline variant="info" title={t("vm.waits", { keys: (vm.waits_for_start ?? []).join(", ") })} />}
       {move && (
-        <Section title={t(move.leaves ? "vm.goes" : "vm.comes", { node: move.node, phase: word(move.phase) })}>
+        <Section title={t(move.is_outgoing ? "vm.goes" : "vm.comes", { node: move.node, phase: word(move.phase) })}>
           <Progress
             aria-label={t("change.progress")}
             value={total > 0 ? (100 * (move.disk_bytes_copied + move.memory_bytes_copied)) / total : 0}

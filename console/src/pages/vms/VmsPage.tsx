@@ -35,7 +35,7 @@ export function VmsPage() {
                   <>
                     <StateLabel state={vm.state} />
                     {vm.reason && <div className="faint small">{vm.reason}</div>}
-                    {vm.migration && <div className="faint small">{t(vm.migration.leaves ? "vm.goes" : "vm.comes", { node: vm.migration.node, phase: word(vm.migration.phase) })}</div>}
+                    {vm.migration && <div className="faint small">{t(vm.migration.is_outgoing ? "vm.goes" : "vm.comes", { node: vm.migration.node, phase: word(vm.migration.phase) })}</div>}
                   </>
                 ), sort: (vm) => vm.state },
                 { title: t("vm.cpus"), cell: (vm) => vm.cpus ?? vm.config.cpus ?? 1, isNumber: true },

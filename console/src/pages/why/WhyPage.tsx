@@ -58,7 +58,7 @@ function Ways(props: { vm: VmStatus }) {
     ...(nics.data ?? []).filter((nic) => vm.config.nics?.includes(nic.config.name)).map((nic) => {
       const of = switches.data?.find((one) => one.config.name === nic.config.switch);
       return nicWay({
-        nic, vm: vm.config.name, of, queues: queues.rates, processors: rates?.processors ?? [],
+        nic, vm: vm.config.name, of, queues: queues.rates, workers: rates?.workers ?? [],
         rate: rates?.nics.find((one) => one.name === nic.config.name),
         vmq: vmq.data?.find((one) => one.uplink === of?.config.uplink),
         uplinks: uplinks.data ?? [], teams: teams.data ?? [], uplinkRates: rates?.uplinks ?? [],

@@ -42,7 +42,7 @@ export function diskWay(seen: DiskSeen): Way {
 }
 
 function guestQueue({ disk, flow, rate, isPlugged }: DiskSeen, perS: number): Stage {
-  const waiting = flow?.waiting ?? 0;
+  const waiting = flow?.queued ?? 0;
   const connected = isPlugged || disk.vhost_user?.connected === true || (disk.nbd?.clients ?? 0) > 0;
   return {
     title: "stage.disk.queue",
@@ -80,7 +80,7 @@ function limitStage(name: string, flow: QosFlowStatus, { factor, share_ppm }: Qo
       store: flow.store,
       depth: ((seen.queue_depth_milli ?? 0) / 1000).toFixed(1),
       latency: seen.device_latency_ns == null ? "–" : latency(seen.device_latency_ns),
-      own: seen.device_own_latency_ns == null ? "–" : latency(seen.device_own_latency_ns),
+      own: seen.device_baseline_latency_ns == null ? "–" : latency(seen.device_baseline_latency_ns),
     },
     remedy: remedyOf(name, flow, factor),
   };
@@ -114,7 +114,7 @@ function remedyOf(name: string, flow: QosFlowStatus, factor: Factor): Remedy | u
 }
 
 function deviceStage({ store }: DiskSeen, flow: QosFlowStatus, perS: number): Stage {
-  const { device_latency_ns: found, device_own_latency_ns: own } = flow.last_5_s;
+  const { device_latency_ns: found, device_baseline_latency_ns: own } = flow.last_5_s;
   return {
     title: "stage.device",
     now: found == null ? "–" : latency(found),
@@ -125,7 +125,7 @@ function deviceStage({ store }: DiskSeen, flow: QosFlowStatus, perS: number): St
 }
 
 function storeStage({ store }: DiskSeen): Stage {
-  const can = store?.capability_iops ?? undefined;
+  const can = store?.capacity_iops ?? undefined;
   const ppm = can ? (1e6 * (store?.delivered_iops ?? 0)) / can : undefined;
   return {
     title: "stage.store",

@@ -1,8 +1,8 @@
-/** The way of a NIC's frames: guest, queues, processor, switch, limits, uplink. */
+/** The way of a NIC's frames: guest, queues, worker, switch, limits, uplink. */
 import type { NicStatus, SwitchStatus, TeamStatus, UplinkStatus, VmqStatus } from "../../api/types";
 import { command } from "../../api/commands";
 import type { QueueRate } from "../../live/queue_rates";
-import type { PortRate, ProcessorRate } from "../../live/rates";
+import type { PortRate, WorkerRate } from "../../live/rates";
 import { link } from "../../shell/router";
 import { bitRate, count, percent } from "../../units/units";
 import { byLoad, type Stage, type Way } from "./stage";
@@ -12,7 +12,7 @@ export interface NicSeen {
   vm: string;
   rate?: PortRate;
   queues: readonly QueueRate[];
-  processors: readonly ProcessorRate[];
+  workers: readonly WorkerRate[];
   vmq?: VmqStatus;
   of?: SwitchStatus;
   uplinks: readonly UplinkStatus[];
@@ -24,7 +24,7 @@ export interface NicSeen {
 const OFFLOAD_PPM = 100_000;
 
 export function nicWay(seen: NicSeen): Way {
-  const stages = [guestStage(seen), ...queueStages(seen), ...processorStages(seen), offloadStage(seen), limitStage(seen), dropStage(seen), uplinkStage(seen)];
+  const stages = [guestStage(seen), ...queueStages(seen), ...workerStages(seen), offloadStage(seen), limitStage(seen), dropStage(seen), uplinkStage(seen)];
   return { kind: "nic", name: seen.nic.config.name, stages: stages.filter((stage): stage is Stage => stage !== undefined) };
 }
 
@@ -56,41 +56,41 @@ function queueStages({ nic, queues, vmq }: NicSeen): Stage[] {
         loadPpm: known?.load_ppm,
         verdict: known ? byLoad(known.load_ppm) : queue.bps === 0 ? "idle" : "fine",
         why: known ? "why.queue" : "why.queue.fixed",
-        whyParams: { processor: queue.processor, why: known?.why ?? "–" },
+        whyParams: { worker: queue.worker, why: known?.reason ?? "–" },
         remedy: known && known.load_ppm >= 850_000 ? { text: "remedy.queue", href: link("network"), command: command("nic", "set", nic.config.name, "--queues", String(2 * (nic.config.queues ?? 1))) } : undefined,
       };
     });
 }
 
-function processorStages({ nic, queues, processors, vmq }: NicSeen): Stage[] {
-  const ids = [...new Set(queues.filter((queue) => queue.port === nic.config.name).map((queue) => queue.processor))];
+function workerStages({ nic, queues, workers, vmq }: NicSeen): Stage[] {
+  const ids = [...new Set(queues.filter((queue) => queue.port === nic.config.name).map((queue) => queue.worker))];
   return ids.map((id): Stage => {
-    const busy = processors.find((one) => one.id === id)?.busyPpm ?? 0;
-    const others = vmq?.processors.find((one) => one.processor === id)?.other_load_ppm;
-    const spare = processors.some((one) => one.id !== id && one.busyPpm < 500_000);
-    const max = vmq?.config.max_processors;
+    const busy = workers.find((one) => one.id === id)?.busyPpm ?? 0;
+    const others = vmq?.workers.find((one) => one.worker === id)?.other_load_ppm;
+    const spare = workers.some((one) => one.id !== id && one.busyPpm < 500_000);
+    const max = vmq?.config.max_workers;
     const verdict = byLoad(busy);
     return {
-      title: "stage.processor",
+      title: "stage.worker",
       params: { id },
       now: percent(busy),
       loadPpm: busy,
       verdict,
-      why: others === undefined ? "why.processor" : "why.processor.others",
+      why: others === undefined ? "why.worker" : "why.worker.others",
       whyParams: { others: percent(others ?? 0) },
       remedy: verdict === "fine" || !vmq ? undefined : {
-        text: spare ? "remedy.processors" : "remedy.processors.none",
+        text: spare ? "remedy.workers" : "remedy.workers.none",
         href: link("vmq"),
-        command: spare && max !== undefined ? command("vmq", "set", vmq.uplink, `max_processors=${max + 1}`) : undefined,
+        command: spare && max !== undefined ? command("vmq", "set", vmq.uplink, `max_workers=${max + 1}`) : undefined,
       },
     };
   });
 }
 
 /** Work that the switch does in the place of somebody's offloads. */
-function offloadStage({ nic, queues, processors }: NicSeen): Stage | undefined {
-  const ids = new Set(queues.filter((queue) => queue.port === nic.config.name).map((queue) => queue.processor));
-  const mine = processors.filter((one) => ids.has(one.id));
+function offloadStage({ nic, queues, workers }: NicSeen): Stage | undefined {
+  const ids = new Set(queues.filter((queue) => queue.port === nic.config.name).map((queue) => queue.worker));
+  const mine = workers.filter((one) => ids.has(one.id));
   if (mine.length === 0) return undefined;
   const work = Math.max(...mine.map((one) => one.stages.filter(([name]) => name === "segment" || name === "checksum").reduce((sum, [, ppm]) => sum + ppm, 0)));
   const off = nic.offloads.filter((one) => one.enabled === false && one.supported !== false).map((one) => one.name);

@@ -10,7 +10,7 @@ export const network = {
   "path.title": "Switch {name}: from guest to uplink",
   "path.guests": "Guests",
   "path.queues": "Queues",
-  "path.processors": "Workers",
+  "path.workers": "Workers",
   "path.uplinks": "Uplinks",
   "port.rx": "RX",
   "port.tx": "TX",

@@ -10,7 +10,7 @@ export const network = {
   "path.title": "スイッチ {name}: ゲストからアップリンクまで",
   "path.guests": "ゲスト",
   "path.queues": "キュー",
-  "path.processors": "ワーカー",
+  "path.workers": "ワーカー",
   "path.uplinks": "アップリンク",
   "port.rx": "RX",
   "port.tx": "TX",

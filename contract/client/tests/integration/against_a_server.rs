@@ -89,7 +89,7 @@ async fn a_patch_is_sent_as_one_and_gives_an_operation() {
 
 #[tokio::test]
 async fn vmq_is_asked_for_by_the_name_of_its_team_or_uplink() {
-    let vmq = r#"{"uplink":"both","config":{},"processors":[],"queues":[]}"#;
+    let vmq = r#"{"uplink":"both","config":{},"workers":[],"queues":[]}"#;
     let server = OneAnswer::json("200 OK", vmq);
     let one = server.client().vmq(&"both".parse().unwrap()).await.unwrap();
     assert_eq!(one.uplink.as_str(), "both");

@@ -127,7 +127,7 @@ impl Shared {
             .map(|cpu| {
                 let text =
                     format!("the daemon cannot use CPU {cpu}; it can use {}", cpu_list(&self.cpus));
-                ApiError::new(ErrorCode::DeviceMissing, text).about("host").field("processors")
+                ApiError::new(ErrorCode::DeviceMissing, text).about("host").field("worker_cpus")
             })
             .collect()
     }

@@ -144,7 +144,8 @@ impl Shared {
         let mut stores = store_promises(&then, &measured);
         // Stores that the proposals do not affect are left out.
         stores.retain(|store| !before.contains(store));
-        Ok(WhatIfAnswer { fits: stores.iter().all(|store| store.fits), stores })
+        let fits = stores.iter().all(|store| store.fits);
+        Ok(WhatIfAnswer { fits, stores, warnings: Vec::new() })
     }
 
     fn seen(&self) -> Seen {

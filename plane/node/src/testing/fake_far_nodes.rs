@@ -54,7 +54,7 @@ impl FarNodes for FakeFarNodes {
         if config.authority.ends_with("missing") {
             let text = format!("{} cannot be used: there is none", config.authority.display());
             let error = ApiError::new(ErrorCode::HostError, text);
-            return Err(error.about(format!("node/{}", config.name)).field("authority"));
+            return Err(error.about(format!("node/{}", config.name)).field("ca_certificate"));
         }
         Ok(Arc::new(FakeFarNode { reached: self.clone(), address: config.address.clone() }))
     }

@@ -348,11 +348,11 @@ fn what_the_host_does_not_have_is_refused_before_anything_is_touched() {
         ("", "numa_node = 1", "vmq.numa_node", "there are workers on nodes 0"),
         (
             "0, 1",
-            "numa_node = 1\nbase_processor = 0",
-            "vmq.base_processor",
-            "base_processor 0 is not on numa_node 1, which has workers 1",
+            "numa_node = 1\nbase_worker = 0",
+            "vmq.base_worker",
+            "base_worker 0 is not on numa_node 1, which has workers 1",
         ),
-        ("0, 1", "numa_node = 1\nmax_processor_number = 0", "vmq.max_processor_number", "set 1"),
+        ("0, 1", "numa_node = 1\nmax_worker_number = 0", "vmq.max_worker_number", "set 1"),
     ];
     for (processors, vmq, field, text) in cases {
         let edit = Edit::Apply(Box::new(lan(processors, vmq, &NICS)));

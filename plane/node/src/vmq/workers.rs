@@ -48,7 +48,7 @@ impl Controller {
             let was = self.running_processors();
             self.shared.plane.set_processors(&placements).map_err(|error| {
                 let text = format!("the processors could not be changed: {error}");
-                ApiError::new(ErrorCode::HostError, text).about("host").field("processors")
+                ApiError::new(ErrorCode::HostError, text).about("host").field("worker_cpus")
             })?;
             self.processors = placements;
             self.drafts.extend(processors_changed(&was, &self.running_processors()));

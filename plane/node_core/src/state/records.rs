@@ -153,14 +153,14 @@ fn load<T: DeserializeOwned>(
 
 /// Encodes a value. `what` names it in the error.
 pub fn encode<T: Serialize>(what: &str, value: &T) -> Result<Vec<u8>, StoreError> {
-    serde_json::to_vec(value).map_err(|error| {
+    suimon_contract::to_stored(value).map_err(|error| {
         StoreError::new(format!("`{what}` cannot be written to the state store: {error}"))
     })
 }
 
 /// Decodes the value of an entry.
 pub fn decode<T: DeserializeOwned>(table: &str, key: &str, value: &[u8]) -> Result<T, StoreError> {
-    serde_json::from_slice(value).map_err(|error| {
+    suimon_contract::from_json(value).map_err(|error| {
         StoreError::new(format!(
             "entry `{key}` of table `{table}` in the state store cannot be read: {error}; it was written by \
              another version or is damaged. Start the version that wrote it, or start with \

@@ -54,7 +54,7 @@ fn host(rig: &Rig, at: usize, endpoints: &str, [array, late]: [&SlowDisk; 2]) ->
         let path = of.path().display();
         format!(
             "[[store]]\nname = \"{name}\"\npath = \"{path}\"\nshared = true\n\
-             capability_iops = {iops}\n"
+             capacity_iops = {iops}\n"
         )
     };
     let disk = |name: &str, store: &str, mib: u32, min_iops: u64| {
@@ -286,11 +286,11 @@ fn wait_seen_on_store(daemon: &Daemon, cut: Instant) {
     let mut seen = Value::Null;
     let found = until("the first node to be seen on the store", PATIENCE, || {
         let since = cut.elapsed().as_millis() as u64;
-        seen = store(daemon)["seen"].take();
+        seen = store(daemon)["heartbeats"].take();
         let first = seen.as_array().into_iter().flatten().find(|of| of["node"] == NODES[0]);
         // Not from before it was cut off.
         Ok(first.is_some_and(|first| {
-            first["is_stranger"] == false
+            first["is_other_cluster"] == false
                 && first["delivered_iops"].as_u64() > Some(0)
                 && first["age_ms"].as_u64().is_some_and(|age| age < since)
         }))
@@ -307,7 +307,7 @@ fn assert_wish_is_unmet(daemon: &Daemon) {
         let wish = flows.as_array().into_iter().flatten().find(|of| of["disk"] == LATE_DISKS[0].0);
         Ok(wish.is_some_and(|wish| {
             let aggressor = &wish["aggressors"][0];
-            wish["entitled_iops"] == WISH
+            wish["guaranteed_iops"] == WISH
                 && wish["delivered_iops"].as_u64().is_some_and(|got| got < WISH)
                 && (&aggressor["node"], &aggressor["disk"]) == (&"n2".into(), &"thief".into())
                 && aggressor["delivered_iops"].as_u64() > Some(0)

@@ -24,7 +24,7 @@ fn host(rig: &Rig, etcd: &Etcd, node: &str, of_disk: &str) -> String {
     format!(
         "[cluster]\nname = \"lab\"\nnode = \"{node}\"\nendpoints = {endpoints}\n\
          [[store]]\nname = \"san\"\npath = \"{store}\"\nshared = true\n\
-         capability_iops = {CAPABILITY}\n\
+         capacity_iops = {CAPABILITY}\n\
          [[disk]]\nname = \"d-{node}\"\nstore = \"san\"\nformat = \"raw\"\n\
          size_bytes = \"64 MiB\"\n{of_disk}\n[disk.nbd]\nsocket = \"{socket}\"\n"
     )
@@ -156,8 +156,8 @@ fn minimums_are_asked_for(one: &Daemon, mut etcd: Etcd) {
     assert_eq!(minimum(one), Some(1000), "what is not reserved is not in effect");
     until("the other node to be seen on the store", PATIENCE, || {
         let status = one.json(&["cluster", "status"])?;
-        let seen = &status["stores"][0]["seen"][0];
-        Ok(seen["node"] == "n2" && seen["is_stranger"] == false)
+        let seen = &status["stores"][0]["heartbeats"][0];
+        Ok(seen["node"] == "n2" && seen["is_other_cluster"] == false)
     })
     .unwrap();
 }

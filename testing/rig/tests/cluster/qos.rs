@@ -28,9 +28,9 @@ fn host(rig: &Rig, etcd: &Etcd, node: &str, disks: &[(&str, &str)]) -> String {
     let mut text = format!(
         "[cluster]\nname = \"lab\"\nnode = \"{node}\"\nendpoints = {}\n\
          user = \"suimon\"\npassword_file = \"{tls}/suimon.password\"\n\
-         [cluster.tls]\nauthority = \"{tls}/ca-cert.pem\"\n\
+         [cluster.tls]\nca_certificate = \"{tls}/ca-cert.pem\"\n\
          [[store]]\nname = \"san\"\npath = \"{store}\"\nshared = true\n\
-         capability_iops = {CAPABILITY}\n",
+         capacity_iops = {CAPABILITY}\n",
         etcd.endpoints()
     );
     for (name, qos) in disks {
@@ -172,7 +172,7 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
             "n3",
             "--endpoints",
             endpoints,
-            "--authority",
+            "--ca-certificate",
             authority,
             "--user",
             user,
@@ -203,7 +203,7 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, one: &Daemon, two: &mut Daemon) {
         until("load on each disk", PATIENCE, || {
             let flows = two.json(&["qos", "flows"])?;
             let flow = flows.as_array().unwrap().iter().find(|of| of["disk"] == disk);
-            Ok(flow.unwrap()["last_5_s"]["waits_ns"]["own-maximum"].as_u64() > Some(0))
+            Ok(flow.unwrap()["last_5_s"]["queued_ns"]["own-maximum"].as_u64() > Some(0))
         })
         .unwrap();
     }

@@ -33,7 +33,7 @@ fn host(
         "[host]\nname = \"lab\"\nvm_folder = \"{}\"\n\
          [lab]\nresults = \"{results}\"\n\
          [console]\nlisten = \"{console}\"\n\
-         [[store]]\nname = \"fast\"\npath = \"{store}\"\ncapability_iops = 4000\n\
+         [[store]]\nname = \"fast\"\npath = \"{store}\"\ncapacity_iops = 4000\n\
          [[team]]\nname = \"world\"\nmembers = [\"left\", \"right\"]\nmode = \"switch-independent\"\n\
          [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"world\"\n\
          [[nic]]\nname = \"web\"\nswitch = \"wan\"\nbackend = \"tap\"\ndevice = \"eth0\"\nnetns = \"{}\"\n\

@@ -59,7 +59,7 @@ fn wrong_requests_get_an_error_with_code_resource_and_field() {
             "netns",
         ),
         ("PATCH", "/1.0/switches/lan", Some(r#"{"ageing_s":1}"#), 0, "invalid_value", "ageing_s"),
-        ("POST", "/1.0/queues/none/rx/0/move", Some(r#"{"processor":0}"#), 404, "not_found", ""),
+        ("POST", "/1.0/queues/none/rx/0/move", Some(r#"{"worker":0}"#), 404, "not_found", ""),
     ];
     for (method, path, body, status, code, field) in wrong {
         let answer = daemon.http(method, path, *body).unwrap();
@@ -174,8 +174,8 @@ fn metrics_are_as_prometheus_wants_them() {
     assert!(samples > 20, "{text}");
     for wanted in [
         "suimon_nic_receive_bytes_total{nic=\"a\"}",
-        "suimon_processor_busy_seconds_total",
-        "suimon_processor_rests_total",
+        "suimon_worker_busy_seconds_total",
+        "suimon_worker_yields_total",
         "suimon_build_info",
     ] {
         assert!(text.contains(wanted), "{wanted} is missing in:\n{text}");

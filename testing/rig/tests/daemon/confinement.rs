@@ -47,7 +47,7 @@ fn processors_and_front_ends_have_no_privilege_under_traffic() {
     let guests = [("a", 1), ("b", 2)].map(|(name, nth)| LightGuest::new(&rig, name, nth).unwrap());
     let sockets = [rig.path("0.sock"), rig.path("1.sock")];
     let mut host =
-        "[host]\nprocessors = [0]\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n".to_owned();
+        "[host]\nworker_cpus = [0]\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n".to_owned();
     for guest in &guests {
         host += &guest.nic_toml("lan", "");
     }

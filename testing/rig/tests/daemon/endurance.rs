@@ -214,7 +214,7 @@ fn eight_idle_nics_cost_less_than_one_percent_of_a_cpu() {
 fn wait_asleep(daemon: &Daemon) {
     let mut processors = serde_json::Value::Null;
     let asleep = until("processors asleep", LIMIT, || {
-        processors = daemon.json(&["processor", "list"])?;
+        processors = daemon.json(&["worker", "list"])?;
         Ok(processors.as_array().unwrap().iter().all(|of| of["asleep"] == true))
     });
     asleep.unwrap_or_else(|error| panic!("{error:#}: {processors}"));
@@ -272,7 +272,7 @@ fn top_shows_live_rates() {
     .unwrap();
     let top = daemon.json(&["top", "--interval", "1000"]).unwrap();
     let text = top.to_string();
-    for wanted in ["nics", "uplinks", "processors"] {
+    for wanted in ["nics", "uplinks", "workers"] {
         assert!(text.contains(wanted), "{text}");
     }
     assert!(daemon.ok(&["top", "--once"]).unwrap().contains("a"));

@@ -101,7 +101,7 @@ const WRONG: &[(&str, &str, u32, &str, &str)] = &[
         "nic/b",
         "socket",
     ),
-    ("CPU that is not there", "[host]\nprocessors = [9999]\n", 2, "host", "processors"),
+    ("CPU that is not there", "[host]\nworker_cpus = [9999]\n", 2, "host", "processors"),
     ("listener without TLS", "[api]\nlisten = \"127.0.0.1:8443\"\n", 1, "api", "tls_certificate"),
 ];
 
@@ -248,7 +248,7 @@ fn a_processor_is_pinned_while_the_file_names_its_cpu() {
     let rig = Rig::new().unwrap();
     let mut daemon = empty_daemon(&rig);
     let cpus = |daemon: &Daemon| {
-        let processors = daemon.json(&["processor", "list"]).unwrap();
+        let processors = daemon.json(&["worker", "list"]).unwrap();
         let cpus = processors.as_array().unwrap().iter().map(|one| one["cpu"].clone());
         cpus.collect::<Vec<_>>()
     };
@@ -271,12 +271,12 @@ fn a_processor_is_pinned_while_the_file_names_its_cpu() {
     let anywhere = vec![anywhere.unwrap().trim().to_owned()];
 
     assert_eq!((cpus(&daemon), places(&mut daemon)), (vec![Value::Null], anywhere.clone()));
-    daemon.apply_ok(&format!("[host]\nprocessors = [0]\n{GOOD}")).unwrap();
+    daemon.apply_ok(&format!("[host]\nworker_cpus = [0]\n{GOOD}")).unwrap();
     assert_eq!((cpus(&daemon), places(&mut daemon)), (vec![0.into()], vec!["0".to_owned()]));
     daemon.kill();
     daemon.restart(&rig).unwrap();
     assert_eq!((cpus(&daemon), places(&mut daemon)), (vec![0.into()], vec!["0".to_owned()]));
     daemon.apply_ok(GOOD).unwrap();
     assert_eq!((cpus(&daemon), places(&mut daemon)), (vec![Value::Null], anywhere));
-    assert!(daemon.ok(&["processor", "list"]).unwrap().contains(" any "));
+    assert!(daemon.ok(&["worker", "list"]).unwrap().contains(" any "));
 }

@@ -44,7 +44,7 @@ fn text_of_metrics(rig: &Rig) -> String {
     fs::write(&kernel, "none").unwrap();
     let socket = rig.path("nbd.sock");
     let mut text = format!(
-        "[[store]]\nname = \"s\"\npath = \"{store}\"\ncapability_iops = 10000\n\
+        "[[store]]\nname = \"s\"\npath = \"{store}\"\ncapacity_iops = 10000\n\
          [[disk]]\nname = \"d\"\nstore = \"s\"\nformat = \"raw\"\nsize_bytes = \"16 MiB\"\n\
          nbd = {{ socket = \"{socket}\" }}\nqos = {{ min_iops = 10 }}\n\
          [[team]]\nname = \"t\"\nmembers = [\"l\", \"r\"]\nmode = \"switch-independent\"\n\

@@ -184,7 +184,7 @@ fn the_cpus_of_this_machine_say_what_they_have() {
     let status = daemon.json(&["power", "show"]).unwrap();
     println!("{}", daemon.ok(&["power", "show"]).unwrap());
     for setting in status["settings"].as_array().unwrap() {
-        let is_said = setting["in_effect"] == true || setting["why_not"].is_string();
+        let is_said = setting["in_effect"] == true || setting["reason"].is_string();
         assert!(is_said, "{setting}");
     }
     assert!(daemon.stop().unwrap().success());

@@ -12,7 +12,7 @@ fn host(rig: &Rig, devices: usize) -> String {
     let store = rig.path("store");
     let mut host = format!(
         "[[switch]]\nname = \"lan\"\nkind = \"private\"\n\
-         [[store]]\nname = \"s\"\npath = \"{store}\"\ncapability_iops = 100000\n"
+         [[store]]\nname = \"s\"\npath = \"{store}\"\ncapacity_iops = 100000\n"
     );
     for nth in 0..devices {
         let [nic, disk, nbd] =

@@ -32,8 +32,8 @@ fn host(rig: &Rig, slow: &str) -> String {
     let fast = rig.path("store");
     std::fs::create_dir_all(&fast).unwrap();
     let stores = format!(
-        "[[store]]\nname = \"fast\"\npath = \"{fast}\"\ncapability_iops = 5000\n\
-         [[store]]\nname = \"slow\"\npath = \"{slow}\"\ncapability_iops = 1000\n\
+        "[[store]]\nname = \"fast\"\npath = \"{fast}\"\ncapacity_iops = 5000\n\
+         [[store]]\nname = \"slow\"\npath = \"{slow}\"\ncapacity_iops = 1000\n\
          [[qos_policy]]\nname = \"both\"\nkind = \"aggregated\"\nmax_iops = 300\n"
     );
     let disks = [

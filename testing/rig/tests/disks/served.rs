@@ -31,7 +31,7 @@ fn disks_on(rig: &Rig, store_keys: &str, tables: &str) -> String {
     let store = rig.path("store");
     std::fs::create_dir_all(&store).unwrap();
     format!(
-        "[[store]]\nname = \"fast\"\npath = \"{store}\"\ncapability_iops = 5000\n{store_keys}\n{}",
+        "[[store]]\nname = \"fast\"\npath = \"{store}\"\ncapacity_iops = 5000\n{store_keys}\n{}",
         tables.replace("NBD", &format!("nbd = {{ socket = \"{}\" }}", rig.path("nbd.sock")))
     )
 }
@@ -91,7 +91,7 @@ fn limits_hold_change_live_and_are_not_promised_beyond_what_the_store_can_do() {
     until("requests", PATIENCE, || Ok(requests(&daemon, "calm", "reads") > 0)).unwrap();
     assert_maximum(&daemon, "calm", 400);
     assert_eq!(flow(&daemon, "calm")["holder"], "disk/calm");
-    let waits = |calm: &Value| calm["last_5_s"]["waits_ns"]["own-maximum"].as_u64() > Some(0);
+    let waits = |calm: &Value| calm["last_5_s"]["queued_ns"]["own-maximum"].as_u64() > Some(0);
     wait_flow(&daemon, "calm", waits);
 
     // The limit changes while requests are queued: more than 400 IOPS are delivered then.
@@ -108,14 +108,14 @@ fn limits_hold_change_live_and_are_not_promised_beyond_what_the_store_can_do() {
     assert!(!what_if.is_ok(), "{}", what_if.stdout);
     daemon.ok(&["disk", "set", "calm", "--qos-min-iops", "600", "--force"]).unwrap();
     let store = daemon.json(&["store", "show", "fast"]).unwrap();
-    assert_eq!((&store["promised_iops"], &store["promised_percent"]), (&4600.into(), &92.into()));
+    assert_eq!((&store["reserved_iops"], &store["reserved_percent"]), (&4600.into(), &92.into()));
     let events = daemon.ok(&["event", "list"]).unwrap();
     assert!(events.contains("6206"), "{events}");
 
     daemon.kill();
     daemon.restart(&rig).unwrap();
     let store = daemon.json(&["store", "show", "fast"]).unwrap();
-    assert_eq!(store["promised_iops"], 4600);
+    assert_eq!(store["reserved_iops"], 4600);
 }
 
 /// Returns what the daemon reports of one disk's Storage QoS.

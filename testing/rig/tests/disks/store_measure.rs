@@ -15,7 +15,7 @@ const LASTS_S: u32 = 600;
 /// A daemon with one store to be measured, and a disk in it.
 fn host_file(rig: &Rig, store: &str, keys: &str) -> String {
     format!(
-        "[[store]]\nname = \"fast\"\npath = \"{store}\"\ncapability_iops = \"measure\"\n{keys}\n\
+        "[[store]]\nname = \"fast\"\npath = \"{store}\"\ncapacity_iops = \"measure\"\n{keys}\n\
          [[disk]]\nname = \"d\"\nstore = \"fast\"\nformat = \"raw\"\nsize_bytes = \"16 MiB\"\n\
          nbd = {{ socket = \"{}\" }}\n",
         rig.path("nbd.sock")
@@ -60,7 +60,7 @@ fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
     let shown = store(&daemon);
     assert_eq!(shown["measured"], measured);
     assert_eq!(
-        (&shown["capability_iops"], &shown["capability_source"]),
+        (&shown["capacity_iops"], &shown["capacity_source"]),
         (&iops.into(), &"measured".into())
     );
     let most = iops * 9 / 10;
@@ -154,7 +154,7 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
     let device = LoopDevice::attach(&file).unwrap();
     let socket = rig.path("nbd.sock");
     let toml = format!(
-        "[[store]]\nname = \"fast\"\npath = \"{}\"\ncapability_iops = \"measure\"\n\
+        "[[store]]\nname = \"fast\"\npath = \"{}\"\ncapacity_iops = \"measure\"\n\
          [[disk]]\nname = \"d\"\nstore = \"fast\"\nformat = \"pass-through\"\n\
          nbd = {{ socket = \"{socket}\" }}\n",
         device.path()
@@ -186,7 +186,7 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
     let patterns = measured["patterns"].as_array().unwrap();
     assert_eq!(patterns.len(), 1, "only reads: {measured}");
     assert!(report.contains("random reads") && !report.contains("random writes"), "{report}");
-    assert_eq!(shown["capability_iops"], iops);
+    assert_eq!(shown["capacity_iops"], iops);
 
     // The disk is back, with what it held, and may be promised what the store can do.
     until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();

@@ -221,7 +221,7 @@ fn a_queue_moves_to_another_processor_under_load() {
     let a = LightGuest::new(&rig, "a", 1).unwrap();
     let b = LightGuest::new(&rig, "b", 2).unwrap();
     let host = format!(
-        "[host]\nprocessors = [0, 1]\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n{}{}",
+        "[host]\nworker_cpus = [0, 1]\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n{}{}",
         a.nic_toml("lan", ""),
         b.nic_toml("lan", "")
     );

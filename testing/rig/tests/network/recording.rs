@@ -27,8 +27,8 @@ fn record(rig: &Rig, file: &str) {
     let (store, socket) = (rig.path("store"), rig.path("nbd.sock"));
     fs::create_dir_all(&store).unwrap();
     let mut more = format!(
-        "[host]\nprocessors = [0, 1]\n\
-         [[store]]\nname = \"fast\"\npath = \"{store}\"\ncapability_iops = 5000\n"
+        "[host]\nworker_cpus = [0, 1]\n\
+         [[store]]\nname = \"fast\"\npath = \"{store}\"\ncapacity_iops = 5000\n"
     );
     for (disk, limits) in [("calm", "{ max_iops = 400 }"), ("vip", "{ min_iops = 500 }")] {
         more += &format!(

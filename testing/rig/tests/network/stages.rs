@@ -20,7 +20,7 @@ fn stages_of(processor: &Value) -> Stages {
 
 fn stages(daemon: &Daemon) -> Stages {
     let mut sum = Stages::new();
-    for processor in daemon.json(&["processor", "list"]).unwrap().as_array().unwrap() {
+    for processor in daemon.json(&["worker", "list"]).unwrap().as_array().unwrap() {
         for (name, ns) in stages_of(processor) {
             *sum.entry(name).or_default() += ns;
         }
@@ -75,7 +75,7 @@ fn an_idle_processor_tells_idle_until_it_is_asked_and_everything_adds_up() {
     // Guests' kernels look for neighbours and routers at first.
     until("an idle second", Duration::from_secs(120), || {
         let top = daemon.json(&["top", "--stages", "--interval", "1000"])?;
-        let processors = top["processors"].as_array().unwrap();
+        let processors = top["workers"].as_array().unwrap();
         let shares = processors.iter().map(|processor| &processor["stages_permille"]);
         Ok(shares.into_iter().all(|shares| shares["idle"].as_u64() >= Some(990)))
     })
@@ -86,8 +86,8 @@ fn an_idle_processor_tells_idle_until_it_is_asked_and_everything_adds_up() {
     };
     let snapshots = [snapshot(), snapshot(), snapshot()];
     let times = snapshots.each_ref().map(|one| one["time_monotonic_ns"].as_u64().unwrap());
-    for nth in 0..snapshots[0]["processors"].as_array().unwrap().len() {
-        let told = snapshots.each_ref().map(|one| &one["processors"][nth]);
+    for nth in 0..snapshots[0]["workers"].as_array().unwrap().len() {
+        let told = snapshots.each_ref().map(|one| &one["workers"][nth]);
         for pair in told.windows(2) {
             let [was, is] = [pair[0], pair[1]].map(stages_of);
             for (name, ns) in &is {
@@ -118,7 +118,7 @@ fn stages_are_metrics_and_a_table() {
         "idle",
     ] {
         let series =
-            format!("suimon_processor_stage_seconds_total{{processor=\"0\",stage=\"{stage}\"}}");
+            format!("suimon_worker_stage_seconds_total{{worker=\"0\",stage=\"{stage}\"}}");
         assert!(metrics.contains(&series), "{series} is missing in:\n{metrics}");
         let column = stage.replace('_', " ").to_uppercase();
         assert!(table.contains(&column), "{column} is missing in:\n{table}");

@@ -92,7 +92,7 @@ impl Host {
         let (near, far) = (rig.device("up"), rig.device("far"));
         let wire = Veth::new(&near, &far, &outside).unwrap();
         let mut host = format!(
-            "[host]\nfloating_processors = 1\n\
+            "[host]\nfloating_workers = 1\n\
              [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"up\"\n\
              [[uplink]]\nname = \"up\"\ndevice = \"{near}\"\n"
         );

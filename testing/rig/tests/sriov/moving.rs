@@ -65,7 +65,7 @@ token_file = "/tmp/{name}/token"
 name = "{other}"
 address = "127.0.0.1:{far_port}"
 server_name = "localhost"
-authority = "/tmp/{other}/ca-cert.pem"
+ca_certificate = "/tmp/{other}/ca-cert.pem"
 token_file = "/tmp/{other}/token"
 [[switch]]
 name = "wan"

@@ -71,7 +71,7 @@ impl Reach {
         let Self { port, token, certificates } = self;
         format!(
             "[[node]]\nname = \"{name}\"\naddress = \"127.0.0.1:{port}\"\nserver_name = \
-             \"localhost\"\nauthority = \"{certificates}/ca-cert.pem\"\ntoken_file = \"{token}\"\n"
+             \"localhost\"\nca_certificate = \"{certificates}/ca-cert.pem\"\ntoken_file = \"{token}\"\n"
         )
     }
 }

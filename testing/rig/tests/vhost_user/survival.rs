@@ -296,7 +296,7 @@ fn testpmd_uses(forms: &[Form]) {
         let sockets = [rig.path("vh0.sock"), rig.path("vh1.sock")];
         let keys = format!("queues = {queues}");
         let host = format!(
-            "[host]\nprocessors = [0]\n{LAN}{}{}",
+            "[host]\nworker_cpus = [0]\n{LAN}{}{}",
             vm_toml("left", &sockets[0], &keys),
             vm_toml("right", &sockets[1], &keys)
         );

@@ -193,7 +193,7 @@ fn testpmd_s_two_vms_exchange_frames_both_ways() {
         let sockets = [rig.path("vh0.sock"), rig.path("vh1.sock")];
         let mode = if listens { "mode = \"client\"" } else { "mode = \"server\"" };
         let host = format!(
-            "[host]\nprocessors = [0]\n{LAN}{}{}",
+            "[host]\nworker_cpus = [0]\n{LAN}{}{}",
             vm_toml("left", &sockets[0], mode),
             vm_toml("right", &sockets[1], mode)
         );
@@ -219,7 +219,7 @@ fn testpmd_s_vms_are_kept_apart_by_vlans_until_they_share_one() {
     let rig = Rig::new().unwrap();
     let sockets = [rig.path("vh0.sock"), rig.path("vh1.sock")];
     let host = format!(
-        "[host]\nprocessors = [0]\n{LAN}{}{}",
+        "[host]\nworker_cpus = [0]\n{LAN}{}{}",
         vm_toml("left", &sockets[0], "vlan = 10"),
         vm_toml("right", &sockets[1], "vlan = 20")
     );

@@ -224,7 +224,7 @@ fn limits_hold(site: &Site, guest: &mut HostedGuest) {
     // A lower bound, which a busy machine cannot break. A second's worth may go at once.
     assert!(took >= Duration::from_secs(3), "100 requests at 20 a second took {took:?}");
     let disk = site.daemon.json(&["disk", "show", "ide"]).unwrap();
-    assert_eq!(disk["nbd"]["connections"][0]["way"], "unix", "{disk}");
+    assert_eq!(disk["nbd"]["connections"][0]["transport"], "unix", "{disk}");
 }
 
 /// An IDE disk cannot be taken from a VM that runs, nor given to it.

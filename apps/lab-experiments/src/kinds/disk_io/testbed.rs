@@ -315,7 +315,7 @@ fn host(
     socket: &str,
 ) -> String {
     let mut host = format!(
-        "[host]\nname = \"experiment\"\nprocessors = [{SERVER_CPU}]\n\
+        "[host]\nname = \"experiment\"\nworker_cpus = [{SERVER_CPU}]\n\
          [[store]]\nname = \"files\"\npath = \"{}\"\n",
         folder.display()
     );

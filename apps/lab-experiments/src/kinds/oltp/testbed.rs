@@ -75,7 +75,7 @@ impl Testbed {
         let (socket, store) = (rig.path("nbd.sock"), rig.path("store"));
         std::fs::create_dir(&store)?;
         let mut host = String::from(
-            "[host]\nname = \"lab\"\nfloating_processors = 1\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n",
+            "[host]\nname = \"lab\"\nfloating_workers = 1\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n",
         );
         host += &guest.nic_toml("lan", "");
         host += &client.nic_toml("lan", "");

@@ -91,7 +91,7 @@ impl Testbed {
             .map(|at| LightGuest::new(&rig, &format!("vm{at}"), 10 + at))
             .collect::<Result<_>>()?;
         let mut host = format!(
-            "[host]\nname = \"experiment\"\nfloating_processors = 2\n[[switch]]\nname = \
+            "[host]\nname = \"experiment\"\nfloating_workers = 2\n[[switch]]\nname = \
              \"wan\"\nkind = \"external\"\nuplink = \"up\"\n[[uplink]]\nname = \"up\"\ndevice = \
              \"{near_end}\"\n[[store]]\nname = \"files\"\npath = \"{}\"\n[[disk]]\nname = \
              \"data\"\nstore = \"files\"\nformat = \"raw\"\nsize_bytes = \"{} MiB\"\nnbd = {{ \
@@ -140,7 +140,7 @@ impl Testbed {
         let missing = settings.iter().filter(|of| of["in_effect"] != true);
         let text = |of: &Value, key: &str| of[key].as_str().unwrap_or("?").to_owned();
         let missing = missing.map(|of| format!("{}: {}", text(of, "setting"), text(of, "why_not")));
-        let energy = status["energy"]["lacking"].as_str();
+        let energy = status["energy"]["unavailable_reason"].as_str();
         Ok(missing
             .chain(energy.map(|lacking| format!("the energy is unknown: {lacking}")))
             .collect())

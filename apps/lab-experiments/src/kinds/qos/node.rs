@@ -194,7 +194,7 @@ fn host(
         host += "shared = true\n";
     }
     if let Some(iops) = capability_iops {
-        let _ = writeln!(host, "capability_iops = {iops}");
+        let _ = writeln!(host, "capacity_iops = {iops}");
     }
     for (disk, group) in disks {
         let _ = write!(
@@ -215,11 +215,11 @@ fn host(
 
 fn flow(told: &Value) -> Flow {
     let number = |key: &str| told[key].as_u64().unwrap_or(0);
-    let waits = told["waits_ns"].as_object().into_iter().flatten();
+    let waits = told["queued_ns"].as_object().into_iter().flatten();
     let waits = waits.map(|(cause, ns)| (cause.clone(), ns.as_u64().unwrap_or(0)));
     Flow {
-        entitled_iops: number("entitled_iops"),
-        demanded_iops: number("demanded_iops"),
+        entitled_iops: number("guaranteed_iops"),
+        demanded_iops: number("demand_iops"),
         waits_ns: waits.collect::<BTreeMap<_, _>>(),
     }
 }

@@ -53,7 +53,7 @@ impl Testbed {
     ) -> Result<Self> {
         let client = LightGuest::new(rig, "client", CLIENT_ADDRESS)?;
         let mut host = String::from(
-            "[host]\nname = \"lab\"\nfloating_processors = 1\n[[switch]]\nname = \"lan\"\nkind = \
+            "[host]\nname = \"lab\"\nfloating_workers = 1\n[[switch]]\nname = \"lan\"\nkind = \
              \"private\"\n",
         );
         host += &client.nic_toml("lan", "");

@@ -90,7 +90,7 @@ impl Testbed {
         let mut wires = Vec::new();
         let mut far_ends = Vec::new();
         let mut host = format!(
-            "[host]\nname = \"experiment\"\nfloating_processors = {}\n\
+            "[host]\nname = \"experiment\"\nfloating_workers = {}\n\
              [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"team\"\n\
              [[team]]\nname = \"team\"\nmode = \"{}\"\nalgorithm = \"{}\"\n",
             plan.processors, combination.mode, combination.algorithm
@@ -101,7 +101,7 @@ impl Testbed {
         let members: Vec<String> = (0..plan.uplinks).map(|at| format!("\"up{at}\"")).collect();
         let _ = write!(
             host,
-            "members = [{}]\nvmq.max_processors = {}\n",
+            "members = [{}]\nvmq.max_workers = {}\n",
             members.join(", "),
             plan.max_processors
         );
@@ -138,7 +138,7 @@ impl Testbed {
     }
 
     pub(crate) fn set_max_processors(&self, number: u16) -> Result<()> {
-        let setting = format!("max_processors={number}");
+        let setting = format!("max_workers={number}");
         self.daemon.ok(&["vmq", "set", "team", &setting]).map(drop)
     }
 
@@ -154,12 +154,12 @@ impl Testbed {
     /// Returns the current assignment of queues, and the throughput between two readings.
     pub(crate) fn second(&self, began: Instant, before: &Carried, now: &Carried) -> Result<Second> {
         let vmq = self.get("/1.0/vmq/team")?;
-        let list = vmq["processors"].as_array().context("the response has no workers")?;
+        let list = vmq["workers"].as_array().context("the response has no workers")?;
         let number = |of: &Value, key: &str| of[key].as_u64().unwrap_or(0);
         let span = now.time.duration_since(before.time).as_secs_f64();
         let bits_per_second = now.bytes.wrapping_sub(before.bytes) as f64 * 8.0 / span;
         let processors = list.iter().map(|of| Processor {
-            processor: number(of, "processor"),
+            processor: number(of, "worker"),
             queues: number(of, "queues"),
             load_percent: number(of, "load_ppm") as f64 / 1e4,
         });

@@ -100,7 +100,7 @@ pub(super) fn max_processors(run: &Run) -> Option<Advice> {
         target: Some(Target {
             table: "team",
             only: None,
-            key: "vmq.max_processors",
+            key: "vmq.max_workers",
             value: Value::Number(*processors),
         }),
     })

@@ -35,10 +35,10 @@ impl Shared {
 
 fn refusal(error: &SpecError) -> ApiError {
     let field = match error {
-        SpecError::MaxProcessors { .. } => "vmq.max_processors",
-        SpecError::UnknownBase { .. } | SpecError::BaseOnOtherNode { .. } => "vmq.base_processor",
+        SpecError::MaxProcessors { .. } => "vmq.max_workers",
+        SpecError::UnknownBase { .. } | SpecError::BaseOnOtherNode { .. } => "vmq.base_worker",
         SpecError::HighestBelowBase { .. } | SpecError::NoneLeft { .. } => {
-            "vmq.max_processor_number"
+            "vmq.max_worker_number"
         }
         SpecError::UnknownNode { .. } => "vmq.numa_node",
         _ => "vmq",

@@ -60,7 +60,7 @@ fn through_suimon() -> Result<Vec<Sample>> {
     let wires = Wires::new(&rig, LINKS, None)?;
     let sockets = [rig.path("vh0.sock"), rig.path("vh1.sock")];
     let mut host = format!(
-        "[host]\nprocessors = [{SWITCHING}]\n\
+        "[host]\nworker_cpus = [{SWITCHING}]\n\
          [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"both\"\n\
          [[team]]\nname = \"both\"\nmembers = [\"left\", \"right\"]\nmode = \"lacp\"\n\
          lacp_timer = \"fast\"\nalgorithm = \"transport-ports\"\n"

@@ -216,7 +216,7 @@ impl Server {
         let daemon = Daemon::start(
             &rig,
             &format!(
-                "[[store]]\nname = \"memory\"\npath = \"{store}\"\ncapability_iops = 1000000\n\
+                "[[store]]\nname = \"memory\"\npath = \"{store}\"\ncapacity_iops = 1000000\n\
                  [[disk]]\nname = \"{DISK}\"\nstore = \"memory\"\nformat = \"raw\"\n\
                  size_bytes = \"{MIB} MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
             ),

@@ -82,7 +82,7 @@ impl Worked {
     }
 
     fn told(top: &Value) -> Option<Self> {
-        let stages = top["processors"][0]["stages"].as_object()?;
+        let stages = top["workers"][0]["stages"].as_object()?;
         let in_vain = ["poll_ns", "idle_ns"];
         let worked = stages.iter().filter(|(name, _)| !in_vain.contains(&name.as_str()));
         let nics = top["nics"].as_array()?;

@@ -204,7 +204,7 @@ pub(crate) fn set_bytes(testpmd: &mut Testpmd, bytes: u16) -> Result<()> {
 fn host_file(of: Outgoing, devices: &[String], sockets: &[String; 2]) -> String {
     let Outgoing { driver, queues, .. } = of;
     let mut host = format!(
-        "[host]\nprocessors = [{SWITCHING}]\n\
+        "[host]\nworker_cpus = [{SWITCHING}]\n\
          [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"{SINGLE}\"\n\
          [[team]]\nname = \"{TEAM}\"\nmembers = [\"left\", \"right\"]\nmode = \"static\"\n"
     );

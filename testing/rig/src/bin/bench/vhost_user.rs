@@ -77,7 +77,7 @@ fn through_suimon(frames: Frames) -> Result<Sample> {
 /// listen.
 pub(crate) fn host_file(sockets: &[String]) -> String {
     let mut host = format!(
-        "[host]\nprocessors = [{SWITCHING}]\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n"
+        "[host]\nworker_cpus = [{SWITCHING}]\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n"
     );
     for (index, socket) in sockets.iter().enumerate() {
         host.push_str(&format!(

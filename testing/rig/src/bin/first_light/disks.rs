@@ -82,8 +82,8 @@ pub(crate) fn line(daemon: &Daemon) -> Result<String> {
             line,
             "  {}: entitled {} wanted {} got {}",
             flow["disk"].as_str().unwrap_or("?"),
-            number(&last["entitled_iops"]),
-            number(&last["demanded_iops"]),
+            number(&last["guaranteed_iops"]),
+            number(&last["demand_iops"]),
             number(&last["delivered_iops"])
         );
     }

@@ -288,10 +288,10 @@ impl Scene {
     fn queue_map(&self) -> Result<String> {
         let vmq = self.daemon.http("GET", "/1.0/vmq/world", None)?.json;
         let mut text = String::new();
-        for processor in vmq["processors"].as_array().context("no list of processors")? {
-            let number = &processor["processor"];
+        for processor in vmq["workers"].as_array().context("no list of processors")? {
+            let number = &processor["worker"];
             let queues = vmq["queues"].as_array().context("no list of queues")?;
-            let here = queues.iter().filter(|queue| queue["processor"] == *number);
+            let here = queues.iter().filter(|queue| queue["worker"] == *number);
             let names: Vec<&str> = here.filter_map(|queue| queue["queue"].as_str()).collect();
             let names = if names.is_empty() { "none, parked".to_owned() } else { names.join(" ") };
             let _ = write!(text, "  processor {number}: {names}");

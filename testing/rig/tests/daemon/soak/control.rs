@@ -23,7 +23,7 @@ const PATHS: [&str; 20] = [
     "/1.0/nics",
     "/1.0/nics/a",
     "/1.0/queues",
-    "/1.0/processors",
+    "/1.0/workers",
     "/1.0/vmq",
     "/1.0/stores",
     "/1.0/disks",

@@ -94,7 +94,7 @@ fn host(rig: &Rig, guests: &[LightGuest], uplink: &str, tls_port: u16, vms: &Hos
         "[host]\nvm_folder = \"{}\"\n[[switch]]\nname = \"lan\"\nkind = \"private\"\n\
          [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"up\"\n\
          [[uplink]]\nname = \"up\"\ndevice = \"{uplink}\"\ndriver = \"af_packet\"\n\
-         [[store]]\nname = \"s\"\npath = \"{}\"\ncapability_iops = 1000000\n",
+         [[store]]\nname = \"s\"\npath = \"{}\"\ncapacity_iops = 1000000\n",
         vms.folder(),
         rig.path("store")
     );

@@ -1,0 +1,183 @@
+//! Old names of commands, options, keys and environment variables. They are accepted until the
+//! version that removes them, with a warning on standard error.
+
+use std::ffi::OsString;
+
+use clap::Command;
+use suimon_contract::{Kind, RENAMES, Rename, Renamed, renamed_key};
+
+use crate::key_flags::{old_options, present_id};
+
+/// Adds old names of commands and options to the command line as hidden aliases, and reads old
+/// environment variables in place of absent new ones.
+pub(crate) fn accept(command: Command) -> Command {
+    let command = RENAMES.iter().fold(command, |command, rename| match rename.of {
+        Renamed::Command if command.find_subcommand(rename.new).is_some() => {
+            command.mut_subcommand(rename.new, |sub| sub.alias(rename.old))
+        }
+        _ => command,
+    });
+    command.mut_args(|arg| {
+        let long = arg.get_long().map(|long| format!("--{long}"));
+        let variable = arg.get_env().and_then(|name| name.to_str().map(str::to_owned));
+        RENAMES.iter().fold(arg, |arg, rename| match rename.of {
+            Renamed::Option if long.as_deref() == Some(rename.new) => {
+                arg.alias(rename.old.trim_start_matches('-'))
+            }
+            Renamed::Variable if variable.as_deref() == Some(rename.new) => {
+                let is_set = |name| std::env::var_os(name).is_some();
+                if is_set(rename.old) && !is_set(rename.new) { arg.env(rename.old) } else { arg }
+            }
+            _ => arg,
+        })
+    })
+}
+
+/// Returns a warning for each old name in the words of a valid command line, and for each old
+/// environment variable in use.
+pub(crate) fn of_command_line(words: &[OsString], is_set: impl Fn(&str) -> bool) -> Vec<String> {
+    let words: Vec<&str> = words.iter().skip(1).filter_map(|word| word.to_str()).collect();
+    let noun = words.iter().find(|word| is_noun(word)).copied().unwrap_or_default();
+    let mut warnings = Vec::new();
+    for rename in RENAMES {
+        let is_used = match rename.of {
+            Renamed::Command => noun == rename.old,
+            Renamed::Option => words.iter().any(|word| is_option(word, rename.old)),
+            Renamed::Variable => is_set(rename.old) && !is_set(rename.new),
+            _ => false,
+        };
+        if is_used {
+            warnings.push(rename.warning());
+        }
+    }
+    for (at, word) in words.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| words.get(at)).copied().unwrap_or_default();
+        // `--authority` is an option of every command, and of `node` also that of a key.
+        if let Some(found) = of_word(noun, before, word).filter(|found| !warnings.contains(found)) {
+            warnings.push(found);
+        }
+    }
+    warnings
+}
+
+/// Prints warnings on standard error; with JSON output, as a JSON object.
+pub(crate) fn warn(json: bool, warnings: &[String]) {
+    match (json, warnings) {
+        (_, []) => {}
+        (true, _) => eprintln!("{}", serde_json::json!({ "warnings": warnings })),
+        (false, _) => warnings.iter().for_each(|warning| eprintln!("warning: {warning}")),
+    }
+}
+
+/// Returns true for an old or new word of a command.
+fn is_noun(word: &str) -> bool {
+    let is_renamed = |rename: &Rename| rename.of == Renamed::Command && rename.old == word;
+    crate::cli::command().find_subcommand(word).is_some() || RENAMES.iter().any(is_renamed)
+}
+
+fn is_option(word: &str, option: &str) -> bool {
+    word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+}
+
+/// Returns the warning about an option with the old name of a key, `KEY=VALUE` with an old key, or an
+/// old key after `--unset`.
+fn of_word(noun: &str, before: &str, word: &str) -> Option<String> {
+    let kind = Kind::RESOURCES.into_iter().find(|kind| kind.word() == noun);
+    if let Some(kind) = kind {
+        let used = old_options(kind).into_iter().find(|(old, _)| is_option(word, old));
+        if let Some((old, new)) = used {
+            return Some(warning(&old, &new));
+        }
+        let unset = word.strip_prefix("--unset=").or((before == "--unset").then_some(word));
+        if let Some((id, present)) = unset.map(|id| (id, present_id(kind, id))) {
+            return (id != present).then(|| warning(id, &present));
+        }
+    }
+    let key = word.split_once('=').map_or("", |(key, _)| key);
+    Kind::ALL.into_iter().find_map(|kind| renamed_key(kind, key)).map(Rename::warning)
+}
+
+fn warning(old: &str, new: &str) -> String {
+    let removed_in = RENAMES.first().map_or("", |rename| rename.removed_in);
+    format!(
+        "`{old}` is the old name of `{new}` and is accepted until version {removed_in}; use `{new}`"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::parse_from;
+
+    fn warnings(words: &[&str]) -> Vec<String> {
+        let words: Vec<OsString> =
+            core::iter::once("suimon").chain(words.iter().copied()).map(OsString::from).collect();
+        of_command_line(&words, |_| false)
+    }
+
+    fn parsed(words: &[&str]) -> String {
+        let words = core::iter::once("suimon").chain(words.iter().copied());
+        format!("{:?}", parse_from(words).unwrap_or_else(|error| panic!("{error}")))
+    }
+
+    /// Checks that both command lines mean the same and that only the first yields a warning.
+    fn is_accepted(old: &[&str], new: &[&str]) {
+        assert_eq!(parsed(old), parsed(new), "{old:?}");
+        assert_eq!(warnings(new), [""; 0], "{new:?}");
+        let [warning] = &warnings(old)[..] else { panic!("{old:?}: {:?}", warnings(old)) };
+        assert!(warning.contains("is the old name of"), "{warning}");
+    }
+
+    #[test]
+    fn old_commands_and_options_are_accepted_with_a_warning() {
+        for rename in RENAMES {
+            match rename.of {
+                Renamed::Command => is_accepted(&[rename.old, "list"], &[rename.new, "list"]),
+                Renamed::Option => {
+                    let line =
+                        |name| ["--node", "a:1", name, "/c", "--token-file", "/t", "host", "show"];
+                    is_accepted(&line(rename.old), &line(rename.new));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn options_of_renamed_keys_are_accepted_with_a_warning() {
+        let mut count = 0;
+        for kind in Kind::RESOURCES {
+            for (old, new) in old_options(kind) {
+                let set = |option: &str| format!("{option}=1");
+                let value = if old.ends_with("authority") { "/ca.pem" } else { "1" };
+                is_accepted(
+                    &[kind.word(), "set", "a", &old, value],
+                    &[kind.word(), "set", "a", &new, value],
+                );
+                if value == "1" {
+                    is_accepted(
+                        &[kind.word(), "set", "a", &set(&old)],
+                        &[kind.word(), "set", "a", &set(&new)],
+                    );
+                }
+                count += 1;
+            }
+        }
+        assert!(count >= 8, "{count}");
+        is_accepted(
+            &["team", "set", "a", "--unset", "vmq.max_processors"],
+            &["team", "set", "a", "--unset", "vmq.max_workers"],
+        );
+        is_accepted(
+            &["vmq", "set", "wan", "max_processors=2"],
+            &["vmq", "set", "wan", "max_workers=2"],
+        );
+    }
+
+    #[test]
+    fn a_resource_with_an_old_name_is_no_old_name() {
+        assert_eq!(warnings(&["nic", "show", "processor"]), [""; 0]);
+        let old = of_command_line(&[], |name| name == "SUIMON_AUTHORITY");
+        assert_eq!(old.len(), 1, "{old:?}");
+    }
+}
