@@ -32,14 +32,15 @@ mod participant;
 mod safety_checkers;
 mod spec;
 
+#[cfg(test)]
+pub(crate) mod broken_machines;
+
 pub(crate) use clock::Clock;
 pub(crate) use control::{Control, Topology};
 pub(crate) use event::{ControlEvent, DiskModel, TICK_NS};
 pub(crate) use facts::{ClusterFact, HeldTo, OfCluster, StoreWord};
 pub(crate) use faults::{Fault, draw};
 pub(crate) use liveness_checkers::{Minimums, OfDisk, OfDisks, Place, Spare};
-#[cfg(test)]
-pub(crate) use machines::{AllocatorMachine, MemberMachine};
 pub(crate) use machines::{Machines, Production};
 pub(crate) use safety_checkers::{Caps, Leases};
 pub(crate) use spec::ClusterSpec;

@@ -1,10 +1,8 @@
 //! Runs of fleets, and detection of faulty policies by checkers.
 
-use suimon_cluster_qos::{Allocator, AllocatorAction, AllocatorEvent, Kept, Member, NodeId, Terms};
-use suimon_quantity::Time;
 use suimon_sim_kernel::Options;
 
-use crate::cluster::{AllocatorMachine, Machines, MemberMachine};
+use crate::cluster::broken_machines::{Broken, How};
 use crate::fleet::run::{run, run_with};
 use crate::fleet::spec::FleetScenario;
 
@@ -49,55 +47,9 @@ fn a_node_costs_etcd_the_same_whatever_the_size() {
     assert!((few / many - 1.0).abs() < 0.1, "{few} and {many} a second and node");
 }
 
-/// Factory of a leader that grants 5 % more than the capacity.
-struct Generous;
-
-struct Given(Allocator);
-
-impl Machines for Generous {
-    fn member(
-        &self,
-        terms: Terms,
-        now: Time,
-        node: NodeId,
-        incarnation: u64,
-        kept: Kept,
-    ) -> Box<dyn MemberMachine> {
-        Box::new(Member::new(terms, now, node, incarnation, kept))
-    }
-
-    fn allocator(&self, terms: Terms) -> Box<dyn AllocatorMachine> {
-        Box::new(Given(Allocator::new(terms)))
-    }
-}
-
-impl AllocatorMachine for Given {
-    fn handle(&mut self, now: Time, event: &AllocatorEvent) {
-        self.0.handle(now, event);
-    }
-
-    fn handle_deadline(&mut self, now: Time) {
-        self.0.handle_deadline(now);
-    }
-
-    fn poll_action(&mut self) -> Option<AllocatorAction> {
-        let mut action = self.0.poll_action();
-        if let Some(AllocatorAction::Write { grants, .. }) = &mut action {
-            for (_, grant) in grants {
-                grant.store.leased_iops = grant.store.leased_iops * 105 / 100;
-            }
-        }
-        action
-    }
-
-    fn next_deadline(&self) -> Option<Time> {
-        self.0.next_deadline()
-    }
-}
-
 #[test]
 fn a_leader_that_gives_too_much_is_found_out() {
-    let outcome = run_with(&read(40, 4, 30), once(1), Box::new(Generous)).unwrap();
+    let outcome = run_with(&read(40, 4, 30), once(1), Box::new(Broken(How::Generous))).unwrap();
     assert!(outcome.complaints.iter().all(|of| of.checker == "caps"), "{:?}", outcome.complaints);
     assert!(outcome.complaints_count > 10);
 }

@@ -1,0 +1,110 @@
+//! State machines of faulty policies, for tests of checkers.
+
+use std::time::Duration;
+
+use suimon_cluster_qos::{
+    Allocator, AllocatorAction, AllocatorEvent, Kept, Member, MemberAction, MemberEvent, NodeId,
+    Terms,
+};
+use suimon_quantity::Time;
+
+use crate::cluster::machines::{AllocatorMachine, Machines, MemberMachine};
+
+/// Faulty policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The leader grants 5 % more than the capacity.
+    Generous,
+    /// The leader grants no spare capacity.
+    Stingy,
+    /// A node keeps its lease for one second after expiry.
+    Clinging,
+    /// A node does not report its minimums.
+    Silent,
+    /// The leader ignores grants of earlier leaders.
+    Forgetful,
+}
+
+/// Factory of the state machines of a faulty policy.
+pub(crate) struct Broken(pub(crate) How);
+
+struct BrokenMember(Member, How);
+
+struct BrokenAllocator(Allocator, How);
+
+impl Machines for Broken {
+    fn member(
+        &self,
+        terms: Terms,
+        now: Time,
+        node: NodeId,
+        incarnation: u64,
+        kept: Kept,
+    ) -> Box<dyn MemberMachine> {
+        Box::new(BrokenMember(Member::new(terms, now, node, incarnation, kept), self.0))
+    }
+
+    fn allocator(&self, terms: Terms) -> Box<dyn AllocatorMachine> {
+        Box::new(BrokenAllocator(Allocator::new(terms), self.0))
+    }
+}
+
+impl MemberMachine for BrokenMember {
+    fn handle(&mut self, now: Time, event: &MemberEvent) {
+        let mut event = event.clone();
+        if let (MemberEvent::Loads { disks, .. }, How::Silent) = (&mut event, self.1) {
+            disks.iter_mut().for_each(|disk| disk.min_iops = 0);
+        }
+        self.0.handle(now, &event);
+    }
+
+    fn handle_deadline(&mut self, now: Time) {
+        self.0.handle_deadline(now);
+    }
+
+    fn poll_action(&mut self) -> Option<MemberAction> {
+        let mut action = self.0.poll_action();
+        if let (Some(MemberAction::Apply { store, .. }), How::Clinging) = (&mut action, self.1) {
+            let later = |(iops, until)| (iops, until + Duration::from_secs(1));
+            store.leased = store.leased.map(later);
+        }
+        action
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.0.next_deadline()
+    }
+}
+
+impl AllocatorMachine for BrokenAllocator {
+    fn handle(&mut self, now: Time, event: &AllocatorEvent) {
+        let mut event = event.clone();
+        if let (AllocatorEvent::Elected { records, .. }, How::Forgetful) = (&mut event, self.1) {
+            records.clear();
+        }
+        self.0.handle(now, &event);
+    }
+
+    fn handle_deadline(&mut self, now: Time) {
+        self.0.handle_deadline(now);
+    }
+
+    fn poll_action(&mut self) -> Option<AllocatorAction> {
+        let mut action = self.0.poll_action();
+        if let Some(AllocatorAction::Write { grants, .. }) = &mut action {
+            for (_, grant) in grants {
+                let share = &mut grant.store;
+                match self.1 {
+                    How::Generous => share.leased_iops = share.leased_iops * 105 / 100,
+                    How::Stingy => share.leased_iops = share.reserved_iops,
+                    How::Clinging | How::Silent | How::Forgetful => {}
+                }
+            }
+        }
+        action
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.0.next_deadline()
+    }
+}
