@@ -2,7 +2,8 @@
 
 use crate::{ByteRange, FileError, ImageFile};
 
-/// One operation on the file. Steps are executed sequentially.
+/// One operation on the file. Steps are executed in order, except that consecutive ones may be in flight
+/// together ([`Step::may_overlap`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Write bytes at an offset, extending the file if necessary.
@@ -31,7 +32,7 @@ pub enum Step {
 }
 
 /// Steps that make changes of an image durable. They are executed in order; after a failed step no
-/// further step is started. [`crate::Image::handle_commit`] receives the result.
+/// further step is started, and the commit ends when none is in flight. [`crate::Image::handle_commit`] receives the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// Steps in order, exactly one of them [`Step::Durable`].
@@ -52,6 +53,17 @@ impl Commit {
 }
 
 impl Step {
+    /// Returns true if this step and the next one may be in flight together and take effect in any
+    /// order: both write, or both zero. All other steps begin when the steps before them have ended,
+    /// and end before the steps behind them begin.
+    #[must_use]
+    pub const fn may_overlap(&self, next: &Self) -> bool {
+        matches!(
+            (self, next),
+            (Self::Write { .. }, Self::Write { .. }) | (Self::Zero(_), Self::Zero(_))
+        )
+    }
+
     fn carry_out(&self, file: &dyn ImageFile) -> Result<(), FileError> {
         match self {
             Self::Write { offset, bytes } => file.write_at(*offset, bytes),
@@ -86,7 +98,8 @@ pub enum CommitOutcome {
     Done,
     /// A step failed. The changes remain uncommitted and are part of the next commit.
     Failed {
-        /// Number of steps that succeeded, [`Step::Durable`] included.
+        /// Number of steps before the first one that failed, [`Step::Durable`] included. Steps behind
+        /// it that [may overlap](Step::may_overlap) with it may have succeeded or not.
         completed: usize,
     },
 }

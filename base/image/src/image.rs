@@ -52,8 +52,7 @@ pub enum Located {
 ///
 /// Ranges refer to the disk, aligned to logical sectors and within its size; other ranges cause an
 /// error. Rules for the caller:
-/// - Writes and discards of the same range must not overlap in time: `discard` is called only while
-///   no request of the disk is in flight.
+/// - `discard` is called only while no request that overlaps its range is in flight, reads included.
 /// - `begin_commit` is called only after the previous commit has ended.
 /// - Each placed write is completed by `handle_written` or `handle_failed`.
 pub trait Image: Send {
@@ -129,9 +128,24 @@ pub trait Image: Send {
     /// Reports the end of the commit.
     fn handle_commit(&mut self, outcome: CommitOutcome);
 
-    /// Returns true if all uncommitted changes are also recorded outside this process, so that a
-    /// later process can redo them after a kill. Formats themselves record nothing.
-    fn outlives_process(&self) -> bool {
+    /// Returns a range of the file that must be zeroed, deallocating it where the file system supports
+    /// it, before the image uses its space again; `None` if there is none or one is in progress. No
+    /// metadata refers to it any more. May be called during a commit.
+    fn poll_zeroing(&mut self) -> Option<ByteRange> {
+        None
+    }
+
+    /// Reports the end of zeroing the range that [`Image::poll_zeroing`] returned. If it failed, the
+    /// range is returned again after the next commit.
+    fn handle_zeroed(&mut self, is_zero: bool) {
+        let _ = is_zero;
+    }
+
+    /// Returns true if the uncommitted changes on which the contents of `range` depend are also
+    /// recorded outside this process, so that a later process can redo them after a kill. Formats
+    /// themselves record nothing.
+    fn outlives_process(&self, range: ByteRange) -> bool {
+        let _ = range;
         false
     }
 
@@ -170,9 +184,28 @@ pub trait Image: Send {
     /// # Errors
     /// Fails if the file cannot be written.
     fn close(mut self: Box<Self>, file: &dyn ImageFile) -> Result<(), ImageError> {
-        let commit = self.begin_commit();
-        let done = commit.map_or(Ok(()), |commit| commit.carry_out(file));
-        let done = done.map_err(|failed| failed.error).and_then(|()| file.flush());
-        done.map_err(|error| ImageError::new("image", 0, error))
+        let failed = |error| ImageError::new("image", 0, error);
+        if let Some(commit) = self.begin_commit() {
+            commit.carry_out(file).map_err(|step| failed(step.error))?;
+            self.handle_commit(CommitOutcome::Done);
+        }
+        zero_freed(&mut *self, file)?;
+        file.flush().map_err(failed)
     }
+}
+
+/// Zeroes all ranges that [`Image::poll_zeroing`] returns. Blocks.
+///
+/// # Errors
+/// Fails with the first range that cannot be zeroed.
+pub fn zero_freed<I: Image + ?Sized>(
+    image: &mut I,
+    file: &dyn ImageFile,
+) -> Result<(), ImageError> {
+    while let Some(range) = image.poll_zeroing() {
+        let zeroed = file.zero(range.offset(), range.len());
+        image.handle_zeroed(zeroed.is_ok());
+        zeroed.map_err(|error| ImageError::new("freed space", range.offset(), error))?;
+    }
+    Ok(())
 }

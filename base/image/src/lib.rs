@@ -17,13 +17,15 @@
 //!   begin_commit ──► steps: flush, log, flush, [durable], apply ──► handle_commit
 //!                                               │
 //!                                               └──► completion of the flush
+//! space that the commit has freed
+//!   poll_zeroing ──► the range is zeroed ──► handle_zeroed ──► the space is used again
 //! ```
 //!
 //! Invariants
 //! - Metadata that refers to payload is written only after that payload is durable. A crash between
 //!   any two steps leaves an image that opens and contains everything reported as durable.
-//! - Freed space is reused only after the deallocation is durable, and reads as zeros until it is
-//!   written.
+//! - Freed space is reused only after the deallocation is durable and the space was zeroed, and reads
+//!   as zeros until it is written. Zeroing is no part of a commit, so that no flush waits for it.
 //! - Offsets and lengths are in bytes; sums never wrap.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -35,6 +37,7 @@ mod file;
 mod image;
 mod linear;
 mod range;
+mod range_set;
 mod redo;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -43,7 +46,8 @@ pub use commit::{Commit, CommitOutcome, FailedStep, Step};
 pub use error::{ImageError, ImageFault};
 pub use extent::{Extent, Place, push_extent};
 pub use file::{FileError, ImageFile};
-pub use image::{Image, Located, Shape};
+pub use image::{Image, Located, Shape, zero_freed};
 pub use linear::Linear;
 pub use range::ByteRange;
+pub use range_set::RangeSet;
 pub use redo::{Changed, MetadataChange, OpenedImage, Redo};

@@ -61,6 +61,13 @@ impl ByteRange {
         self.offset <= other.offset && other.end() <= self.end()
     }
 
+    /// Returns true if a byte lies within both ranges.
+    #[must_use]
+    pub const fn overlaps(self, other: Self) -> bool {
+        let is_empty = self.is_empty() || other.is_empty();
+        !is_empty && self.offset < other.end() && other.offset < self.end()
+    }
+
     /// Splits the range after at most `len` bytes.
     #[must_use]
     pub const fn split_at(self, len: u64) -> (Self, Self) {
@@ -108,6 +115,19 @@ mod tests {
             range.blocks(512).map(|(block, of)| (block, of.offset(), of.len())).collect();
         assert_eq!(blocks, [(1, 700, 324), (2, 1024, 512), (3, 1536, 164)]);
         assert_eq!(ByteRange::new(9, 0).unwrap().blocks(512).count(), 0);
+    }
+
+    #[test]
+    fn ranges_overlap_if_they_share_a_byte() {
+        let range = |offset, len| ByteRange::new(offset, len).unwrap();
+        for (one, other, expected) in [
+            (range(0, 4), range(3, 4), true),
+            (range(0, 9), range(3, 1), true),
+            (range(0, 4), range(4, 4), false),
+            (range(0, 9), range(3, 0), false),
+        ] {
+            assert_eq!((one.overlaps(other), other.overlaps(one)), (expected, expected));
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! The first flush makes the payload durable before any metadata refers to it; after the last flush
 //! the commit is durable. Sectors are written atomically, so each sector of the table and of a
 //! bitmap has its old or its new contents, and everything it refers to is durable. The former
-//! footer and freed blocks are zeroed afterwards and reused only then.
+//! footer is zeroed afterwards, freed blocks after the commit, and their space is reused only then.
 
 use suimon_image::{ByteRange, Commit, CommitOutcome, Step};
 
@@ -53,7 +53,6 @@ impl Sparse {
             steps.push(Step::Flush);
         }
         steps.push(Step::Durable);
-        steps.extend(changes.freed.iter().filter_map(|sector| self.slot(*sector)).map(Step::Zero));
         let left = self.space.as_ref().filter(|_| grown.is_some());
         steps.extend(
             left.and_then(|space| ByteRange::new(space.footer_offset(), SECTOR)).map(Step::Zero),
@@ -111,11 +110,6 @@ impl Sparse {
         }
     }
 
-    /// Returns the file range of a block including its bitmap.
-    fn slot(&self, sector: u32) -> Option<ByteRange> {
-        ByteRange::new(u64::from(sector) * SECTOR, self.layout.slot_sectors() * SECTOR)
-    }
-
     /// Implements [`suimon_image::Image::handle_commit`].
     pub(crate) fn end_commit(&mut self, outcome: CommitOutcome) {
         let Some(Committing { changes, grown }) = self.committing.take() else { return };
@@ -134,9 +128,7 @@ impl Sparse {
             }
         }
         let Some(space) = &mut self.space else { return };
-        for sector in changes.freed {
-            space.give_back(sector);
-        }
+        space.release(changes.freed);
         if let Some(sector) = grown {
             space.grow(sector);
             self.has_failed_to_grow = false;

@@ -6,7 +6,9 @@
 //! - No space behind the footer is allocated: the file always ends with a footer, never with guest
 //!   data, which could resemble a footer.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+
+use suimon_image::ByteRange;
 
 use crate::fields::SECTOR;
 use crate::layout::Layout;
@@ -15,6 +17,10 @@ use crate::table::UNUSED;
 /// Maximum growth beyond the current demand in bytes; growth is otherwise an eighth of the
 /// allocated blocks.
 const GROWTH_BYTES_MAX: u64 = 64 << 20;
+
+/// Maximum size of one range that is zeroed in bytes, but at least a block. File systems block direct
+/// I/O on a file while they deallocate a range of it.
+const ZEROING_BYTES_MAX: u64 = 64 << 20;
 
 /// Range of unused sectors in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +48,14 @@ pub(crate) fn exceeds_room(layout: &Layout, tail: Gap) -> bool {
 pub(crate) struct Space {
     layout: Layout,
     gaps: VecDeque<Gap>,
-    /// Sectors of blocks that were freed.
+    /// Sectors of blocks that were freed and zeroed.
     freed: Vec<u32>,
+    /// Sectors of freed blocks that no durable table refers to, and that are not zeroed.
+    released: BTreeSet<u32>,
+    /// Sectors of adjacent blocks that are being zeroed.
+    zeroing: Vec<u32>,
+    /// True if zeroing has failed since the last commit.
+    has_failed_zeroing: bool,
     /// Sectors reserved for the next blocks.
     ready: VecDeque<u32>,
     /// Gap directly before the footer.
@@ -57,7 +69,17 @@ impl Space {
     pub(crate) fn new(layout: Layout, gaps: Vec<Gap>) -> Self {
         let mut gaps = VecDeque::from(gaps);
         let tail = gaps.pop_back().unwrap_or(Gap { start: 0, end: 0 });
-        Self { layout, gaps, freed: Vec::new(), ready: VecDeque::new(), tail, reached: tail.end }
+        Self {
+            layout,
+            gaps,
+            freed: Vec::new(),
+            released: BTreeSet::new(),
+            zeroing: Vec::new(),
+            has_failed_zeroing: false,
+            ready: VecDeque::new(),
+            tail,
+            reached: tail.end,
+        }
     }
 
     /// Returns the offset of the footer in bytes.
@@ -79,9 +101,42 @@ impl Space {
         self.ready.pop_front().or_else(|| self.find())
     }
 
-    /// Frees the space of a block, which must read as zeros and be unreferenced.
-    pub(crate) fn give_back(&mut self, sector: u32) {
-        self.freed.push(sector);
+    /// Releases the space of blocks after their deallocation has become durable.
+    pub(crate) fn release(&mut self, sectors: impl IntoIterator<Item = u32>) {
+        self.released.extend(sectors);
+        self.has_failed_zeroing = false;
+    }
+
+    /// Returns the next range to zero: freed blocks, as many as are adjacent. `None` if there is none,
+    /// or one is in progress.
+    pub(crate) fn poll_zeroing(&mut self) -> Option<ByteRange> {
+        if !self.zeroing.is_empty() || self.has_failed_zeroing {
+            return None;
+        }
+        let first = self.released.pop_first()?;
+        self.zeroing.push(first);
+        let slot = self.layout.slot_sectors();
+        let mut end = u64::from(first) + slot;
+        let limit = (u64::from(first) + ZEROING_BYTES_MAX / SECTOR).max(end);
+        while self.released.first().is_some_and(|next| u64::from(*next) == end)
+            && end + slot <= limit
+        {
+            self.zeroing.extend(self.released.pop_first());
+            end += slot;
+        }
+        let first = u64::from(first);
+        ByteRange::new(first * SECTOR, (end - first) * SECTOR)
+    }
+
+    /// Makes the blocks in progress available if they were zeroed.
+    pub(crate) fn handle_zeroed(&mut self, is_zero: bool) {
+        let sectors = core::mem::take(&mut self.zeroing);
+        if is_zero {
+            self.freed.extend(sectors);
+        } else {
+            self.has_failed_zeroing = true;
+            self.released.extend(sectors);
+        }
     }
 
     /// Returns the number of further blocks that fit without growing, at most `enough`.

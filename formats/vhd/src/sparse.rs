@@ -459,6 +459,16 @@ impl Image for Sparse {
         self.end_commit(outcome);
     }
 
+    fn poll_zeroing(&mut self) -> Option<ByteRange> {
+        self.space.as_mut()?.poll_zeroing()
+    }
+
+    fn handle_zeroed(&mut self, is_zero: bool) {
+        if let Some(space) = &mut self.space {
+            space.handle_zeroed(is_zero);
+        }
+    }
+
     fn remember_changes(&mut self) {
         self.remembered = Some(Vec::new());
     }

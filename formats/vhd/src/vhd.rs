@@ -116,6 +116,14 @@ impl Image for Vhd {
         self.image_mut().handle_commit(outcome);
     }
 
+    fn poll_zeroing(&mut self) -> Option<ByteRange> {
+        self.image_mut().poll_zeroing()
+    }
+
+    fn handle_zeroed(&mut self, is_zero: bool) {
+        self.image_mut().handle_zeroed(is_zero);
+    }
+
     fn remember_changes(&mut self) {
         self.image_mut().remember_changes();
     }

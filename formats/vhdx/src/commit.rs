@@ -15,8 +15,8 @@
 //! flush           │ repeated for each log entry; between two entries, the pages
 //! [durable]       │ of the first are written in place and flushed
 //! write pages     ┘
-//! zero              freed space, which no metadata refers to any more
 //! ```
+//! Freed space, which no metadata refers to then, is zeroed after the commit.
 //!
 //! Pages are ordered so that any prefix of them is a consistent image: sector bitmaps first, then
 //! the BAT in descending order, so that the entry of a chunk's sector bitmap precedes those of the
@@ -25,7 +25,7 @@
 use core::ops::Range;
 use std::collections::BTreeSet;
 
-use suimon_image::{Commit, CommitOutcome, Step};
+use suimon_image::{Commit, CommitOutcome, RangeSet, Step};
 
 use crate::Vhdx;
 use crate::log::{Page, Writer};
@@ -39,7 +39,6 @@ pub(crate) struct Committing {
     fresh: BTreeSet<u64>,
     freed: Vec<u32>,
     unreferenced: Vec<u32>,
-    gap: Option<(u32, u32)>,
     /// Number of steps after which the pages of the log's last entry are durable in their places; `None`:
     /// this commit does not write them first.
     steps_to_applied: Option<usize>,
@@ -87,10 +86,11 @@ impl Vhdx {
         let log_before = writing.log;
         let unreferenced = core::mem::take(&mut writing.space.unreferenced);
         let zeroed = unreferenced.iter().filter_map(|mb| writing.space.block_range(*mb));
+        let zeroed: RangeSet = zeroed.collect();
         let is_in_parts = pages.len() > writing.log.pages_max();
         let applied_first = writing.unapplied.iter().filter(|_| is_in_parts);
         let mut steps: Vec<Step> = applied_first.map(in_place).collect();
-        steps.extend(zeroed.map(Step::Zero));
+        steps.extend(zeroed.iter().map(Step::Zero));
         let mut file_len = writing.file_len;
         let needed = writing.space.end_bytes();
         if file_len < needed {
@@ -104,17 +104,12 @@ impl Vhdx {
             steps.push(Step::Durable);
         }
         let freed = core::mem::take(&mut writing.space.freed);
-        let gap = writing.space.take_gap();
-        let zeroed = freed.iter().filter_map(|mb| writing.space.block_range(*mb));
-        let zeroed = zeroed.chain(gap.and_then(|gap| writing.space.range(gap)));
-        steps.extend(zeroed.map(Step::Zero));
         writing.committing = Some(Committing {
             bitmap_pages,
             bat_pages,
             fresh,
             freed,
             unreferenced,
-            gap,
             steps_to_applied,
             log_before,
             pages,
@@ -138,11 +133,8 @@ impl Vhdx {
             CommitOutcome::Done => {
                 writing.file_len = ended.file_len;
                 writing.unapplied.clear();
-                writing.space.add_blocks(&ended.freed);
+                writing.space.release(&ended.freed);
                 writing.space.add_blocks(&ended.unreferenced);
-                if let Some(gap) = ended.gap {
-                    writing.space.add_zeroed(gap);
-                }
                 for chunk in ended.fresh {
                     self.bitmaps.fresh.remove(&chunk);
                 }
@@ -151,9 +143,6 @@ impl Vhdx {
                 writing.return_to_durable(&mut ended, completed);
                 writing.space.freed.append(&mut ended.freed);
                 writing.space.unreferenced.append(&mut ended.unreferenced);
-                if let Some(gap) = ended.gap {
-                    writing.space.return_gap(gap);
-                }
                 self.bitmaps.dirty.append(&mut ended.bitmap_pages);
                 self.bat.dirty.append(&mut ended.bat_pages);
             }

@@ -3,7 +3,9 @@
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-use suimon_image::{ByteRange, Commit, FileError, ImageError, ImageFault, ImageFile, Redo, Step};
+use suimon_image::{
+    ByteRange, Commit, CommitOutcome, FileError, ImageError, ImageFault, ImageFile, Redo, Step,
+};
 
 use crate::bat::{Bat, Faults, normalize};
 use crate::fields::{MB, PAGE, PAGE_LEN, WRITTEN_MAX, round_up_mb};
@@ -237,8 +239,12 @@ impl Vhdx {
     pub fn close(mut self, file: &dyn ImageFile) -> Result<(), ImageError> {
         if let Some(commit) = self.commit_steps() {
             commit.carry_out(file).map_err(|step| failed(step.error))?;
+            self.end_commit(CommitOutcome::Done);
         }
-        let Some(writing) = self.writing else { return Ok(()) };
+        let Some(mut writing) = self.writing else { return Ok(()) };
+        while let Some(freed) = writing.space.pop_released() {
+            file.zero(freed.offset(), freed.len()).map_err(failed)?;
+        }
         file.flush().map_err(failed)?;
         for _ in 0..2 {
             self.headers.update(file, |header| header.log_guid = Guid::NIL)?;

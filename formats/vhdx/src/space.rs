@@ -1,6 +1,6 @@
 //! Occupancy of the file, and allocation of space for new blocks.
 
-use suimon_image::{ByteRange, ImageError, ImageFault};
+use suimon_image::{ByteRange, ImageError, ImageFault, RangeSet};
 
 use crate::bat::FILE_MB_MAX;
 use crate::fields::MB;
@@ -11,6 +11,9 @@ const GAP_BLOCKS_MAX: u32 = 64;
 const GAPS_MAX: usize = 1 << 16;
 /// Maximum growth beyond the current demand, in megabytes.
 const GROWTH_MB_MAX: u64 = 256;
+/// Maximum size of one range that is zeroed in megabytes, but at least a block. File systems block
+/// direct I/O on a file while they deallocate a range of it.
+const ZEROING_MB_MAX: u32 = 64;
 
 /// Occupancy bitmap: one bit per megabyte up to the last one in use; at most 64 MB for a file of
 /// 512 TB.
@@ -104,8 +107,8 @@ impl Occupancy {
 
 /// Allocator of space for blocks and sector bitmaps. Allocated space reads as zeros.
 ///
-/// Freed space is reusable only after the commit that frees it: the commit zeroes the space once
-/// the deallocation is durable, and releases it when it ends.
+/// Freed space is reusable only after the commit that frees it has ended, and the space was zeroed
+/// then ([`Space::poll_zeroing`]).
 #[derive(Debug)]
 pub(crate) struct Space {
     block_mb: u32,
@@ -123,6 +126,20 @@ pub(crate) struct Space {
     pub freed: Vec<u32>,
     /// Blocks never referenced by metadata, in which a failed write may have left payload.
     pub unreferenced: Vec<u32>,
+    /// Freed blocks that no durable metadata refers to, and that are not zeroed.
+    released: RangeSet,
+    zeroing: Option<Zeroing>,
+    /// True if zeroing has failed since the last commit.
+    has_failed_zeroing: bool,
+}
+
+/// Range in megabytes that is being zeroed.
+#[derive(Clone, Copy, Debug)]
+struct Zeroing {
+    from: u32,
+    to: u32,
+    /// True if the range is a gap, and false if it consists of freed blocks.
+    is_gap: bool,
 }
 
 impl Space {
@@ -138,6 +155,9 @@ impl Space {
             gaps: occupancy.gaps(),
             freed: Vec::new(),
             unreferenced: Vec::new(),
+            released: RangeSet::default(),
+            zeroing: None,
+            has_failed_zeroing: false,
         }
     }
 
@@ -194,9 +214,55 @@ impl Space {
         (end + more).min(FILE_MB_MAX) * MB
     }
 
-    /// Returns a part of a gap to zero if zeroed space is short; [`Space::add_zeroed`] completes
-    /// it.
-    pub(crate) fn take_gap(&mut self) -> Option<(u32, u32)> {
+    /// Releases the space of freed blocks after their deallocation has become durable.
+    pub(crate) fn release(&mut self, blocks: &[u32]) {
+        let ranges = blocks.iter().filter_map(|mb| self.block_range(*mb));
+        let mut ranges = ranges.collect();
+        self.released.append(&mut ranges);
+        self.has_failed_zeroing = false;
+    }
+
+    /// Returns the next range to zero: freed blocks, as many as are adjacent, or a part of a gap if
+    /// zeroed space is short. `None` if there is none, or one is in progress.
+    pub(crate) fn poll_zeroing(&mut self) -> Option<ByteRange> {
+        if self.zeroing.is_some() || self.has_failed_zeroing {
+            return None;
+        }
+        let zeroing = match self.pop_released() {
+            Some(range) => {
+                let mb = |offset: u64| u32::try_from(offset / MB).unwrap_or(u32::MAX);
+                Zeroing { from: mb(range.offset()), to: mb(range.end()), is_gap: false }
+            }
+            None => {
+                let (from, to) = self.take_gap()?;
+                Zeroing { from, to, is_gap: true }
+            }
+        };
+        self.zeroing = Some(zeroing);
+        self.range((zeroing.from, zeroing.to))
+    }
+
+    /// Removes adjacent freed blocks that are not zeroed.
+    pub(crate) fn pop_released(&mut self) -> Option<ByteRange> {
+        let blocks = (ZEROING_MB_MAX / self.block_mb.max(1)).max(1);
+        self.released.pop_first(u64::from(blocks * self.block_mb) * MB)
+    }
+
+    /// Makes the range in progress available if it was zeroed.
+    pub(crate) fn handle_zeroed(&mut self, is_zero: bool) {
+        let Some(Zeroing { from, to, is_gap }) = self.zeroing.take() else { return };
+        if is_zero {
+            return self.add_zeroed((from, to));
+        }
+        self.has_failed_zeroing = true;
+        match self.range((from, to)) {
+            Some(range) if !is_gap => self.released.insert(range),
+            _ => self.gaps.push((from, to)),
+        }
+    }
+
+    /// Returns a part of a gap to zero if zeroed space is short.
+    fn take_gap(&mut self) -> Option<(u32, u32)> {
         if self.blocks.len() >= GAP_BLOCKS_MAX as usize {
             return None;
         }
@@ -214,13 +280,8 @@ impl Space {
         None
     }
 
-    /// Returns a part of a gap that was not zeroed.
-    pub(crate) fn return_gap(&mut self, gap: (u32, u32)) {
-        self.gaps.push(gap);
-    }
-
-    /// Makes a zeroed part of a gap available.
-    pub(crate) fn add_zeroed(&mut self, (mut from, to): (u32, u32)) {
+    /// Makes zeroed space available.
+    fn add_zeroed(&mut self, (mut from, to): (u32, u32)) {
         while to - from >= self.block_mb {
             self.blocks.push(from);
             from += self.block_mb;
@@ -274,10 +335,15 @@ mod tests {
         occupancy.take(9, 10).unwrap();
         let mut space = Space::new(&occupancy, 2 * MB, true);
         assert_eq!(space.allocate_block().unwrap(), 10);
-        let gap = space.take_gap().unwrap();
-        assert_eq!((gap, space.take_gap()), ((4, 9), None));
+        let gap = ByteRange::new(4 * MB, 5 * MB);
+        assert_eq!((space.poll_zeroing(), space.poll_zeroing()), (gap, None));
+        space.handle_zeroed(false);
+        assert_eq!(space.poll_zeroing(), None, "it has failed");
         assert_eq!(space.allocate_slot().unwrap(), 12);
-        space.add_zeroed(gap);
+        space.release(&[]);
+        assert_eq!(space.poll_zeroing(), gap);
+        space.handle_zeroed(true);
+        assert_eq!(space.poll_zeroing(), None);
         assert_eq!(space.allocate_slot().unwrap(), 8);
         let blocks = [space.allocate_block().unwrap(), space.allocate_block().unwrap()];
         assert_eq!(blocks, [6, 4]);
@@ -287,5 +353,24 @@ mod tests {
         assert_eq!(space.end_bytes(), 13 * MB);
         space.refer(13, true);
         assert_eq!(space.end_bytes(), 15 * MB);
+    }
+
+    #[test]
+    fn adjacent_freed_blocks_are_zeroed_together() {
+        let mut occupancy = Occupancy::default();
+        occupancy.take(0, 200).unwrap();
+        let mut space = Space::new(&occupancy, 2 * MB, false);
+        let blocks: Vec<u32> = (10..110).step_by(2).chain([150]).rev().collect();
+        space.release(&blocks);
+        let mut zeroed = Vec::new();
+        while let Some(range) = space.poll_zeroing() {
+            zeroed.push((range.offset() / MB, range.len() / MB));
+            space.handle_zeroed(true);
+        }
+        assert_eq!(zeroed, [(10, 64), (74, 36), (150, 2)], "3 ranges instead of 51");
+        let mut free: Vec<u32> = (0..51).map(|_| space.allocate_block().unwrap()).collect();
+        free.sort_unstable();
+        assert_eq!(free, blocks.into_iter().rev().collect::<Vec<_>>());
+        assert_eq!(space.allocate_block().unwrap(), 200);
     }
 }

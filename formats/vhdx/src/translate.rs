@@ -91,6 +91,16 @@ impl Image for Vhdx {
         self.end_commit(outcome);
     }
 
+    fn poll_zeroing(&mut self) -> Option<ByteRange> {
+        self.writing.as_mut()?.space.poll_zeroing()
+    }
+
+    fn handle_zeroed(&mut self, is_zero: bool) {
+        if let Some(writing) = &mut self.writing {
+            writing.space.handle_zeroed(is_zero);
+        }
+    }
+
     fn remember_changes(&mut self) {
         self.bat.changes = Some(Vec::new());
     }

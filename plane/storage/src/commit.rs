@@ -2,10 +2,10 @@
 
 use std::io;
 
-use suimon_image::{CommitOutcome, Step};
-use suimon_ports::{DiskOutcome, FileOp};
+use suimon_ports::DiskOutcome;
 
-use crate::disk::{Obstacle, RunningCommit};
+use crate::disk::Obstacle;
+use crate::running_commit::{FailedStep, NextStep, RunningCommit};
 use crate::token::Purpose;
 use crate::transfer::outcome_of;
 use crate::work::StorageWork;
@@ -32,17 +32,8 @@ impl StorageWork {
             disk.obstacle = Some(Obstacle::CommitUnderWay);
         }
         let waiters = std::mem::take(&mut disk.waiters);
-        let steps = disk.own().image.begin_commit();
-        disk.commit = Some(RunningCommit {
-            is_of_image: steps.is_some(),
-            steps: steps
-                .map_or_else(|| [Step::Flush, Step::Durable].into(), |commit| commit.steps.into()),
-            completed: 0,
-            waiters,
-            is_repeated,
-            offset: None,
-            is_flushing: false,
-        });
+        let steps = disk.own().image.begin_commit().map(|commit| commit.steps);
+        disk.commit = Some(RunningCommit::new(steps, waiters, is_repeated));
         disk.tally.commits += 1;
         self.run_commit(disk_number);
     }
@@ -62,87 +53,75 @@ impl StorageWork {
         }
     }
 
-    /// Runs steps of a commit until one is in flight.
+    /// Submits steps of a commit, as many as may be in flight together.
     fn run_commit(&mut self, disk_number: usize) {
         loop {
             let Some(disk) = self.disks.get_mut(disk_number) else { return };
-            let file = disk.layers[0].file;
             let Some(commit) = &mut disk.commit else { return };
-            if commit.steps.front() == Some(&Step::Durable) {
-                commit.steps.pop_front();
-                commit.completed += 1;
-                let waiters = std::mem::take(&mut commit.waiters);
-                for number in waiters {
-                    self.answer(number, DiskOutcome::Done);
+            match commit.next_step() {
+                NextStep::Wait => return,
+                NextStep::End => return self.end_commit(disk_number),
+                NextStep::Durable => {
+                    for number in std::mem::take(&mut commit.waiters) {
+                        self.answer(number, DiskOutcome::Done);
+                    }
+                    continue;
                 }
-                continue;
+                NextStep::Begin => {}
             }
             // A submitted step cannot be returned, so the I/O must have room for it.
-            if !commit.steps.is_empty() && self.io.under_way() >= self.io.capacity() {
-                return self.commits_to_run.push(disk_number);
-            }
-            commit.offset = commit.steps.front().and_then(offset_of);
-            commit.is_flushing = commit.steps.front() == Some(&Step::Flush);
-            let op = match commit.steps.pop_front() {
-                None => return self.end_commit(disk_number, Ok(())),
-                Some(Step::Durable) => continue,
-                Some(Step::Write { offset, bytes }) => FileOp::WriteBytes { offset, bytes },
-                Some(Step::Extend { len, needed }) => FileOp::Extend { len, needed },
-                Some(Step::Zero(range)) => {
-                    FileOp::Zero { range, may_unmap: true, only_if_fast: false }
+            if self.io.under_way() >= self.io.capacity() {
+                if !std::mem::replace(&mut commit.is_queued, true) {
+                    self.commits_to_run.push(disk_number);
                 }
-                Some(Step::Flush) => FileOp::Flush,
-            };
-            disk.step_asked = Some(self.now);
-            if !self.io.submit(file, op, Purpose::Commit(disk_number).token()) {
-                commit.is_flushing = false;
-                let full = io::Error::other(
-                    "the submission queue has no free entry, although it reported one",
-                );
-                return self.end_commit(disk_number, Err(full));
+                return;
             }
-            return;
+            let Some((step, op)) = commit.begin_step() else { continue };
+            let file = disk.layers[0].file;
+            disk.step_asked = disk.step_asked.or(Some(self.now));
+            if !self.io.submit(file, op, Purpose::Commit(disk_number, step).token()) {
+                let full = "the submission queue has no free entry, although it reported one";
+                commit.handle_step(step, Err(io::Error::other(full)));
+            }
         }
     }
 
     /// Continues commits whose next step the I/O had no room for.
     pub(crate) fn run_waiting_commits(&mut self) {
         for disk_number in std::mem::take(&mut self.commits_to_run) {
+            let disk = self.disks.get_mut(disk_number);
+            if let Some(commit) = disk.and_then(|disk| disk.commit.as_mut()) {
+                commit.is_queued = false;
+            }
             self.run_commit(disk_number);
         }
     }
 
     /// Handles the completion of a step.
-    pub(crate) fn handle_step(&mut self, disk_number: usize, outcome: io::Result<()>) {
-        if let Some(disk) = self.disks.get_mut(disk_number) {
-            disk.step_asked = None;
-            if let Some(commit) = disk.commit.as_mut().filter(|_| outcome.is_ok()) {
-                commit.completed += 1;
-            }
-        }
-        match outcome {
-            Ok(()) => self.run_commit(disk_number),
-            Err(error) => self.end_commit(disk_number, Err(error)),
-        }
+    pub(crate) fn handle_step(&mut self, disk_number: usize, step: usize, outcome: io::Result<()>) {
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        let Some(commit) = &mut disk.commit else { return };
+        let are_others = commit.handle_step(step, outcome);
+        disk.step_asked = are_others.then_some(self.now);
+        self.run_commit(disk_number);
     }
 
-    fn end_commit(&mut self, disk_number: usize, outcome: io::Result<()>) {
+    fn end_commit(&mut self, disk_number: usize) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let Some(commit) = disk.commit.take() else { return };
-        if commit.is_of_image {
-            let ended = match outcome {
-                Ok(()) => CommitOutcome::Done,
-                Err(_) => CommitOutcome::Failed { completed: commit.completed },
-            };
-            disk.own().image.handle_commit(ended);
+        disk.step_asked = None;
+        let (is_of_image, is_repeated) = (commit.is_of_image, commit.is_repeated);
+        let (outcome, failed_step, waiters) = commit.end();
+        if is_of_image {
+            disk.own().image.handle_commit(outcome);
         }
         let is_awaited = disk.obstacle == Some(Obstacle::CommitUnderWay);
         if is_awaited {
             disk.obstacle = None;
             self.restless.push(disk_number);
         }
-        if let Err(error) = outcome {
-            let is_lost = commit.is_flushing && self.handle_failed_flush(disk_number, &error);
+        if let Some(FailedStep { error, offset, is_flush, .. }) = failed_step {
+            let is_lost = is_flush && self.handle_failed_flush(disk_number, &error);
             let failed = if is_lost { DiskOutcome::Failed } else { outcome_of(&error) };
             if is_awaited {
                 self.give_up_first(disk_number, failed);
@@ -150,28 +129,25 @@ impl StorageWork {
             let is_full = failed == DiskOutcome::NoSpace;
             // The commit may have been for a write that has failed now. Requests that wait for the
             // commit need not fail with it.
-            if is_full && !commit.is_repeated && !commit.waiters.is_empty() {
+            if is_full && !is_repeated && !waiters.is_empty() {
                 self.note_full(disk_number);
-                return self.repeat_commit(disk_number, commit.waiters);
+                return self.repeat_commit(disk_number, waiters);
             }
-            for number in commit.waiters {
+            for number in waiters {
                 self.answer(number, failed);
             }
             if is_full {
                 self.note_full(disk_number);
             } else if !is_lost {
-                let at = commit.offset;
-                self.tell(
-                    disk_number,
-                    at,
-                    format!("the image's metadata cannot be made durable: {error}"),
-                );
+                let detail = format!("the image's metadata cannot be made durable: {error}");
+                self.tell(disk_number, offset, detail);
             }
             if let Some(disk) = self.disks.get_mut(disk_number) {
                 disk.has_failed_commit = true;
             }
         } else {
             disk.has_failed_commit = false;
+            self.begin_zeroing(disk_number);
         }
         let is_wanted = self.disks.get(disk_number).is_some_and(|disk| {
             !disk.waiters.is_empty() || disk.obstacle == Some(Obstacle::Commit)
@@ -191,15 +167,5 @@ impl StorageWork {
         disk.has_failed_commit = true;
         disk.waiters.splice(0..0, waiters);
         self.begin_commit_for(disk_number, true);
-    }
-}
-
-/// Returns the file offset of a step.
-fn offset_of(step: &Step) -> Option<u64> {
-    match step {
-        Step::Write { offset, .. } => Some(*offset),
-        Step::Zero(range) => Some(range.offset()),
-        Step::Extend { len, .. } => Some(*len),
-        Step::Flush | Step::Durable => None,
     }
 }

@@ -1,16 +1,17 @@
 //! Disk in the engine of its worker.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use suimon_image::{ByteRange, Image, Step};
+use suimon_image::{ByteRange, Image};
 use suimon_ports::{DiskFile, DiskQueue, FileSlot};
 use suimon_quantity::{DiskId, StoreId, Time};
 use suimon_storage_qos::DiskSlot;
 
 use crate::dirty::DirtyMap;
 use crate::flush_failure::has_failed_flush;
+use crate::freeing::PendingFree;
 use crate::full::FullStore;
 use crate::held::Held;
 use crate::idle::Calm;
@@ -18,6 +19,7 @@ use crate::looking::Looking;
 use crate::notices::FaultPace;
 use crate::request::FoundFull;
 use crate::respite::Respite;
+use crate::running_commit::RunningCommit;
 use crate::tally::DiskCounts;
 
 /// One image of a disk, with its file.
@@ -261,17 +263,6 @@ impl Queue {
     }
 }
 
-/// Exclusive use of a disk by one request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Alone {
-    /// No request needs exclusive use.
-    No,
-    /// This request waits until the other requests have ended.
-    Waiting(usize),
-    /// This request has the disk to itself.
-    Request(usize),
-}
-
 /// Operation that must end before further requests of a disk are translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Obstacle {
@@ -281,24 +272,6 @@ pub(crate) enum Obstacle {
     Commit,
     /// Commit in flight.
     CommitUnderWay,
-}
-
-/// Commit in flight.
-pub(crate) struct RunningCommit {
-    /// Steps that have not begun. If empty at the start, the commit consists of a flush.
-    pub(crate) steps: VecDeque<Step>,
-    /// Number of steps that succeeded.
-    pub(crate) completed: usize,
-    /// True if the image requested the commit.
-    pub(crate) is_of_image: bool,
-    /// Requests that complete when the commit is durable.
-    pub(crate) waiters: Vec<usize>,
-    /// True if the commit repeats one that found no space.
-    pub(crate) is_repeated: bool,
-    /// File offset of the step in flight.
-    pub(crate) offset: Option<u64>,
-    /// True if the step in flight is a flush.
-    pub(crate) is_flushing: bool,
 }
 
 /// Disk with its images, requests and state.
@@ -317,9 +290,10 @@ pub(crate) struct Disk {
     pub(crate) moving: usize,
     /// Requests that wait for translation, in order of submission.
     pub(crate) parked: VecDeque<usize>,
-    pub(crate) alone: Alone,
-    /// Ranges of the disk that are written for the request with exclusive use.
-    pub(crate) pieces: Vec<ByteRange>,
+    /// Request that frees space as soon as no overlapping request is in flight.
+    pub(crate) freeing: Option<PendingFree>,
+    /// Ranges of the disk that requests in flight zero by writing, by number of the request.
+    pub(crate) pieces: BTreeMap<usize, Vec<ByteRange>>,
     /// Operation that must end before further requests are translated.
     pub(crate) obstacle: Option<Obstacle>,
     pub(crate) commit: Option<RunningCommit>,
@@ -337,9 +311,12 @@ pub(crate) struct Disk {
     pub(crate) tally: DiskCounts,
     /// Rate limit of fault notices.
     pub(crate) told: FaultPace,
-    /// Start of the metadata read in flight, and of the commit step in flight.
+    /// Start of the metadata read in flight.
     pub(crate) metadata_asked: Option<Time>,
+    /// Start of the commit steps in flight, or end of the last one that was in flight with them.
     pub(crate) step_asked: Option<Time>,
+    /// Start of the zeroing of freed space in flight.
+    pub(crate) zeroing_asked: Option<Time>,
     /// Time for which the store has not completed an operation, if it exceeds the limit.
     pub(crate) stalled: Option<Duration>,
     pub(crate) calm: Calm,
@@ -361,8 +338,8 @@ impl Disk {
             queues: 0,
             moving: 0,
             parked: VecDeque::new(),
-            alone: Alone::No,
-            pieces: Vec::new(),
+            freeing: None,
+            pieces: BTreeMap::new(),
             obstacle: None,
             commit: None,
             waiters: Vec::new(),
@@ -372,6 +349,7 @@ impl Disk {
             told: FaultPace::default(),
             metadata_asked: None,
             step_asked: None,
+            zeroing_asked: None,
             stalled: None,
             calm: Calm::default(),
             full: FullStore::default(),
@@ -420,16 +398,19 @@ impl Disk {
         self.service != Service::On
     }
 
-    /// Returns true if new requests are translated at once.
+    /// Returns true if a new request for this range is translated at once.
     #[inline]
-    pub(crate) fn is_in_turn(&self) -> bool {
-        self.alone == Alone::No && self.parked.is_empty()
+    pub(crate) fn is_in_turn(&self, range: ByteRange) -> bool {
+        self.parked.is_empty() && self.freeing.as_ref().is_none_or(|of| of.lets_pass(range))
     }
 
     /// Returns true if an operation of the disk waits for the end of another one.
     #[inline]
     pub(crate) fn is_awaited(&self) -> bool {
-        !self.is_in_turn() || self.is_closing || self.service != Service::On
+        !self.parked.is_empty()
+            || self.freeing.is_some()
+            || self.is_closing
+            || self.service != Service::On
     }
 
     /// Returns true if changes of the mapping are not in the file yet.
@@ -442,9 +423,10 @@ impl Disk {
     pub(crate) fn is_quiet(&self) -> bool {
         self.moving == 0
             && self.parked.is_empty()
-            && self.alone == Alone::No
+            && self.freeing.is_none()
             && self.obstacle.is_none()
             && self.commit.is_none()
+            && self.zeroing_asked.is_none()
             && self.waiters.is_empty()
             && self.held.is_empty()
             && self.mirror.held.is_empty()

@@ -248,6 +248,18 @@ pub(crate) struct Trouble {
     pub(crate) is_stalled: bool,
     /// File whose operations do not complete.
     pub(crate) stalled_file: Option<FileSlot>,
+    /// True if flushes do not complete.
+    pub(crate) stalled_flushes: bool,
+    /// True if zeroing fails.
+    pub(crate) failing_zeroing: bool,
+    /// True if zeroing of more than a page does not complete.
+    pub(crate) stalled_zeroing: bool,
+    /// Part of a file of which reads do not complete: its offset and end.
+    pub(crate) stalled_reads: Option<(u64, u64)>,
+    /// Number of submitted operations.
+    pub(crate) submitted: usize,
+    /// Number of submitted operations that zero more than a page, and largest number of bytes of one.
+    pub(crate) zeroed: (usize, u64),
     /// True if operations complete in the turn of their submission.
     pub(crate) is_at_once: bool,
     /// True if flushes are not among the operations that fail.
@@ -262,6 +274,20 @@ pub(crate) struct Trouble {
     pub(crate) flushes: usize,
     /// True if the store is full: pages are allocated only in place of freed ones.
     pub(crate) is_full: bool,
+}
+
+impl Trouble {
+    fn stalls(&self, pending: &Pending) -> bool {
+        let is_one = match &pending.effect {
+            Effect::Flush => self.stalled_flushes,
+            Effect::Change(Change::Zero { len, .. }) => self.stalled_zeroing && *len > PAGE,
+            Effect::ReadInto { offset, .. } => {
+                self.stalled_reads.is_some_and(|(from, to)| (from..to).contains(offset))
+            }
+            _ => false,
+        };
+        is_one || Some(pending.file) == self.stalled_file
+    }
 }
 
 /// I/O whose operations take effect and complete in any order. A flush makes durable exactly the
@@ -425,10 +451,16 @@ impl FileIo for FakeIo {
                 Effect::Unsupported
             }
             FileOp::Discard(range) | FileOp::Zero { range, .. } => {
+                let mut trouble = self.trouble.lock().unwrap();
+                if range.len() > PAGE {
+                    trouble.zeroed = (trouble.zeroed.0 + 1, trouble.zeroed.1.max(range.len()));
+                }
+                drop(trouble);
                 Effect::Change(Change::Zero { offset: range.offset(), len: range.len() })
             }
             FileOp::Extend { len, .. } => Effect::Change(Change::SetLen(len)),
         };
+        self.trouble.lock().unwrap().submitted += 1;
         self.pending.push(Pending { file, token, effect });
         true
     }
@@ -439,9 +471,8 @@ impl FileIo for FakeIo {
         if self.trouble.lock().unwrap().is_stalled {
             return 0;
         }
-        let stalled = self.trouble.lock().unwrap().stalled_file;
         let pending = std::mem::take(&mut self.pending).into_iter();
-        let (stalled, free) = pending.partition(|of| Some(of.file) == stalled);
+        let (stalled, free) = pending.partition(|of| self.trouble.lock().unwrap().stalls(of));
         let stalled: Vec<Pending> = stalled;
         self.pending = free;
         let all = self.pending.len() as u64;
@@ -457,6 +488,9 @@ impl FileIo for FakeIo {
                 Effect::Flush => trouble.failing_flush.or(kind.filter(|_| !trouble.spares_flushes)),
                 Effect::Unsupported => Some(io::ErrorKind::Unsupported),
                 Effect::Write { is_durable: true, .. } => trouble.failing_durable_write.or(kind),
+                Effect::Change(Change::Zero { .. }) if trouble.failing_zeroing => {
+                    Some(io::ErrorKind::Other)
+                }
                 _ => kind,
             };
             drop(trouble);

@@ -28,15 +28,20 @@
 //!          ├─ flush ─────────────────────────► commit ◄──────────┘
 //!          │                                     └── durable ───────► completed
 //!          ├─ status ──► extents of all layers, or of the file ──► reported and completed
-//!          └─ discard, zeros ──► alone on its disk, if space is freed ──► completed
+//!          └─ discard, zeros ──► no overlapping request, if space is freed ──► completed
+//!
+//! commit ──► freed space ──► zeroed, beside requests and commits ──► reused
 //! ```
 //!
 //! Invariants
 //! - Each request is completed once, also after errors.
 //! - A flush completes when everything completed before its submission is durable.
 //! - A disk has one commit in flight at a time; flushes submitted meanwhile share the next one.
-//! - Space is freed only while no other request of the disk is in flight. Requests submitted
-//!   meanwhile are queued and processed in order of submission.
+//! - Space is freed only while no request that overlaps the range is in flight. Requests that overlap it
+//!   and are submitted meanwhile are queued, and processed in order of submission with those behind
+//!   them. Other requests of the disk continue.
+//! - Writes of a commit between two flushes are in flight together. Freed space is zeroed, and reused,
+//!   after the commit that frees it, without a wait of any flush for it.
 //! - Requests of a disk are dispatched in order of submission. Over any window they amount to at
 //!   most the disk's maximum
 //!   ([`Limits::operations_max`](suimon_storage_qos::Limits::operations_max)) and one request;
@@ -62,18 +67,22 @@
 mod at_once_tests;
 mod command;
 mod commit;
+#[cfg(test)]
+mod commit_tests;
 mod detaching;
 mod dirty;
 #[cfg(test)]
 mod dirty_tests;
 mod disk;
 mod ended;
-mod exclusive;
 #[cfg(test)]
 mod fakes;
 mod flush_failure;
 #[cfg(test)]
 mod flush_failure_tests;
+mod freeing;
+#[cfg(test)]
+mod freeing_tests;
 mod full;
 mod full_moves;
 #[cfg(test)]
@@ -127,6 +136,7 @@ mod resident_tests;
 mod resolve;
 mod respite;
 mod rotation;
+mod running_commit;
 mod service;
 #[cfg(test)]
 mod service_tests;
@@ -151,6 +161,7 @@ mod unwatched_tests;
 mod work;
 #[cfg(test)]
 mod work_tests;
+mod zeroing;
 
 pub use dirty::DirtyMap;
 pub use disk::{DiskLayer, DiskPlace, DiskSpec, Freeing, NotAdded};

@@ -2,7 +2,7 @@
 
 use suimon_storage_qos::Phase;
 
-use crate::disk::{Alone, Disk};
+use crate::disk::Disk;
 use crate::work::StorageWork;
 
 impl StorageWork {
@@ -28,6 +28,6 @@ impl StorageWork {
 
 /// Returns the phase of a request that is queued behind others of its disk.
 pub(crate) fn parked_phase(disk: &Disk) -> Phase {
-    let waits_for_metadata = disk.alone == Alone::No && disk.obstacle.is_some();
+    let waits_for_metadata = disk.freeing.is_none() && disk.obstacle.is_some();
     if waits_for_metadata { Phase::Metadata } else { Phase::Unmeasured }
 }

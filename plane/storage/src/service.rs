@@ -60,6 +60,7 @@ impl StorageWork {
         if let Some(of) = self.disks.get_mut(disk) {
             of.service = Service::On;
         }
+        self.begin_zeroing(disk);
         self.update_queues(disk);
     }
 

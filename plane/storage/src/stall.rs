@@ -36,7 +36,7 @@ impl StorageWork {
         let moving = moving.map(|request| (request.disk, request.sent));
         let disks = self.disks.numbers().filter_map(|at| Some((at, self.disks.get(at)?)));
         let own = disks.flat_map(|(at, disk)| {
-            [disk.metadata_asked, disk.step_asked]
+            [disk.metadata_asked, disk.step_asked, disk.zeroing_asked]
                 .into_iter()
                 .flatten()
                 .map(move |since| (at, since))

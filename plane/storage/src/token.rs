@@ -8,8 +8,10 @@ pub(crate) enum Purpose {
     Part(usize, u64),
     /// Metadata read of the disk with this number.
     Metadata(usize),
-    /// Commit step of the disk with this number.
-    Commit(usize),
+    /// Step with this number of a commit of the disk with this number.
+    Commit(usize, usize),
+    /// Zeroing of freed space of the disk with this number.
+    Zeroing(usize),
 }
 
 /// Binary logarithm of the bytes of a page.
@@ -30,7 +32,9 @@ impl Purpose {
         let (kind, number, page) = match self {
             Self::Part(number, page) => (0, number, page),
             Self::Metadata(number) => (1, number, 0),
-            Self::Commit(number) => (2, number, 0),
+            // A commit has far less steps than pages fit into a token.
+            Self::Commit(number, step) => (2, number, step as u64 & Self::PAGE_MAX),
+            Self::Zeroing(number) => (3, number, 0),
         };
         debug_assert!(number < 1 << Self::PAGE, "numbers are bounded far below");
         kind << Self::KIND_SHIFT | page << Self::PAGE | number as u64
@@ -39,10 +43,12 @@ impl Purpose {
     pub(crate) fn of(token: u64) -> Self {
         // The number has 24 bits.
         let number = (token & ((1 << Self::PAGE) - 1)) as usize;
+        let page = token >> Self::PAGE & Self::PAGE_MAX;
         match token >> Self::KIND_SHIFT {
-            0 => Self::Part(number, token >> Self::PAGE & Self::PAGE_MAX),
+            0 => Self::Part(number, page),
             1 => Self::Metadata(number),
-            _ => Self::Commit(number),
+            2 => Self::Commit(number, page as usize),
+            _ => Self::Zeroing(number),
         }
     }
 }
@@ -54,7 +60,8 @@ mod tests {
     #[test]
     fn a_token_says_what_it_was_made_of() {
         let parts = [Purpose::part(0, 0), Purpose::part(9, 4095), Purpose::part(3, u64::MAX)];
-        let others = [Purpose::Metadata(7), Purpose::Commit((1 << 24) - 1)];
+        let most = (1 << 24) - 1;
+        let others = [Purpose::Metadata(7), Purpose::Commit(most, 9), Purpose::Zeroing(most)];
         for purpose in parts.into_iter().chain(others) {
             assert_eq!(Purpose::of(purpose.token()), purpose);
         }

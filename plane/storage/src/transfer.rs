@@ -6,8 +6,8 @@ use suimon_image::{ByteRange, ImageError};
 use suimon_ports::{DiskOp, DiskOutcome, FileIo, FileOp, PayloadPart};
 use suimon_storage_qos::Phase;
 
-use crate::disk::{Alone, Obstacle, Queue};
-use crate::exclusive::is_only_if_fast;
+use crate::disk::{Obstacle, Queue};
+use crate::freeing::{PendingFree, is_only_if_fast};
 use crate::gate::tell_store;
 use crate::notices::StorageNotice;
 use crate::phases::parked_phase;
@@ -21,7 +21,7 @@ impl StorageWork {
     /// Begins the processing of a dispatched request.
     pub(crate) fn begin(&mut self, number: usize) {
         let Some(request) = self.requests.get(number) else { return };
-        let (op, disk_number) = (request.op, request.disk);
+        let (op, range, disk_number) = (request.op, request.range, request.disk);
         let Some(disk) = self.disks.get_mut(disk_number) else {
             return self.answer(number, DiskOutcome::Failed);
         };
@@ -35,7 +35,7 @@ impl StorageWork {
                 self.begin_commit(disk_number);
             }
             DiskOp::Read | DiskOp::Write { .. } | DiskOp::Status { .. } => {
-                if disk.is_in_turn() {
+                if disk.is_in_turn(range) {
                     self.transfer(number);
                 } else {
                     disk.parked.push_back(number);
@@ -169,13 +169,16 @@ impl StorageWork {
     /// Handles the completion of all parts of a request.
     pub(crate) fn handle_moved(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
-        let Request { disk: disk_number, op, outcome, .. } = *request;
+        let Request { disk: disk_number, op, range, outcome, .. } = *request;
         // Time of other operations depends on other requests, too, and is no device latency.
         if matches!(op, DiskOp::Read | DiskOp::Write { .. }) {
             request.moved = self.now;
         }
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.moving -= 1;
+        if let Some(freeing) = &mut disk.freeing {
+            freeing.handle_ended(range);
+        }
         if matches!(op, DiskOp::Read | DiskOp::Status { .. }) {
             let is_all = disk.is_linear() && !disk.is_awaited();
             self.answer(number, outcome);
@@ -197,14 +200,10 @@ impl StorageWork {
         let is_write = matches!(request.op, DiskOp::Write { .. });
         let is_durable = request.is_durable();
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        let mut pieces = Vec::new();
-        if disk.alone == Alone::Request(number) {
-            disk.alone = Alone::No;
-            pieces = core::mem::take(&mut disk.pieces);
-        }
+        let pieces = if is_write { None } else { disk.pieces.remove(&number) };
         let is_to_commit = is_durable && !(is_write && disk.writes_durably());
         let image = &mut disk.own().image;
-        for piece in is_write.then_some(range).into_iter().chain(pieces) {
+        for piece in is_write.then_some(range).into_iter().chain(pieces.into_iter().flatten()) {
             match outcome {
                 DiskOutcome::Done => image.handle_written(piece),
                 _ => image.handle_failed(piece),
@@ -212,7 +211,7 @@ impl StorageWork {
         }
         // Until a commit, only this process has the new mapping, unless the mapping is recorded
         // elsewhere.
-        let is_kept = disk.own().image.outlives_process();
+        let is_kept = disk.own().image.outlives_process(range);
         let is_to_commit = is_to_commit || (!is_kept && disk.has_uncommitted());
         if outcome == DiskOutcome::Done && is_to_commit {
             disk.waiters.push(number);
@@ -239,35 +238,40 @@ impl StorageWork {
             if disk.obstacle.is_some() {
                 return;
             }
-            match disk.alone {
-                Alone::Waiting(number) if disk.moving == 0 => {
-                    if !self.free_alone(number) {
-                        return;
-                    }
+            if let Some(number) = disk.freeing.as_ref().and_then(PendingFree::poll) {
+                if !self.free_space(number) {
+                    return;
                 }
-                Alone::Waiting(_) | Alone::Request(_) => return,
-                Alone::No => {
-                    let Some(number) = disk.parked.pop_front() else { break };
-                    let op = self.requests.get(number).map(|request| request.op);
-                    match op {
-                        Some(DiskOp::Discard | DiskOp::WriteZeroes { .. }) => {
-                            disk.alone = Alone::Waiting(number);
-                        }
-                        _ => {
-                            if !self.transfer(number) {
-                                return;
-                            }
-                        }
-                    }
-                }
+                continue;
+            }
+            let Some(&number) = disk.parked.front() else { break };
+            let Some(&Request { op, range, .. }) = self.requests.get(number) else {
+                disk.parked.pop_front();
+                continue;
+            };
+            let frees = matches!(op, DiskOp::Discard | DiskOp::WriteZeroes { .. });
+            let is_in_turn = match &disk.freeing {
+                Some(freeing) => !frees && freeing.lets_pass(range),
+                None => true,
+            };
+            if !is_in_turn {
+                return;
+            }
+            disk.parked.pop_front();
+            if frees {
+                self.await_overlapping(number);
+            } else if !self.transfer(number) {
+                return;
             }
         }
         self.end_disk(disk_number);
     }
 
-    /// Starts the operation that a parked request needs.
+    /// Starts the operation that a request needs, unless a discard waits for a commit already. In that
+    /// case the request is translated again after the commit.
     pub(crate) fn meet(&mut self, disk_number: usize, obstacle: Obstacle) {
-        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        let disk = self.disks.get_mut(disk_number).filter(|disk| disk.obstacle.is_none());
+        let Some(disk) = disk else { return };
         disk.obstacle = Some(obstacle);
         match obstacle {
             Obstacle::Metadata(layer, range) => {
@@ -322,12 +326,9 @@ impl StorageWork {
     /// Completes the first parked request of a disk, whose metadata or commit failed.
     pub(crate) fn give_up_first(&mut self, disk_number: usize, outcome: DiskOutcome) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        let first = match disk.alone {
-            Alone::Waiting(number) => {
-                disk.alone = Alone::No;
-                Some(number)
-            }
-            _ => disk.parked.pop_front(),
+        let first = match disk.freeing.take_if(|freeing| freeing.awaits_obstacle) {
+            Some(freeing) => Some(freeing.number),
+            None => disk.parked.pop_front(),
         };
         if let Some(number) = first {
             self.answer(number, outcome);

@@ -63,6 +63,8 @@ pub struct StorageWork {
     pub(crate) metadata_to_read: Vec<(usize, usize, ByteRange)>,
     /// Disks with a commit whose next step the I/O has no room for.
     pub(crate) commits_to_run: Vec<usize>,
+    /// Disks with freed space that the I/O had no room to zero.
+    pub(crate) zeroing_to_begin: Vec<usize>,
     /// Disks on which an operation ended that parked requests may wait for.
     pub(crate) restless: Vec<usize>,
     pub(crate) scratch: Scratch,
@@ -131,6 +133,7 @@ impl StorageWork {
             outgoing: VecDeque::new(),
             metadata_to_read: Vec::new(),
             commits_to_run: Vec::new(),
+            zeroing_to_begin: Vec::new(),
             restless: Vec::new(),
             scratch: Scratch::default(),
             notices: Notices::default(),
@@ -196,7 +199,10 @@ impl StorageWork {
             }
         }
         let service = if is_waiting { Service::Suspended } else { Service::On };
-        Ok(self.disks.insert(Disk { service, ..Disk::new(layers, place) }))
+        let number = self.disks.insert(Disk { service, ..Disk::new(layers, place) });
+        // The disk's former worker may have left freed space.
+        self.begin_zeroing(number);
+        Ok(number)
     }
 
     /// Adds a VM's ring to a disk. Returns the queue's number; `None` if there is no such disk, or
@@ -392,6 +398,7 @@ impl StorageWork {
         self.send_parts();
         self.read_waiting_metadata();
         self.run_waiting_commits();
+        self.begin_waiting_zeroing();
         self.tell_ended();
         self.show_answers();
         if let Err(error) = self.io.kick() {
@@ -465,7 +472,10 @@ impl StorageWork {
                     self.handle_part(request, page, outcome.map(|_| ()));
                 }
                 Purpose::Metadata(disk) => self.handle_metadata(disk, outcome),
-                Purpose::Commit(disk) => self.handle_step(disk, outcome.map(|_| ())),
+                Purpose::Commit(disk, step) => {
+                    self.handle_step(disk, step, outcome.map(|_| ()));
+                }
+                Purpose::Zeroing(disk) => self.handle_zeroing(disk, outcome.map(|_| ())),
             }
         }
         self.done = done;

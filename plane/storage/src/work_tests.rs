@@ -19,7 +19,7 @@ use crate::notices::FullChange;
 use crate::qos_bench::{self, Load, MILLISECOND, STORE, limits};
 use crate::{DiskLayer, DiskSpec, StorageNotice, StorageWork};
 
-/// Bytes of the region of one request; requests in flight never share a region.
+/// Bytes of the region of one request, unless it is for eight regions. Requests in flight do not overlap.
 const REGION: u64 = 128 << 10;
 const REGIONS: u64 = 32;
 pub(crate) const SIZE: u64 = REGION * REGIONS;
@@ -182,7 +182,15 @@ impl Model {
         let sectors = REGION / SECTOR as u64;
         let first = self.dice.below(sectors);
         let count = 1 + self.dice.below(sectors - first);
-        let range = range(region * REGION + first * SECTOR as u64, count * SECTOR as u64);
+        let range = if self.dice.below(24) == 0 {
+            // Whole blocks of every format.
+            range(region / 8 * 8 * REGION, 8 * REGION)
+        } else {
+            range(region * REGION + first * SECTOR as u64, count * SECTOR as u64)
+        };
+        if self.under_way.values().any(|(_, other, _)| other.overlaps(range)) {
+            return;
+        }
         let is_durable = self.dice.below(8) == 0;
         let op = match self.dice.below(12) {
             0..=4 => DiskOp::Write { is_durable },

@@ -83,7 +83,7 @@ impl<I: Image> TestDisk<'_, I> {
         Ok(kept)
     }
 
-    /// Commits and makes all writes durable.
+    /// Commits and makes all writes durable. Then zeroes one range of freed space, if there is any.
     ///
     /// # Errors
     /// Returns the error of the file.
@@ -99,7 +99,19 @@ impl<I: Image> TestDisk<'_, I> {
             return Err(failed(step.error));
         }
         self.image.handle_commit(CommitOutcome::Done);
-        Ok(())
+        self.zero_next().map(|_| ())
+    }
+
+    /// Zeroes one range of freed space. Returns false if there is none.
+    ///
+    /// # Errors
+    /// Returns the error of the file.
+    pub fn zero_next(&mut self) -> Result<bool, ImageError> {
+        let Some(range) = self.image.poll_zeroing() else { return Ok(false) };
+        let zeroed = self.file.zero(range.offset(), range.len());
+        self.image.handle_zeroed(zeroed.is_ok());
+        zeroed.map_err(|error| ImageError::new("freed space", range.offset(), error))?;
+        Ok(true)
     }
 
     fn ask(

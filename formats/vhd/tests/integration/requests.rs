@@ -17,14 +17,18 @@ enum Op {
     Finish { which: usize },
     /// Fail a placed write before any of its data is written.
     Fail { which: usize },
-    /// Discard sectors; only while no write is in flight.
+    /// Discard sectors; only while no write to them is in flight.
     Discard { sector: u64, sectors: u64 },
     /// Begin a commit unless one is in progress.
     Begin,
-    /// Complete the next steps of the commit.
-    Steps { count: usize },
+    /// Complete next steps of the commit, in any order if they may overlap.
+    Steps { count: usize, which: usize },
     /// Fail the next step of the commit.
     StepFails,
+    /// Begin to zero freed space, unless some is being zeroed.
+    BeginZeroing,
+    /// End zeroing, with this outcome.
+    EndZeroing { is_zero: bool },
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -34,8 +38,10 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (0_usize..8).prop_map(|which| Op::Fail { which }),
         3 => (0_u64..100, 1_u64..60).prop_map(|(sector, sectors)| Op::Discard { sector, sectors }),
         3 => Just(Op::Begin),
-        4 => (1_usize..6).prop_map(|count| Op::Steps { count }),
+        4 => (1_usize..6, 0_usize..9).prop_map(|(count, which)| Op::Steps { count, which }),
         1 => Just(Op::StepFails),
+        3 => Just(Op::BeginZeroing),
+        3 => (0_u8..4).prop_map(|die| Op::EndZeroing { is_zero: die > 0 }),
     ]
 }
 
@@ -46,6 +52,8 @@ struct Engine<'a> {
     writes: Vec<(u64, ByteRange, Vec<Extent>)>,
     /// Remaining steps of the commit in progress, and the number of changes it makes durable.
     commit: Option<(VecDeque<Step>, usize)>,
+    /// Freed space that is being zeroed.
+    zeroing: Option<ByteRange>,
     history: History,
 }
 
@@ -64,23 +72,30 @@ impl Engine<'_> {
                 let (_, range, _) = self.writes.remove(which % self.writes.len());
                 self.image.handle_failed(range);
             }
-            Op::Discard { sector, sectors } if self.writes.is_empty() => {
-                self.discard(within(sector, sectors));
+            Op::Discard { sector, sectors } => {
+                let range = within(sector, sectors);
+                if !self.writes.iter().any(|(_, other, _)| range.overlaps(*other)) {
+                    self.discard(range);
+                }
             }
             Op::Begin if self.commit.is_none() => self.begin(),
-            Op::Steps { count } => (0..count).for_each(|_| self.step()),
+            Op::Steps { count, which } => (0..count).for_each(|_| self.step(which)),
             Op::StepFails if self.commit.is_some() => {
                 self.commit = None;
                 self.image.handle_commit(CommitOutcome::Failed { completed: 0 });
+            }
+            Op::BeginZeroing if self.zeroing.is_none() => self.zeroing = self.image.poll_zeroing(),
+            Op::EndZeroing { is_zero } => {
+                let Some(range) = self.zeroing.take() else { return };
+                self.file.zero(range.offset(), range.len()).unwrap();
+                self.image.handle_zeroed(is_zero);
             }
             _ => {}
         }
     }
 
     fn place(&mut self, number: u64, range: ByteRange) {
-        let overlaps =
-            |other: &ByteRange| other.offset() < range.end() && range.offset() < other.end();
-        if self.writes.iter().any(|(_, other, _)| overlaps(other)) {
+        if self.writes.iter().any(|(_, other, _)| range.overlaps(*other)) {
             return;
         }
         let mut extents = Vec::new();
@@ -96,11 +111,11 @@ impl Engine<'_> {
                 Located::NeedCommit => {
                     assert!(extents.is_empty());
                     while self.commit.is_some() {
-                        self.step();
+                        self.step(0);
                     }
                     self.begin();
                     while self.commit.is_some() {
-                        self.step();
+                        self.step(0);
                     }
                 }
             }
@@ -145,9 +160,13 @@ impl Engine<'_> {
         }
     }
 
-    fn step(&mut self) {
+    fn step(&mut self, which: usize) {
         let Some((steps, changes)) = &mut self.commit else { return };
-        match steps.pop_front() {
+        let first = steps.front();
+        let overlapping =
+            steps.iter().take_while(|step| first.is_some_and(|first| first.may_overlap(step)));
+        let which = which % overlapping.count().max(1);
+        match steps.remove(which) {
             Some(Step::Write { offset, bytes }) => self.file.write_at(offset, &bytes).unwrap(),
             Some(Step::Extend { len, .. }) => self.file.set_len(len).unwrap(),
             Some(Step::Zero(range)) => self.file.zero(range.offset(), range.len()).unwrap(),
@@ -185,7 +204,8 @@ proptest! {
         let before = file.bytes();
         let image = open(&file, Access::Write).unwrap();
         let history = History::default();
-        let mut engine = Engine { image, file: &file, writes: vec![], commit: None, history };
+        let (writes, commit, zeroing) = (vec![], None, None);
+        let mut engine = Engine { image, file: &file, writes, commit, zeroing, history };
         for (number, op) in (1..).zip(&ops) {
             engine.carry_out(number, op);
         }

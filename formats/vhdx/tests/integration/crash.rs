@@ -107,14 +107,31 @@ impl Guest {
         }
     }
 
-    /// Commits step by step, and records when the commit becomes durable.
+    /// Commits step by step, and records when the commit becomes durable. Steps that may overlap are
+    /// executed in reverse order, and some of the freed space is zeroed before and after.
     fn flush(&mut self, image: &mut Vhdx, request: usize) {
+        self.zero_freed(image, request % 2);
+        self.commit(image, request);
+        self.zero_freed(image, request % 3);
+    }
+
+    fn zero_freed(&self, image: &mut Vhdx, ranges: usize) {
+        for _ in 0..ranges {
+            let Some(range) = image.poll_zeroing() else { return };
+            self.file.zero(range.offset(), range.len()).unwrap();
+            image.handle_zeroed(true);
+        }
+    }
+
+    fn commit(&mut self, image: &mut Vhdx, request: usize) {
         let Some(commit) = image.begin_commit() else {
             self.file.flush().unwrap();
             self.durable.push((self.file.ops().len(), request));
             return;
         };
-        for step in commit.steps {
+        let mut steps = commit.steps;
+        steps.chunk_by_mut(Step::may_overlap).for_each(<[Step]>::reverse);
+        for step in steps {
             match step {
                 Step::Write { offset, bytes } => self.file.write_at(offset, &bytes).unwrap(),
                 Step::Extend { len, .. } if self.file.len().unwrap() < len => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use suimon_image::{
     ByteRange, Commit, CommitOutcome, Extent, FileError, Image, ImageError, ImageFile, Located,
-    MetadataChange, OpenedImage, Shape,
+    MetadataChange, OpenedImage, RangeSet, Shape,
 };
 use suimon_ports::RedoRecord;
 
@@ -59,26 +59,61 @@ impl ImageFile for WatchedFile<'_> {
 /// that a commit has written.
 ///
 /// A record that cannot be written is not used any more: each write to newly allocated space waits
-/// for a commit, and the record is abandoned when the first of these commits begins.
+/// for a commit, as do later writes to the same blocks until that commit has ended. The record is
+/// abandoned when the first of these commits begins.
 pub struct RecordedImage {
     image: Box<dyn Image>,
-    record: Box<dyn RedoRecord>,
-    /// True if a write to the record has failed.
+    /// `None` if no record could be created.
+    record: Option<Box<dyn RedoRecord>>,
+    /// True if a write to the record has failed, or there is none.
     has_failed: bool,
     /// Number of the first recorded change.
     first: u64,
     /// Changes that are not recorded because one request makes more changes than the record has
     /// room for. They follow all recorded changes.
     unkept: Vec<MetadataChange>,
-    /// Number of changes since the record failed that no commit has made durable. Their contents
-    /// are not needed any more.
-    unkept_after_failure: usize,
+    /// Ranges of the disk with changes that are neither recorded nor part of a commit.
+    unrecorded: Unrecorded,
+    /// Ranges of the disk with changes that are not recorded and part of the commit in flight.
+    committing_unrecorded: Unrecorded,
     /// Changes that the commit in flight includes: recorded ones up to this number, and a number of
     /// others.
     committing: (u64, usize),
     /// Reservations for changes of writes in flight by range, and the sum of the reservations.
     under_way: BTreeMap<(u64, u64), Reservation>,
     reserved: u64,
+}
+
+/// Ranges of a disk, in whole blocks, with metadata changes that are recorded nowhere.
+#[derive(Debug, Default)]
+struct Unrecorded {
+    ranges: RangeSet,
+    /// True if changes of any range may not be recorded, because the record has just failed.
+    is_all: bool,
+}
+
+impl Unrecorded {
+    fn intersects(&self, range: ByteRange) -> bool {
+        self.is_all || self.ranges.intersects(range)
+    }
+
+    /// Adds the blocks of a range; all blocks if the range is not known.
+    fn insert(&mut self, range: Option<ByteRange>, block: u64) {
+        let whole = range.and_then(|range| {
+            let start = range.offset() - range.offset() % block.max(1);
+            let end = range.end().checked_next_multiple_of(block.max(1))?;
+            ByteRange::new(start, end - start)
+        });
+        match whole {
+            Some(range) => self.ranges.insert(range),
+            None => self.is_all = true,
+        }
+    }
+
+    fn append(&mut self, mut other: Self) {
+        self.is_all |= other.is_all;
+        self.ranges.append(&mut other.ranges);
+    }
 }
 
 /// Reservation for writes in flight to one range.
@@ -92,35 +127,50 @@ impl RecordedImage {
     /// Creates a recorded image from an image that was opened for writing and not changed since,
     /// and its empty record.
     #[must_use]
-    pub fn new(mut image: Box<dyn Image>, record: Box<dyn RedoRecord>) -> Self {
+    pub fn new(image: Box<dyn Image>, record: Box<dyn RedoRecord>) -> Self {
+        Self::with(image, Some(record))
+    }
+
+    /// Creates an image whose changes cannot be recorded, as after the failure of a record.
+    #[must_use]
+    pub fn without_record(image: Box<dyn Image>) -> Self {
+        Self::with(image, None)
+    }
+
+    fn with(mut image: Box<dyn Image>, record: Option<Box<dyn RedoRecord>>) -> Self {
         image.remember_changes();
-        let first = record.next();
+        let first = record.as_ref().map_or(0, |record| record.next());
         Self {
             image,
+            has_failed: record.is_none(),
             record,
-            has_failed: false,
             first,
             unkept: Vec::new(),
-            unkept_after_failure: 0,
+            unrecorded: Unrecorded::default(),
+            committing_unrecorded: Unrecorded::default(),
             committing: (first, 0),
             under_way: BTreeMap::new(),
             reserved: 0,
         }
     }
 
+    /// Returns the record unless a write to it has failed.
+    fn usable(&self) -> Option<&dyn RedoRecord> {
+        self.record.as_deref().filter(|_| !self.has_failed)
+    }
+
     /// Returns the number of changes that can be recorded and are not reserved.
     fn free(&self) -> u64 {
-        if self.has_failed {
-            return u64::MAX;
-        }
-        let kept = self.record.next().saturating_sub(self.first);
-        self.record.room().saturating_sub(kept).saturating_sub(self.reserved)
+        self.usable().map_or(u64::MAX, |record| {
+            let kept = record.next().saturating_sub(self.first);
+            record.room().saturating_sub(kept).saturating_sub(self.reserved)
+        })
     }
 
     /// Returns true if the record will have more room after a commit, or after the writes in
     /// flight.
     fn can_have_more_room(&self) -> bool {
-        self.free() < self.record.room()
+        self.usable().is_some_and(|record| self.free() < record.room())
     }
 
     /// Releases the reservation of a placed write that has ended.
@@ -137,60 +187,69 @@ impl RecordedImage {
     /// Removes the changes from the record that the commit in flight has written to the file.
     fn end_commit(&mut self) {
         let (before, others) = core::mem::take(&mut self.committing);
-        match self.has_failed {
-            true => self.unkept_after_failure = self.unkept_after_failure.saturating_sub(others),
-            false => drop(self.unkept.drain(..others.min(self.unkept.len()))),
-        }
+        self.committing_unrecorded = Unrecorded::default();
         if !self.has_failed {
-            match self.record.forget(before) {
-                Ok(()) => self.first = before,
-                Err(_) => self.give_up_record(),
+            self.unkept.drain(..others.min(self.unkept.len()));
+            match self.record.as_mut().map(|record| record.forget(before)) {
+                None | Some(Ok(())) => self.first = before,
+                Some(Err(_)) => self.give_up_record(),
             }
         }
-        self.keep();
+        self.keep(None);
     }
 
     /// Records pending changes before all changes are written to the file. Recorded and unrecorded
     /// changes may concern the same metadata: if not all could be recorded, none may be repeated,
     /// and the record is abandoned.
     fn keep_or_abandon(&mut self) {
-        self.keep();
-        let has_kept = self.record.next() > self.first;
+        self.keep(None);
+        let has_kept = self.usable().is_some_and(|record| record.next() > self.first);
         let has_both = has_kept && !self.unkept.is_empty();
-        debug_assert!(self.has_failed || !has_both, "room was reserved for all changes");
-        if self.has_failed || has_both {
+        debug_assert!(!has_both, "room was reserved for all changes");
+        if has_both {
             self.give_up_record();
+        }
+        if self.has_failed {
             // If this fails, too, and the process is killed during the commit, the record does not
             // fit the image any more.
-            let _ = self.record.abandon();
+            let _ = self.record.as_mut().map(|record| record.abandon());
         }
     }
 
-    /// Writes pending changes to the record.
-    fn keep(&mut self) {
+    /// Writes pending changes to the record. `range` is the range of the disk that has changed since
+    /// the previous call.
+    fn keep(&mut self, range: Option<ByteRange>) {
+        let before = self.unkept.len();
         self.image.take_changes(&mut self.unkept);
+        let has_new = self.unkept.len() > before;
         if self.unkept.is_empty() {
             return;
         }
-        if self.has_failed {
-            return self.give_up_record();
-        }
-        let file_len = self.image.opened().file_len;
+        let block = self.image.shape().block;
+        let Some(record) = self.record.as_mut().filter(|_| !self.has_failed) else {
+            // Their contents are not needed any more.
+            self.unkept.clear();
+            return self.unrecorded.insert(range, block);
+        };
         // A change that is not recorded waits for a commit, as without a record.
-        match self.record.keep(&self.unkept, file_len) {
+        match record.keep(&self.unkept, self.image.opened().file_len) {
             Ok(true) => {
                 self.unkept.clear();
                 self.committing.1 = 0;
+                self.unrecorded = Unrecorded::default();
+                self.committing_unrecorded = Unrecorded::default();
             }
+            Ok(false) if has_new => self.unrecorded.insert(range, block),
             Ok(false) => {}
             Err(_) => self.give_up_record(),
         }
     }
 
-    /// Stops recording: changes are only counted from now on.
+    /// Stops recording. Which changes the record contains does not matter any more, because it is
+    /// abandoned with the next commit.
     fn give_up_record(&mut self) {
         self.has_failed = true;
-        self.unkept_after_failure = self.unkept_after_failure.saturating_add(self.unkept.len());
+        self.unrecorded.is_all = true;
         self.unkept.clear();
     }
 }
@@ -222,6 +281,10 @@ impl Image for RecordedImage {
             return Ok(Located::NeedCommit);
         }
         let located = self.image.place_write(range, extents)?;
+        if self.has_failed {
+            // Placing may allocate a sector bitmap.
+            self.keep(Some(range));
+        }
         let key = (range.offset(), range.len());
         // A write without changes counts together with others of the same range. The reservation is
         // released when all have ended, because their ends cannot be distinguished.
@@ -237,13 +300,13 @@ impl Image for RecordedImage {
     fn handle_written(&mut self, range: ByteRange) {
         self.release(range);
         self.image.handle_written(range);
-        self.keep();
+        self.keep(Some(range));
     }
 
     fn handle_failed(&mut self, range: ByteRange) {
         self.release(range);
         self.image.handle_failed(range);
-        self.keep();
+        self.keep(Some(range));
     }
 
     fn discard(
@@ -268,7 +331,7 @@ impl Image for RecordedImage {
                 true => Located::NeedCommit,
                 false => self.image.discard(part, kept)?,
             };
-            self.keep();
+            self.keep(Some(part));
             if located != Located::Ready {
                 kept.truncate(before);
                 return Ok(located);
@@ -287,17 +350,27 @@ impl Image for RecordedImage {
     }
 
     fn uncommitted_bytes(&self) -> u64 {
-        let kept = if self.has_failed { 0 } else { self.record.next().saturating_sub(self.first) };
+        let kept = self.usable().map_or(0, |record| record.next().saturating_sub(self.first));
         self.image.uncommitted_bytes().max(kept.saturating_mul(BYTES_PER_CHANGE))
     }
 
-    fn outlives_process(&self) -> bool {
-        self.unkept.is_empty() && self.unkept_after_failure == 0
+    fn poll_zeroing(&mut self) -> Option<ByteRange> {
+        self.image.poll_zeroing()
+    }
+
+    fn handle_zeroed(&mut self, is_zero: bool) {
+        self.image.handle_zeroed(is_zero);
+    }
+
+    fn outlives_process(&self, range: ByteRange) -> bool {
+        !self.unrecorded.intersects(range) && !self.committing_unrecorded.intersects(range)
     }
 
     fn begin_commit(&mut self) -> Option<Commit> {
         self.keep_or_abandon();
-        self.committing = (self.record.next(), self.unkept.len() + self.unkept_after_failure);
+        let recorded = self.record.as_ref().map_or(0, |record| record.next());
+        self.committing = (recorded, self.unkept.len());
+        self.committing_unrecorded = core::mem::take(&mut self.unrecorded);
         let commit = self.image.begin_commit();
         if commit.is_none() {
             // All changes are in the file.
@@ -309,7 +382,8 @@ impl Image for RecordedImage {
     fn handle_commit(&mut self, outcome: CommitOutcome) {
         self.image.handle_commit(outcome);
         if outcome != CommitOutcome::Done {
-            return;
+            let failed = core::mem::take(&mut self.committing_unrecorded);
+            return self.unrecorded.append(failed);
         }
         self.end_commit();
     }
@@ -317,7 +391,7 @@ impl Image for RecordedImage {
     fn handle_flush_failure(&mut self) {
         self.give_up_record();
         // If this fails, the process that opens the image next repeats the changes.
-        let _ = self.record.abandon();
+        let _ = self.record.as_mut().map(|record| record.abandon());
     }
 
     fn changes_max(&self, range: ByteRange) -> u64 {
@@ -335,13 +409,15 @@ impl Image for RecordedImage {
         if let Err(error) = image.close(&file) {
             if file.has_failed_flush.get() {
                 // As in `handle_flush_failure`.
-                let _ = record.abandon();
+                let _ = record.as_mut().map(|record| record.abandon());
             }
             return Err(error);
         }
-        // One of these suffices.
-        let _ = record.abandon();
-        let _ = record.remove();
+        if let Some(mut record) = record {
+            // One of these suffices.
+            let _ = record.abandon();
+            let _ = record.remove();
+        }
         Ok(())
     }
 }

@@ -71,19 +71,21 @@ impl<'a> LeftRedo<'a> {
 }
 
 /// Begins the recording of an image that was opened for writing. If that is not possible, returns
-/// the reason with the image.
+/// the reason with the image, of which each change waits for a commit.
 pub(super) fn recorded(layer: DiskLayer, seeds: &Seeds<'_>) -> (DiskLayer, Option<std::io::Error>) {
     if layer.image.linear_offset().is_some() {
         return (layer, None);
     }
-    let Some((records, key)) = place(layer.file.as_ref(), seeds) else { return (layer, None) };
-    match records.begin(&key, layer.image.opened()) {
-        Ok(record) => {
-            let image = Box::new(RecordedImage::new(layer.image, record));
-            (DiskLayer { image, file: layer.file }, None)
-        }
-        Err(error) => (layer, Some(error)),
-    }
+    let DiskLayer { image, file } = layer;
+    let begun = place(file.as_ref(), seeds)
+        .map(|(records, key)| records.begin(&key, image.opened()))
+        .transpose();
+    let (image, error) = match begun {
+        Ok(Some(record)) => (RecordedImage::new(image, record), None),
+        Ok(None) => (RecordedImage::without_record(image), None),
+        Err(error) => (RecordedImage::without_record(image), Some(error)),
+    };
+    (DiskLayer { image: Box::new(image), file }, error)
 }
 
 /// Removes the record that a killed process left of an image whose file is going to be removed.

@@ -2,7 +2,7 @@
 
 use suimon_image::{
     ByteRange, CommitOutcome, Extent, FailedStep, FileError, Image, ImageError, ImageFault,
-    ImageFile, Located, Place,
+    ImageFile, Located, Place, zero_freed,
 };
 
 use crate::disk::DiskLayer;
@@ -200,7 +200,9 @@ impl StillDisk {
                 done.map_err(|failed| failed.error)
             }
         };
-        done.map_err(|error| self.error(number, ImageError::new("commit", 0, error)))
+        let done = done.map_err(|error| ImageError::new("commit", 0, error));
+        let done = done.and_then(|()| zero_freed(image.as_mut(), file.as_image_file()));
+        done.map_err(|error| self.error(number, error))
     }
 
     /// Repeats a query to a layer's image until the image has the metadata to answer.

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use suimon_quantity::{DiskId, ProcessorId, Time};
 use suimon_storage_qos::{
     Assignment, Borrower, CATCH_UP, Capability, Completion, DiskSlot, Grant, HELD_MAX, Lent,
-    Limits, Next, Normalization, Operation, Proposal, Report, RequestTime, Store, StoreBudget, StoreSpec,
-    Submitted, WorkerTime,
+    Limits, Next, Normalization, Operation, Proposal, Report, RequestTime, Store, StoreBudget,
+    StoreSpec, Submitted, WorkerTime,
 };
 
 /// Largest delay of a message.

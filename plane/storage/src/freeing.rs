@@ -3,10 +3,45 @@
 use suimon_image::{ByteRange, Extent, ImageError, Place};
 use suimon_ports::{DiskOp, DiskOutcome};
 
-use crate::disk::{Alone, Disk};
-use crate::request::{Part, PartAction};
+use crate::disk::Disk;
+use crate::request::{Part, PartAction, Request};
 use crate::resolve::{Resolved, Scratch, obstacle};
 use crate::work::StorageWork;
+
+/// Request that frees space as soon as no overlapping request is in flight: the freed space may be
+/// reused before such a request ends.
+#[derive(Debug)]
+pub(crate) struct PendingFree {
+    /// Number of the request.
+    pub(crate) number: usize,
+    range: ByteRange,
+    is_discard: bool,
+    /// Number of requests in flight that overlap the range. No others begin meanwhile.
+    overlapping: usize,
+    /// True if the request waits for metadata or a commit.
+    pub(crate) awaits_obstacle: bool,
+}
+
+impl PendingFree {
+    /// Returns true if another request for this range may begin. A discard makes progress with each
+    /// commit that it waits for. Zeros need room for all their changes at once, which other requests
+    /// would use up.
+    pub(crate) fn lets_pass(&self, range: ByteRange) -> bool {
+        !self.range.overlaps(range) && (self.is_discard || !self.awaits_obstacle)
+    }
+
+    /// Records that a request for this range is not in flight any more.
+    pub(crate) fn handle_ended(&mut self, range: ByteRange) {
+        if self.range.overlaps(range) {
+            self.overlapping = self.overlapping.saturating_sub(1);
+        }
+    }
+
+    /// Returns the number of the request if it can be carried out.
+    pub(crate) fn poll(&self) -> Option<usize> {
+        (self.overlapping == 0).then_some(self.number)
+    }
+}
 
 impl StorageWork {
     /// Begins a discard or a write of zeros.
@@ -50,35 +85,54 @@ impl StorageWork {
         self.send(number);
     }
 
-    /// Frees space for a request that has the disk to itself. Returns false if the request must
+    /// Makes a request the one that frees space next, when the overlapping requests in flight have ended.
+    pub(crate) fn await_overlapping(&mut self, number: usize) {
+        let Some(&Request { disk: disk_number, op, range, .. }) = self.requests.get(number) else {
+            return;
+        };
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        let in_flight = self.requests.numbers().filter_map(|number| self.requests.get(number));
+        let in_flight = in_flight.filter(|of| of.disk == disk_number && of.parts > 0);
+        // The search ends with the last request in flight of the disk.
+        let in_flight = in_flight.take(disk.moving);
+        disk.freeing = Some(PendingFree {
+            number,
+            range,
+            is_discard: op == DiskOp::Discard,
+            overlapping: in_flight.filter(|of| of.range.overlaps(range)).count(),
+            awaits_obstacle: false,
+        });
+    }
+
+    /// Frees space for a request that no request in flight overlaps. Returns false if the request must
     /// wait for metadata or a commit first.
-    pub(crate) fn free_alone(&mut self, number: usize) -> bool {
+    pub(crate) fn free_space(&mut self, number: usize) -> bool {
         let Some(request) = self.requests.get(number) else { return true };
         let (op, range, disk_number) = (request.op, request.range, request.disk);
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
+        let Some(mut freeing) = disk.freeing.take() else { return true };
         if disk.refuses(op) {
-            disk.alone = Alone::No;
             self.answer(number, DiskOutcome::Failed);
             return true;
         }
-        let mut pieces = core::mem::take(&mut disk.pieces);
-        pieces.clear();
-        let freed = free(disk, number, op, range, &mut self.scratch, &mut pieces);
-        disk.pieces = pieces;
-        match freed {
+        let mut pieces = Vec::new();
+        match free(disk, number, op, range, &mut self.scratch, &mut pieces) {
             Err(error) => {
-                disk.alone = Alone::No;
-                give_up(disk);
+                give_up(disk, pieces);
                 self.answer_refused(number, &error);
             }
             Ok(Resolved::Not(obstacle)) => {
                 // The whole request is translated again.
-                give_up(disk);
+                give_up(disk, pieces);
+                freeing.awaits_obstacle = true;
+                disk.freeing = Some(freeing);
                 self.meet(disk_number, obstacle);
                 return false;
             }
             Ok(Resolved::Ready) => {
-                disk.alone = Alone::Request(number);
+                if !pieces.is_empty() {
+                    disk.pieces.insert(number, pieces);
+                }
                 disk.moving += 1;
                 self.send(number);
             }
@@ -88,8 +142,8 @@ impl StorageWork {
 }
 
 /// Reports placed ranges that are not written to the image.
-fn give_up(disk: &mut Disk) {
-    for piece in core::mem::take(&mut disk.pieces) {
+fn give_up(disk: &mut Disk, pieces: Vec<ByteRange>) {
+    for piece in pieces {
         disk.own().image.handle_failed(piece);
     }
 }

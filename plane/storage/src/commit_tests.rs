@@ -1,0 +1,95 @@
+//! Steps of commits in flight.
+
+use suimon_image::testing::MemoryFile;
+use suimon_image::{
+    ByteRange, Commit, CommitOutcome, Extent, Image, ImageError, Located, Place, Shape, Step,
+    push_extent,
+};
+use suimon_ports::{DiskOp, DiskOutcome};
+
+use crate::fakes::FakeQueue;
+use crate::kinds::VHDX;
+use crate::work_tests::{Bench, SIZE, TAGS, WRITE, range};
+
+/// Metadata pages of each commit.
+const PAGES: u64 = 256;
+
+/// Image with many changed metadata pages in each commit.
+struct ManyPages {
+    is_changed: bool,
+}
+
+impl Image for ManyPages {
+    fn shape(&self) -> Shape {
+        Shape { size: SIZE, logical_sector: 512, physical_sector: 4096, block: 1 << 20 }
+    }
+    fn linear_offset(&self) -> Option<u64> {
+        None
+    }
+    fn locate(
+        &mut self,
+        range: ByteRange,
+        extents: &mut Vec<Extent>,
+    ) -> Result<Located, ImageError> {
+        push_extent(extents, Place::File(range.offset()), range.len());
+        Ok(Located::Ready)
+    }
+    fn place_write(
+        &mut self,
+        range: ByteRange,
+        extents: &mut Vec<Extent>,
+    ) -> Result<Located, ImageError> {
+        self.locate(range, extents)
+    }
+    fn handle_failed(&mut self, _: ByteRange) {}
+    fn handle_written(&mut self, _: ByteRange) {
+        self.is_changed = true;
+    }
+    fn discard(&mut self, _: ByteRange, _: &mut Vec<ByteRange>) -> Result<Located, ImageError> {
+        unreachable!("no request discards")
+    }
+    fn handle_metadata(&mut self, _: ByteRange, _: &[u8]) -> Result<(), ImageError> {
+        Ok(())
+    }
+    fn uncommitted_bytes(&self) -> u64 {
+        u64::from(self.is_changed) * PAGES * 4096
+    }
+    fn begin_commit(&mut self) -> Option<Commit> {
+        if !std::mem::take(&mut self.is_changed) {
+            return None;
+        }
+        let page = |at| Step::Write { offset: SIZE + at * 4096, bytes: vec![9; 4096] };
+        let mut steps = vec![Step::Flush];
+        steps.extend((0..PAGES).map(page));
+        steps.extend([Step::Flush, Step::Durable]);
+        Some(Commit { steps })
+    }
+    fn handle_commit(&mut self, _: CommitOutcome) {}
+    fn outlives_process(&self, _: ByteRange) -> bool {
+        true
+    }
+}
+
+/// Each turn of the engine ends all operations in flight: the number of turns is the number of
+/// round trips to the device.
+#[test]
+fn writes_of_a_commit_are_in_flight_together() {
+    for (capacity, turns_max) in [(64, 12), (4, 4 + 256 / 3)] {
+        let memory = MemoryFile::new(vec![0; SIZE as usize]);
+        let image = Box::new(ManyPages { is_changed: false });
+        let queue = FakeQueue::new(TAGS);
+        let mut bench = Bench::with_image(VHDX, image, memory, 1, capacity, queue);
+        bench.trouble.lock().unwrap().is_at_once = true;
+        assert_eq!(bench.run(WRITE, range(0, 4096), vec![1; 4096]), DiskOutcome::Done);
+        let before = bench.trouble.lock().unwrap().submitted;
+        bench.ask(0, DiskOp::Flush, range(0, 0), Vec::new());
+        let mut turns = 0;
+        while bench.poll().is_empty() {
+            turns += 1;
+            assert!(turns < 1000);
+        }
+        let submitted = bench.trouble.lock().unwrap().submitted - before;
+        assert_eq!(submitted as u64, PAGES + 2);
+        assert!(turns <= turns_max, "{turns} turns with room for {capacity} operations");
+    }
+}

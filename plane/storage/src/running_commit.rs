@@ -1,0 +1,224 @@
+//! Commit in flight: its steps, and the requests that wait for it.
+
+use std::collections::VecDeque;
+use std::io;
+
+use suimon_image::{CommitOutcome, Step};
+use suimon_ports::FileOp;
+
+/// Largest number of steps of a commit in flight. The rest of the I/O's capacity remains for requests.
+const STEPS_IN_FLIGHT_MAX: usize = 32;
+
+/// Commit in flight.
+pub(crate) struct RunningCommit {
+    /// Steps that have not begun.
+    steps: VecDeque<Step>,
+    /// Number of steps that have begun.
+    begun: usize,
+    in_flight: Vec<StepInFlight>,
+    /// True if the next step may be in flight together with those in flight.
+    may_overlap: bool,
+    failed: Option<FailedStep>,
+    /// True if the image requested the commit.
+    pub(crate) is_of_image: bool,
+    /// Requests that complete when the commit is durable.
+    pub(crate) waiters: Vec<usize>,
+    /// True if the commit repeats one that found no space.
+    pub(crate) is_repeated: bool,
+    /// True if the commit is in the list of those that the I/O had no room for.
+    pub(crate) is_queued: bool,
+}
+
+/// Step in flight.
+#[derive(Clone, Copy)]
+struct StepInFlight {
+    /// Number of the step in its commit.
+    number: usize,
+    /// File offset of the step.
+    offset: Option<u64>,
+    is_flush: bool,
+}
+
+/// First step of a commit that failed.
+pub(crate) struct FailedStep {
+    number: usize,
+    /// File offset of the step.
+    pub(crate) offset: Option<u64>,
+    /// True if the step is a flush.
+    pub(crate) is_flush: bool,
+    pub(crate) error: io::Error,
+}
+
+/// What a commit continues with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NextStep {
+    /// A step in flight must end first.
+    Wait,
+    /// The waiting requests complete.
+    Durable,
+    /// The next step is submitted: [`RunningCommit::begin_step`].
+    Begin,
+    /// The commit has ended: [`RunningCommit::end`].
+    End,
+}
+
+impl RunningCommit {
+    /// Creates a commit. `steps`: `None` if the image has nothing to commit, so that a flush suffices.
+    pub(crate) fn new(steps: Option<Vec<Step>>, waiters: Vec<usize>, is_repeated: bool) -> Self {
+        Self {
+            is_of_image: steps.is_some(),
+            steps: steps.unwrap_or_else(|| vec![Step::Flush, Step::Durable]).into(),
+            begun: 0,
+            in_flight: Vec::new(),
+            may_overlap: false,
+            failed: None,
+            waiters,
+            is_repeated,
+            is_queued: false,
+        }
+    }
+
+    /// Returns what the commit continues with.
+    pub(crate) fn next_step(&mut self) -> NextStep {
+        if !self.in_flight.is_empty() {
+            let begins = self.may_overlap
+                && self.failed.is_none()
+                && self.in_flight.len() < STEPS_IN_FLIGHT_MAX;
+            return if begins { NextStep::Begin } else { NextStep::Wait };
+        }
+        match self.steps.front() {
+            _ if self.failed.is_some() => NextStep::End,
+            None => NextStep::End,
+            Some(Step::Durable) => {
+                self.steps.pop_front();
+                self.begun += 1;
+                NextStep::Durable
+            }
+            Some(_) => NextStep::Begin,
+        }
+    }
+
+    /// Returns the operation of the next step, and the step's number.
+    pub(crate) fn begin_step(&mut self) -> Option<(usize, FileOp<'static>)> {
+        let step = self.steps.pop_front()?;
+        self.may_overlap = self.steps.front().is_some_and(|next| step.may_overlap(next));
+        let number = self.begun;
+        self.begun += 1;
+        let (offset, op) = match step {
+            Step::Durable => return None,
+            Step::Write { offset, bytes } => (Some(offset), FileOp::WriteBytes { offset, bytes }),
+            Step::Extend { len, needed } => (Some(len), FileOp::Extend { len, needed }),
+            Step::Zero(range) => {
+                let zero = FileOp::Zero { range, may_unmap: true, only_if_fast: false };
+                (Some(range.offset()), zero)
+            }
+            Step::Flush => (None, FileOp::Flush),
+        };
+        let is_flush = matches!(op, FileOp::Flush);
+        self.in_flight.push(StepInFlight { number, offset, is_flush });
+        Some((number, op))
+    }
+
+    /// Handles the end of a step. Returns true if others are in flight.
+    pub(crate) fn handle_step(&mut self, number: usize, outcome: io::Result<()>) -> bool {
+        let Some(at) = self.in_flight.iter().position(|of| of.number == number) else {
+            return !self.in_flight.is_empty();
+        };
+        let StepInFlight { offset, is_flush, .. } = self.in_flight.swap_remove(at);
+        if let Err(error) = outcome {
+            if self.failed.as_ref().is_none_or(|failed| number < failed.number) {
+                self.failed = Some(FailedStep { number, offset, is_flush, error });
+            }
+        }
+        !self.in_flight.is_empty()
+    }
+
+    /// Returns the outcome for the image, the failed step, and the requests that are not completed.
+    pub(crate) fn end(self) -> (CommitOutcome, Option<FailedStep>, Vec<usize>) {
+        let outcome = match &self.failed {
+            None => CommitOutcome::Done,
+            Some(failed) => CommitOutcome::Failed { completed: failed.number },
+        };
+        (outcome, self.failed, self.waiters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use suimon_image::ByteRange;
+
+    use super::*;
+
+    fn write(offset: u64) -> Step {
+        Step::Write { offset, bytes: vec![0; 512] }
+    }
+
+    /// Begins as many steps as possible; returns their numbers.
+    fn begin_all(commit: &mut RunningCommit) -> Vec<usize> {
+        let mut begun = Vec::new();
+        while commit.next_step() == NextStep::Begin {
+            begun.extend(commit.begin_step().map(|(number, _)| number));
+        }
+        begun
+    }
+
+    fn end_all(commit: &mut RunningCommit, numbers: &[usize]) {
+        for number in numbers.iter().rev() {
+            commit.handle_step(*number, Ok(()));
+        }
+    }
+
+    #[test]
+    fn only_writes_and_only_zeroing_overlap() {
+        let zero = Step::Zero(ByteRange::new(0, 512).unwrap());
+        let steps = vec![
+            write(0),
+            write(512),
+            Step::Flush,
+            write(1024),
+            zero.clone(),
+            zero,
+            Step::Extend { len: 1, needed: 1 },
+            Step::Flush,
+            Step::Durable,
+            write(0),
+        ];
+        let mut commit = RunningCommit::new(Some(steps), Vec::new(), false);
+        for expected in [&[0, 1][..], &[2], &[3], &[4, 5], &[6], &[7]] {
+            let begun = begin_all(&mut commit);
+            assert_eq!(begun, expected);
+            assert_eq!(commit.next_step(), NextStep::Wait);
+            end_all(&mut commit, &begun);
+        }
+        assert_eq!(commit.next_step(), NextStep::Durable);
+        assert_eq!(begin_all(&mut commit), [9]);
+        commit.handle_step(9, Ok(()));
+        assert_eq!(commit.next_step(), NextStep::End);
+        assert_eq!(commit.end().0, CommitOutcome::Done);
+    }
+
+    #[test]
+    fn a_commit_with_a_failed_step_ends_when_no_step_is_in_flight() {
+        let steps = vec![write(0), write(512), write(1024), Step::Flush, Step::Durable];
+        let mut commit = RunningCommit::new(Some(steps), vec![7], false);
+        assert_eq!(begin_all(&mut commit), [0, 1, 2]);
+        assert!(commit.handle_step(2, Err(io::ErrorKind::StorageFull.into())));
+        assert_eq!(commit.next_step(), NextStep::Wait);
+        assert!(commit.handle_step(1, Err(io::ErrorKind::Other.into())));
+        assert!(!commit.handle_step(0, Ok(())));
+        assert_eq!(commit.next_step(), NextStep::End);
+        let (outcome, failed, waiters) = commit.end();
+        assert_eq!((outcome, waiters), (CommitOutcome::Failed { completed: 1 }, vec![7]));
+        let failed = failed.unwrap();
+        assert_eq!((failed.offset, failed.is_flush), (Some(512), false));
+    }
+
+    #[test]
+    fn few_steps_of_a_commit_are_in_flight() {
+        let steps = (0..100).map(|at| write(at * 512)).collect();
+        let mut commit = RunningCommit::new(Some(steps), Vec::new(), false);
+        assert_eq!(begin_all(&mut commit).len(), STEPS_IN_FLIGHT_MAX);
+        commit.handle_step(3, Ok(()));
+        assert_eq!(begin_all(&mut commit), [STEPS_IN_FLIGHT_MAX]);
+    }
+}

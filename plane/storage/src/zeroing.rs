@@ -1,0 +1,52 @@
+//! Zeroing of space that commits have freed. One range of a disk is zeroed at a time, beside its
+//! requests and commits, so that no flush waits for it. An image that is closed first zeroes the rest
+//! itself.
+
+use std::io;
+
+use suimon_ports::FileOp;
+
+use crate::disk::Service;
+use crate::token::Purpose;
+use crate::work::StorageWork;
+
+impl StorageWork {
+    /// Begins to zero freed space of a disk, if there is any and none is being zeroed.
+    pub(crate) fn begin_zeroing(&mut self, disk_number: usize) {
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        let is_served = disk.service == Service::On && !disk.is_closing;
+        if !is_served || disk.has_failed_flush || disk.zeroing_asked.is_some() {
+            return;
+        }
+        if self.io.under_way() >= self.io.capacity() {
+            return self.zeroing_to_begin.push(disk_number);
+        }
+        let Some(own) = disk.layers.first_mut() else { return };
+        let Some(range) = own.image.poll_zeroing() else { return };
+        let op = FileOp::Zero { range, may_unmap: true, only_if_fast: false };
+        if self.io.submit(own.file, op, Purpose::Zeroing(disk_number).token()) {
+            disk.zeroing_asked = Some(self.now);
+        } else {
+            own.image.handle_zeroed(false);
+        }
+    }
+
+    /// Begins zeroing that the I/O had no room for.
+    pub(crate) fn begin_waiting_zeroing(&mut self) {
+        for disk_number in std::mem::take(&mut self.zeroing_to_begin) {
+            self.begin_zeroing(disk_number);
+        }
+    }
+
+    /// Handles the end of zeroing of a range.
+    pub(crate) fn handle_zeroing(&mut self, disk_number: usize, outcome: io::Result<()>) {
+        let Some(disk) = self.disks.get_mut(disk_number) else { return };
+        disk.zeroing_asked = None;
+        disk.own().image.handle_zeroed(outcome.is_ok());
+        if let Err(error) = outcome {
+            self.tell(disk_number, None, format!("freed space cannot be deallocated: {error}"));
+        }
+        self.begin_zeroing(disk_number);
+        self.end_disk(disk_number);
+    }
+}
