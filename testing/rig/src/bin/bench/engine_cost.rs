@@ -9,7 +9,9 @@ use anyhow::{Result, ensure};
 use suimon_forwarding::{PortRole, PortSpec, SwitchSpec};
 use suimon_frame::{FrameBatch, Offloads, VnetHeader};
 use suimon_ports::{PortFault, ProcessorRuntime, QueueHost};
-use suimon_processor_tests::{Bottomless, Supply, queue};
+use suimon_processor_tests::{
+    Bottomless, Supply, ns_per_frame_beside_full_mailbox, ns_per_frame_of_workers, queue,
+};
 use suimon_quantity::{Direction, PortId, SwitchId};
 use suimon_rig::until;
 use suimon_switch::{DataPlane, PortTopology, Topology};
@@ -19,6 +21,8 @@ use crate::report::{Bar, Pair, Sample, Work};
 
 const SWITCH: SwitchId = SwitchId(1);
 const WINDOW: Duration = Duration::from_millis(500);
+/// Length of one of several windows, of which the best counts.
+const NEIGHBOUR_WINDOW: Duration = Duration::from_millis(50);
 /// Maximum number of addresses learned per port.
 const LEARNED_MAX: u32 = 65_536;
 const FRAMES_LIMIT: Duration = Duration::from_secs(20);
@@ -57,7 +61,38 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
         }
         Ok(work)
     };
-    works.into_iter().map(measure).collect()
+    let mut works = works.into_iter().map(measure).collect::<Result<Vec<_>>>()?;
+    works.push(measure_workers(pairs)?);
+    works.push(measure_full_mailbox(pairs)?);
+    Ok(works)
+}
+
+/// Measures whether busy workers delay each other by the tables that they share.
+fn measure_workers(pairs: usize) -> Result<Work> {
+    let title = "A 64-byte frame's way through the engine, two busy workers";
+    let mut work = Work::new("engine-workers", title, "Suimon with one worker", "ns")
+        .less_is_better()
+        .with_bar(FLAT);
+    for _ in 0..pairs {
+        let peer = Sample::alone(ns_per_frame_of_workers(1, 1, NEIGHBOUR_WINDOW)?);
+        let suimon = Sample::alone(ns_per_frame_of_workers(2, 1, NEIGHBOUR_WINDOW)?);
+        work.push(Pair { peer, suimon });
+    }
+    Ok(work)
+}
+
+/// Measures whether a full mailbox slows down frames to others. Three senders do not fill it.
+fn measure_full_mailbox(pairs: usize) -> Result<Work> {
+    let title = "The same beside a worker that reads no mail, with its mailbox full";
+    let peer = "Suimon with room in the mailbox";
+    let mut work =
+        Work::new("engine-full-mailbox", title, peer, "ns").less_is_better().with_bar(FLAT);
+    for _ in 0..pairs {
+        let peer = Sample::alone(ns_per_frame_beside_full_mailbox(3, NEIGHBOUR_WINDOW)?);
+        let suimon = Sample::alone(ns_per_frame_beside_full_mailbox(15, NEIGHBOUR_WINDOW)?);
+        work.push(Pair { peer, suimon });
+    }
+    Ok(work)
 }
 
 fn ns_per_frame(size: Size) -> Result<f64> {
