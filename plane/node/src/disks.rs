@@ -10,7 +10,7 @@ mod flows;
 mod full_stores;
 mod growing;
 mod handing;
-mod image_requests;
+mod image_access;
 mod job_thread;
 mod jobs;
 mod left_locks;
@@ -53,6 +53,7 @@ use self::exports::Exports;
 use self::full_stores::StoreSpaces;
 pub(crate) use self::handing::DiskToHandOver;
 pub(crate) use self::jobs::DiskJobUnderWay;
+pub(crate) use self::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
 use self::limits::ToldStore;
 pub(crate) use self::limits::overcommitted;
 pub(crate) use self::measuring::MeasurementUnderWay;
@@ -60,13 +61,15 @@ use self::measuring::StoreInMeasurement;
 pub use self::mirroring::{DiskMirror, ServedDisk};
 pub(crate) use self::nbd_servers::nbd_event;
 use self::open_stores::OpenStores;
+pub(crate) use self::opening::{disk_error, store_file_error};
 pub use self::plane::DiskPlane;
 pub(crate) use self::shared_stores::HeldMark;
 pub(crate) use self::steps::{DiskStep, DiskUndo, acquire_disks, disk_steps};
 use self::store_threads::{SILENT_AFTER, StoreThreads, Unanswered};
 pub(crate) use self::unfinished::UnfinishedWorks;
 pub(crate) use self::wanted::{
-    WantedDisk, WantedDisks, taken_over_sockets, wanted_disks, wanted_sockets,
+    WantedDisk, WantedDisks, disk_format, file_name, taken_over_sockets, wanted_disks,
+    wanted_sockets,
 };
 pub use self::work::DiskWork;
 use crate::RandomSource;
@@ -111,8 +114,6 @@ pub(crate) struct Disks {
     measured: RwLock<Arc<MeasuredStores>>,
     /// Known parents of disks that are not open.
     known_parents: Arc<children::KnownParents>,
-    /// Requests about image files in progress.
-    image_requests: image_requests::ImageRequests,
     /// Measurements of stores in progress.
     in_measurement: Mutex<BTreeMap<Name, StoreInMeasurement>>,
 }
@@ -174,7 +175,6 @@ impl Disks {
             covered: RwLock::default(),
             measured: RwLock::default(),
             known_parents: Arc::default(),
-            image_requests: image_requests::ImageRequests::default(),
             in_measurement: Mutex::default(),
         }
     }

@@ -50,6 +50,7 @@ mod device_notices;
 mod disks;
 mod drain;
 mod host;
+mod images;
 mod migration;
 mod node;
 mod offloads;

@@ -15,6 +15,7 @@ use crate::disks::{DiskParts, Disks};
 use crate::drain::Drain;
 use crate::events::EventLog;
 use crate::host::ConfinementReader;
+use crate::images::ImageRequests;
 use crate::migration::Abandoned;
 use crate::operations::Operations;
 use crate::ports::{BoundAddresses, Ids, KernelPathPlan, PortTable};
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) operations: Arc<Operations>,
     pub(crate) ports: PortTable,
     pub(crate) disks: Disks,
+    /// Requests about image files in progress.
+    pub(crate) image_requests: ImageRequests,
     pub(crate) vms: Vms,
     pub(crate) abandoned: Abandoned,
     pub(crate) late_notices: Arc<LateNotices>,
@@ -112,6 +115,7 @@ impl Shared {
             store: parts.store,
             ports: PortTable::default(),
             disks,
+            image_requests: ImageRequests::default(),
             vms: Vms::new(parts.vms),
             abandoned: Abandoned::default(),
             late_notices: Arc::default(),

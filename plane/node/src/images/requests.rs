@@ -1,6 +1,5 @@
 //! Requests about image files of a store.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,9 +12,9 @@ use suimon_storage::images::{DiskError, LeftRecords, Seeds};
 use suimon_storage::inspect;
 use suimon_storage::inspect::ImageTarget;
 
-use crate::disks::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
-use crate::disks::opening::{disk_error, store_file_error};
-use crate::disks::wanted::{disk_format, file_name};
+use crate::disks::{
+    LEFT_LOCKS_MAX, disk_error, disk_format, file_name, store_file_error, until_unlocked,
+};
 use crate::errors::not_found;
 use crate::events::Draft;
 use crate::shared::Shared;
@@ -112,7 +111,7 @@ impl Shared {
                 .and_then(|()| inspect::relink(target, &parent, dry_run, seeds))
                 .map_err(|error| found.failed(&error))
         })?;
-        self.disks.known_parents.clear();
+        self.disks.forget_known_parents();
         self.tell_change(EventKind::ImageRelinked, store, &changes);
         Ok(changes)
     }
@@ -132,15 +131,15 @@ impl Shared {
             return Err(ApiError::new(ErrorCode::InvalidValue, text).about(label).field("format"));
         }
         let about = |error: ApiError| error.about(&label);
-        self.disks.threads.check(path).map_err(about)?;
-        let _running = self.disks.image_requests.begin(path).map_err(about)?;
-        let files = self.disks.stores.files(path);
+        self.disks.check_store_responds(path).map_err(about)?;
+        let _running = self.image_requests.begin(path).map_err(about)?;
+        let files = self.disks.store_files(path);
         let files = files.map_err(|error| store_file_error(&label, &error))?;
         let format = request.format.map(disk_format);
         let found = Found { label, files, name: named(&request.file)?, format };
         let parts = &self.disks.parts;
         let attempt = || {
-            self.check_not_moving(path, &found.name)?;
+            self.disks.check_not_moving(path, &found.name)?;
             run(
                 &found,
                 &mut Seeds {
@@ -154,23 +153,6 @@ impl Shared {
         // The retries of a failed disk lock its images briefly.
         let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
         until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, attempt)
-    }
-
-    /// Checks that no disk with this file belongs to a VM that migrates. The other node opens the
-    /// file as soon as this node has closed it.
-    fn check_not_moving(&self, store: &Path, file: &FileName) -> Result<(), ApiError> {
-        for entry in self.disks.all() {
-            let state = entry.lock();
-            let Some(moving) = state.moving.filter(|_| state.wanted.store.path == store) else {
-                continue;
-            };
-            let mut layers = state.open.iter().flat_map(|open| &open.layers);
-            if state.wanted.plan().file.as_ref() == Some(file) || layers.any(|of| of == file) {
-                let text = format!("{file} belongs to disk {}: {}", entry.name, moving.way());
-                return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
-            }
-        }
-        Ok(())
     }
 
     fn tell_change(&self, kind: EventKind, store: &Name, changes: &ImageChanges) {

@@ -1,4 +1,4 @@
-//! Requests about image files of stores: describe, check, repair, and set the parent.
+//! Image files of stores. Requests: describe, check, repair, and set the parent.
 //!
 //! A request runs in the caller's thread and blocks while the store does not respond. Image files
 //! of disks in service are locked, so that these requests fail. So do requests about files of disks
@@ -57,5 +57,5 @@ impl Drop for Running<'_> {
 }
 
 #[cfg(test)]
-#[path = "image_requests_tests.rs"]
+#[path = "images_tests.rs"]
 mod tests;
