@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn every_key_command_error_and_event_has_its_line() {
-        let [(_, cli), (_, config), (_, errors), (_, events), _] = pages();
+        let [(_, cli), (_, config), (_, errors), (_, events), _, _] = pages();
         let tables = [
             Kind::Host,
             Kind::Api,
