@@ -59,7 +59,7 @@ pub(crate) struct MembershipFlags {
     #[arg(long, value_name = "URL,…", value_delimiter = ',', required = true)]
     endpoints: Vec<String>,
     /// PEM file with the CA certificates of the etcd members; required for https.
-    #[arg(id = "etcd_authority", long = "authority", value_name = "PATH")]
+    #[arg(id = "etcd_authority", long = "ca-certificate", value_name = "PATH")]
     authority: Option<PathBuf>,
     /// PEM file with the client certificate of this host, if etcd requires one.
     #[arg(long, value_name = "PATH", requires_all = ["etcd_authority", "key"])]
@@ -223,11 +223,11 @@ mod tests {
             let settings = words.iter().map(|word| setting(word)).collect::<Result<_, _>>()?;
             patch(settings).map_err(|error| error.to_string())
         };
-        let words = ["endpoints=https://a:2379,https://b:2379", "authority=/etc/ca.pem"];
+        let words = ["endpoints=https://a:2379,https://b:2379", "ca_certificate=/etc/ca.pem"];
         let patch = read(&[words[0], words[1], "user=default"]).unwrap();
         let expected = serde_json::json!({
             "endpoints": ["https://a:2379", "https://b:2379"],
-            "tls": { "authority": "/etc/ca.pem" },
+            "tls": { "ca_certificate": "/etc/ca.pem" },
             "user": null,
         });
         assert_eq!(patch, expected);
@@ -236,9 +236,12 @@ mod tests {
             read(&["tls=default", words[1]]).unwrap_err().contains("give either it or the keys")
         );
         assert!(read(&["node=other"]).unwrap_err().contains("cluster leave"));
-        for wrong in ["colour=red", "colour", "authority"] {
+        for wrong in ["colour=red", "colour", "ca_certificate"] {
             let error = read(&[wrong]).unwrap_err();
-            assert!(error.contains("authority, certificate") && !error.contains("node"), "{error}");
+            assert!(
+                error.contains("ca_certificate, certificate") && !error.contains("node"),
+                "{error}"
+            );
         }
     }
 }

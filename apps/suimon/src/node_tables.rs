@@ -60,7 +60,7 @@ mod tests {
             {
                 "config": {
                     "name": "left", "address": "192.0.2.2:8443",
-                    "authority": "/etc/suimon/left.pem", "token_file": "/etc/suimon/left.token",
+                    "ca_certificate": "/etc/suimon/left.pem", "token_file": "/etc/suimon/left.token",
                     "server_name": "left.example.net",
                 },
                 "condition": {"health": "up"}, "host": "left1", "version": "0.1.0",
@@ -68,7 +68,7 @@ mod tests {
             },
             {
                 "config": {
-                    "name": "right", "address": "right:8443", "authority": "/etc/suimon/nodes.pem",
+                    "name": "right", "address": "right:8443", "ca_certificate": "/etc/suimon/nodes.pem",
                     "token_file": "/etc/suimon/right.token",
                 },
                 "condition": {"health": "down", "reason": "nobody listens at right:8443"},

@@ -17,12 +17,21 @@ pub(crate) fn accept(command: Command) -> Command {
         }
         _ => command,
     });
-    command.mut_args(|arg| {
+    accept_options(command)
+}
+
+/// Adds old names of options to a command and its subcommands.
+fn accept_options(command: Command) -> Command {
+    command.mut_subcommands(accept_options).mut_args(|arg| {
         let long = arg.get_long().map(|long| format!("--{long}"));
+        // Options of keys have their old names already.
+        let old = arg.get_all_aliases().unwrap_or_default();
+        let old: Vec<String> = old.into_iter().map(str::to_owned).collect();
         let variable = arg.get_env().and_then(|name| name.to_str().map(str::to_owned));
         RENAMES.iter().fold(arg, |arg, rename| match rename.of {
             Renamed::Option if long.as_deref() == Some(rename.new) => {
-                arg.alias(rename.old.trim_start_matches('-'))
+                let name = rename.old.trim_start_matches('-');
+                if old.iter().any(|old| old == name) { arg } else { arg.alias(name) }
             }
             Renamed::Variable if variable.as_deref() == Some(rename.new) => {
                 let is_set = |name| std::env::var_os(name).is_some();
@@ -172,6 +181,29 @@ mod tests {
             &["vmq", "set", "wan", "max_processors=2"],
             &["vmq", "set", "wan", "max_workers=2"],
         );
+    }
+
+    #[test]
+    fn every_command_with_a_renamed_option_accepts_its_old_name() {
+        fn check(command: &Command, rename: &Rename) -> usize {
+            let below: usize = command.get_subcommands().map(|sub| check(sub, rename)).sum();
+            let new = rename.new.trim_start_matches('-');
+            let renamed = command.get_arguments().filter(|arg| arg.get_long() == Some(new));
+            let mut count = 0;
+            for arg in renamed {
+                let old = arg.get_all_aliases().unwrap_or_default();
+                assert!(
+                    old.contains(&rename.old.trim_start_matches('-')),
+                    "{}",
+                    command.get_name()
+                );
+                count += 1;
+            }
+            below + count
+        }
+        for rename in RENAMES.iter().filter(|rename| rename.of == Renamed::Option) {
+            assert!(check(&crate::cli::definition(), rename) > 1, "{rename:?}");
+        }
     }
 
     #[test]

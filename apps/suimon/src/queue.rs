@@ -143,9 +143,9 @@ mod tests {
         };
         let queues = [queue("web/rx/0", 12_345_678), queue("web/tx/0", 7)];
         insta::assert_snapshot!(queue_table(&queues).render(), @r"
-        ID        PROCESSOR  FRAMES   BYTES  FULL  MOVES
-        web/rx/0          1  12.3 M  790 MB     0      2
-        web/tx/0          1       7   448 B     0      2
+        ID        WORKER  FRAMES   BYTES  FULL  MOVES
+        web/rx/0       1  12.3 M  790 MB     0      2
+        web/tx/0       1       7   448 B     0      2
         ");
         let processor = |rests| ProcessorStatus {
             id: 0,

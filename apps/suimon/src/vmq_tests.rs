@@ -42,7 +42,7 @@ fn what_is_wrong_is_named_with_the_choices() {
     let keys = "the keys are enabled, mode, base_worker, max_workers, \
                 max_worker_number, numa_node";
     let message = wrong(&["processors=2"]);
-    assert!(message.contains(&format!("no key `worker_cpus` exists; {keys}")), "{message}");
+    assert!(message.contains(&format!("no key `processors` exists; {keys}")), "{message}");
     let message = wrong(&["enabled"]);
     assert!(message.contains(&format!("must be KEY=VALUE or KEY=default; {keys}")), "{message}");
     let message = wrong(&["enabled=yes"]);

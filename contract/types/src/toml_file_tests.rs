@@ -129,9 +129,9 @@ fn a_nameless_table_is_named_by_position() {
 fn single_values_out_of_range_are_refused() {
     let cases = [
         ("name = \"h1\"", "name = \"h_1\"", "3 host name InvalidValue"),
-        ("worker_cpus = [0, 1]", "worker_cpus = []", "4 host processors InvalidValue"),
-        ("worker_cpus = [0, 1]", "worker_cpus = [1, 1]", "4 host processors InvalidValue"),
-        ("worker_cpus = [0, 1]", "worker_cpus = [-1]", "4 host processors InvalidValue"),
+        ("worker_cpus = [0, 1]", "worker_cpus = []", "4 host worker_cpus InvalidValue"),
+        ("worker_cpus = [0, 1]", "worker_cpus = [1, 1]", "4 host worker_cpus InvalidValue"),
+        ("worker_cpus = [0, 1]", "worker_cpus = [-1]", "4 host worker_cpus InvalidValue"),
         ("device = \"eth0\"", "device = \"eth%d\"", "8 uplink/wan device InvalidValue"),
         ("device = \"eth0\"", "device = \"sixteen-bytes-xx\"", "8 uplink/wan device InvalidValue"),
         ("kind = \"internal\"", "kind = \"secret\"", "17 switch/inside kind InvalidValue"),
@@ -265,7 +265,7 @@ fn errors_found_later_are_given_their_lines() {
         error("uplink/wan", Some("device")),
         error("nic/light", Some("netns")),
         error("nic/light", None),
-        error("host", Some("processors")),
+        error("host", Some("worker_cpus")),
         error("switch/elsewhere", None),
         ApiError::new(ErrorCode::HostError, "about nothing"),
     ];
@@ -277,7 +277,7 @@ fn errors_found_later_are_given_their_lines() {
             "h.toml:8: uplink/wan: device: m",
             "h.toml:36: nic/light: netns: m",
             "h.toml:32: nic/light: m",
-            "h.toml:4: host: processors: m",
+            "h.toml:4: host: worker_cpus: m",
             "switch/elsewhere: m",
             "about nothing",
         ]

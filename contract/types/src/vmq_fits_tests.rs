@@ -51,7 +51,7 @@ fn processors_contradict_neither_each_other_nor_the_host() {
         ("base_worker = 64", "must be a whole number from 0 to 63, not 64"),
         ("numa_node = 1024", "must be a whole number from 0 to 1023, not 1024"),
         ("mode = \"lacp\"", "must be one of `static`, `dynamic`, not \"lacp\""),
-        ("max_procesors = 1", "the key does not exist; did you mean `max_workers`?"),
+        ("max_workrs = 1", "the key does not exist; did you mean `max_workers`?"),
     ] {
         let key = at.rsplit_once('\n').map_or(at, |(_, last)| last).split(' ').next().unwrap();
         for (text, resource) in
@@ -89,7 +89,7 @@ fn a_member_leaves_vmq_to_its_team() {
           remove this table and set it for the team"]
     );
     // An explicit default is no contradiction.
-    assert!(parse_toml(&text.replace("processors = 2", "processors = 4"), None).is_ok());
+    assert!(parse_toml(&text.replace("max_workers = 2", "max_workers = 4"), None).is_ok());
 }
 
 #[test]

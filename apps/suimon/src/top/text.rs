@@ -221,7 +221,7 @@ mod tests {
         NAME  STORE  STATE  READS/S    READ/S  WRITES/S  WRITTEN/S  LATENCY  QOS WAIT  GUARANTEED  DEMAND  DELIVERED
         web   fast   ready     1000  3.91 MiB       500   7.81 MiB   150 µs    250 µs        1500    4000       2000
 
-        Processors
+        Workers
         ID  CPU  QUEUES  CPU %  BUSY %     FRAMES  BATCHES/S  SLEEPS/S
          0    3       4   75.0    75.0  7.50 Mfps      750 k         0
 
@@ -234,11 +234,11 @@ mod tests {
     #[test]
     fn stages_are_shares_of_a_processors_time() {
         insta::assert_snapshot!(super::render(&example(), View::Stages), @r"
-        Stages of each processor, % of its time
+        Stages of each worker, % of its time
         ID  IDLE  POLL  COPY IN  CLASSIFY  COALESCE  SEGMENT  CHECKSUM  COPY OUT  NOTIFY
          0  25.0   2.3     18.8       7.5       3.8      0.0       1.5      37.5     3.8
 
-        Processors
+        Workers
         ID  CPU  QUEUES  CPU %  BUSY %     FRAMES  BATCHES/S  SLEEPS/S
          0    3       4   75.0    75.0  7.50 Mfps      750 k         0
         ");

@@ -117,8 +117,7 @@ fn stages_are_metrics_and_a_table() {
         "copy_in", "classify", "coalesce", "segment", "checksum", "copy_out", "notify", "poll",
         "idle",
     ] {
-        let series =
-            format!("suimon_worker_stage_seconds_total{{worker=\"0\",stage=\"{stage}\"}}");
+        let series = format!("suimon_worker_stage_seconds_total{{worker=\"0\",stage=\"{stage}\"}}");
         assert!(metrics.contains(&series), "{series} is missing in:\n{metrics}");
         let column = stage.replace('_', " ").to_uppercase();
         assert!(table.contains(&column), "{column} is missing in:\n{table}");
