@@ -46,7 +46,7 @@ fn default(kind: Kind, key: &Key) -> Option<String> {
     if !key.has_default {
         return None;
     }
-    let text = default_text(kind, key.name)?;
+    let text = default_text(kind, key.name).filter(|text| text != "–")?;
     let text = if text == "[]" { "none".to_owned() } else { text };
     Some(format!("Default: {text}."))
 }

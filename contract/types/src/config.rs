@@ -161,8 +161,8 @@ pub struct ConsoleConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LabConfig {
-    /// Absolute path of the folder of results. `suimon lab work` runs the experiments that are
-    /// requested there through the API.
+    /// Absolute path of the folder with the results of experiments. The API writes requests into
+    /// it; `suimon lab work` executes them.
     #[serde(default = "default_results")]
     #[schema(value_type = String)]
     pub results: PathBuf,
@@ -369,7 +369,7 @@ pub struct NicConfig {
     #[serde(default = "default_learned_max")]
     pub learned_max: u32,
     /// Backend `tap`: true if the kernel may forward frames directly between this NIC and other
-    /// NICs with this key, as long as no feature of the switch requires it to process each frame.
+    /// NICs with this key, as long as no feature in use requires the daemon to process each frame.
     /// Requires `netns`.
     #[serde(default)]
     pub kernel_path: bool,
@@ -422,8 +422,8 @@ pub struct OffloadConfig {
     /// True if transmitted frames may have a partial transport checksum, which the switch completes
     /// for a guest, and the device for an uplink.
     pub tx_checksum: bool,
-    /// True if received frames may have a partial transport checksum, and if checksums that the
-    /// device of an uplink reports as valid are not verified again.
+    /// True if received frames may have a partial transport checksum. On an uplink, a checksum that
+    /// the device reports as valid is then not verified again.
     pub rx_checksum: bool,
     /// True if transmitted frames may lack the IPv4 header checksum. virtio NICs do not support
     /// this offload.

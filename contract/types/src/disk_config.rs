@@ -38,12 +38,13 @@ pub struct StoreConfig {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
     /// Limit of the disks of this host in the store, in normalised IOPS, after 30 s without contact
-    /// with the cluster; the reservation of the host if absent or lower. It counts as a
-    /// reservation, and has no effect if the capacity does not cover it.
+    /// with the cluster. The reservation of the host is the limit if it is higher, or if the key is
+    /// absent. The limit counts as a reservation, and has no effect if the capacity does not cover
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_iops: Option<u64>,
     /// Used space in percent of the size of the store above which the store is reported as nearly
-    /// full (event 6152).
+    /// full (event 6152); 90 if absent.
     #[serde(
         default = "default_full_warning_percent",
         skip_serializing_if = "is_default_full_warning"
@@ -231,8 +232,8 @@ pub struct DiskConfig {
     /// clients; a VM with an IDE or SATA disk is paused meanwhile. `error`: they fail at once.
     #[serde(default, skip_serializing_if = "DiskOnFull::is_default")]
     pub on_full: DiskOnFull,
-    /// Time in seconds for which requests of NBD clients are queued while the store is full. They
-    /// then fail with `NBD_ENOSPC`.
+    /// Time in seconds for which requests of NBD clients are queued while the store is full; 30 if
+    /// absent. They then fail with `NBD_ENOSPC`.
     #[serde(default = "default_full_wait_s", skip_serializing_if = "is_default_full_wait")]
     pub full_wait_s: u32,
     /// Controller that the VM sees the disk on: `virtio` (virtio-blk), or `ide` or `sata`, which

@@ -69,7 +69,7 @@ catalogue! {
     1012 SystemCallRefused "system_call_refused" Error
         "A thread of the daemon called a system call outside of its allow list, which the kernel denied. The daemon has a defect or was compromised: report it. At most one event in 10 s.";
     1020 AccessRefused "access_refused" Warning
-        "A peer sent wrong tokens or login codes to the TCP listener of the API or to the console. The fields have listener, peer, number and seconds. The first event follows 2 s after the first wrong one, further ones 60 s apart.";
+        "A peer sent wrong tokens or login codes to the TCP listener of the API or to the console. The fields contain the listener, the peer, the number of wrong tokens or codes and the seconds from the first to the last. The first event is emitted 2 s after the first wrong token or code, further ones at intervals of at least 60 s.";
     1101 NodeCreated "node_created" Info
         "A node was added to the configuration; VMs can migrate to it.";
     1102 NodeChanged "node_changed" Info
@@ -241,11 +241,11 @@ catalogue! {
     6114 NbdClientRefused "nbd_client_refused" Warning
         "An NBD client was rejected; the fields contain its address and the reason.";
     6115 DiskNotOffered "disk_not_offered" Error
-        "The NBD export of a disk failed, for example because its address is in use; its VM is not affected.";
+        "A disk cannot be exported over NBD, for example because its size is not a multiple of its sector size; a VM of the disk is not affected.";
     6116 DiskStalled "disk_stalled" Error
         "The store has not completed requests of a disk for 5 s; they stay pending. Other disks are not affected. Check the device of the store.";
     6117 DiskAnswered "disk_answered" Info
-        "The store completes the requests of a disk again that was stalled.";
+        "The store completes requests of a disk that was stalled.";
     6118 DiskOpeningStalled "disk_opening_stalled" Error
         "The store did not respond while a disk was being opened; the disk opens as soon as it responds. Other disks are not affected. Check the device of the store.";
     6119 DiskQueueFailed "disk_queue_failed" Error
@@ -267,7 +267,7 @@ catalogue! {
     6150 DiskFull "disk_full" Error
         "The store has no free space for requests of a disk. They are queued or fail, as `on_full` says; requests to allocated blocks are served. Free space, or move disks to another store.";
     6151 DiskHasSpace "disk_has_space" Info
-        "Requests of a disk find free space on the store again: one of them has succeeded, or none has found the store full for 10 s.";
+        "The store has space for requests of a disk again: a queued request has succeeded, or no request of the disk has found the store full for 10 s.";
     6152 StoreNearlyFull "store_nearly_full" Warning
         "The used space of a store exceeds `full_warning_percent`. Free space, or move disks to another store.";
     6153 StoreHasSpace "store_has_space" Info
@@ -287,7 +287,7 @@ catalogue! {
     6205 MinimumMet "minimum_met" Info
         "A disk or policy gets its minimum again.";
     6206 PromiseForced "overcommit_forced" Warning
-        "A forced change made the minimums on a store exceed its capacity; not all of them can be met at once. The text contains the sums.";
+        "A forced change made the minimums on a store exceed 90 % of its capacity; they may not all be met at the same time. The text contains the sums.";
     6207 CapabilityLow "capacity_low" Warning
         "For 60 s a store delivered over 5 % less than the sum of its minimums requires, with requests queued; not all minimums can be met at once. Reduce the external load, or lower minimums.";
     6208 CapabilityEnough "capacity_sufficient" Info
@@ -307,13 +307,13 @@ catalogue! {
     6217 SharedLeaseLapsed "shared_lease_lapsed" Warning
         "The lease of spare IOPS on a shared store expired and was not renewed, while this host's disks have more demand than their reservation: they are limited to the reservation. Check the leader and etcd (`suimon cluster status`).";
     6218 SharedClockSlow "shared_clock_slow" Warning
-        "This host's clock is over 1 % slower than that of a shared store's leader; the host uses no lease until both agree. Check for suspended execution and the clock source.";
+        "This host's clock runs over 1 % slower than that of a shared store's leader; the host uses no lease until both run at the same rate. Check whether the host was suspended, and its clock source.";
     6219 SharedStoreWrong "shared_store_wrong" Error
         "A shared store has another identity than the cluster has recorded for this name, or belongs to another cluster: this host gets no leases on it and keeps its reservation. Check the path of the store.";
     6220 SharedStoreRight "shared_store_right" Info
         "A shared store has the identity again that the cluster has recorded for it.";
     6221 SharedPolicyInUse "shared_policy_in_use" Warning
-        "A policy of the cluster was deleted while disks of a node use it. It stays in force until these disks get another policy.";
+        "A policy of the cluster was deleted while disks of a node use it. It stays in effect until these disks get another policy, or none.";
     6222 SharedPolicyUnknown "shared_policy_unknown" Warning
         "Disks use a policy that the cluster does not have. Disks of an aggregated policy may be limited to 0 IOPS on shared stores: create the policy, or set another one.";
     7001 VmCreated "vm_created" Info
@@ -375,7 +375,7 @@ catalogue! {
     8003 PowerRestored "power_restored" Info
         "CPU settings that the daemon had changed were restored to their former values.";
     8004 PowerSettingLeft "power_setting_left" Warning
-        "Another program changed CPU settings after the daemon did; the daemon does not restore them. `suimon power set` takes them over.";
+        "Another program changed CPU settings after the daemon did; the daemon does not restore them. `suimon power set` sets them again.";
     8005 PowerRestoreFailed "power_restore_failed" Error
         "CPU settings that the daemon had changed could not be restored; it retries when CPUs come online or the daemon starts.";
     8006 PowerCpusChanged "power_cpus_changed" Info

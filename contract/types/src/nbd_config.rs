@@ -46,8 +46,8 @@ pub struct DiskNbd {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub tls_client_ca: Option<PathBuf>,
-    /// DNS names of which the certificate of a client must contain one as subject alternative name;
-    /// any name if absent. Requires `tls_client_ca`.
+    /// DNS names of clients: the certificate of a client must contain at least one of them as
+    /// subject alternative name; any name if absent. Requires `tls_client_ca`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_clients: Option<Vec<String>>,
     /// IP addresses and networks from which clients may connect to `listen`, such as

@@ -110,8 +110,8 @@ pub struct PowerConfig {
     /// worker with a higher load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmq_high_percent: Option<u8>,
-    /// Low mark of dynamic VMQ in percent of the time of a worker, at least 30 below the high mark:
-    /// a worker with a load up to it can be emptied.
+    /// Low mark of dynamic VMQ in percent of the time of a worker, at least 30 percentage points
+    /// below the high mark: all queues of a worker with a load up to it can be moved to others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmq_low_percent: Option<u8>,
 }

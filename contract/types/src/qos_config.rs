@@ -36,12 +36,12 @@ pub struct QosPolicyConfig {
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
-    /// Maximum in normalised IOPS; no limit if absent. The excess in any interval is at most 20 ms
-    /// of the rate (80 ms with a minimum), one request and a burst.
+    /// Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most
+    /// the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Maximum in bytes per second; no limit if absent. The excess in any interval is at most 20 ms
-    /// of the rate (80 ms with a minimum) and one request.
+    /// Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the
+    /// bytes of 20 ms (80 ms if `min_iops` is set) and one request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
     /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other
@@ -101,12 +101,12 @@ pub struct DiskQos {
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
-    /// Maximum in normalised IOPS; no limit if absent. The excess in any interval is at most 20 ms
-    /// of the rate (80 ms with a minimum), one request and a burst.
+    /// Maximum in normalised IOPS; no limit if absent. In any interval, the excess is at most
+    /// the operations of 20 ms (80 ms if `min_iops` is set), one request and a burst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Maximum in bytes per second; no limit if absent. The excess in any interval is at most 20 ms
-    /// of the rate (80 ms with a minimum) and one request.
+    /// Maximum in bytes per second; no limit if absent. In any interval, the excess is at most the
+    /// bytes of 20 ms (80 ms if `min_iops` is set) and one request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
     /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other

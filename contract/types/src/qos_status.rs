@@ -207,7 +207,9 @@ impl QosLimitingFactor {
                 "Requests were queued for a read or a commit of the image's metadata."
             }
             Self::Discards => "Discards and writes of zeros.",
-            Self::Unmeasured => "Queued in the engine behind other requests of the disk.",
+            Self::Unmeasured => {
+                "Queued in the storage engine behind a discard or write of zeros of the same disk with an overlapping range."
+            }
             Self::Worker => "The worker was runnable, but other threads had its CPU.",
             Self::QueueDepth => {
                 "All requests of the client were in the device at its lowest latency."

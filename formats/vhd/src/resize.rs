@@ -33,7 +33,12 @@ pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeRule) -> Result<u64, Im
         Err(ImageError::new(name, footers.found.offset.saturating_add(at), fault))
     };
     if footer.is_in_saved_state {
-        return wrong("Saved State", 84, 1, "0; start and shut down its machine first");
+        return wrong(
+            "Saved State",
+            84,
+            1,
+            "0; start the VM of the image, shut it down, and try again",
+        );
     }
     let is_exact = rule == SizeRule::CurrentSize || footer.has_exact_size();
     let sectors = size.div_ceil(SECTOR);

@@ -38,7 +38,7 @@ pub(crate) fn in_use(directory: &Path) -> StoreError {
 pub(crate) fn damaged(file: &Path, why: impl Display) -> StoreError {
     let path = file.display();
     StoreError::new(format!(
-        "{path} is damaged ({why}); it was not reset. Restore it from a backup, or move it away to start empty and apply the host file again"
+        "{path} is damaged ({why}); it was not reset. Restore it from a backup. Without a backup, stop all VMs, move the file away, and start the daemon with the last output of `suimon export` as the host file"
     ))
 }
 

@@ -70,8 +70,8 @@ pub(crate) const CLUSTER_STORES: Columns = Columns {
         text(
             "REMARK",
             "reason, has_external_load",
-            "Why this host has no share of the store, or `external load` if load from outside of the cluster \
-             was detected, or the store delivers less than its capacity.",
+            "Why this host has no share of the store; `external load` if load from outside of the cluster was \
+             detected, or if the store delivers less than its capacity.",
         ),
     ],
 };

@@ -16,7 +16,7 @@ const BY: Column = text(
     "BY",
     "by",
     "Component that does the work: `guest`, `nic` (device of the uplink), `kernel`, `software` (the switch), \
-     `egress` (the component that the egress port selects) or `nobody`.",
+     `egress` (the component that the egress port selects) or `nobody` (the work is not done).",
 );
 const REASON: Column = text("REASON", "reason", "Why the offload is used or not.");
 

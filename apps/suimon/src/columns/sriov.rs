@@ -69,7 +69,7 @@ pub(crate) const VFS: Columns = Columns {
         text(
             "TRUST",
             "trust",
-            "Whether the function may change its address and receive promiscuously.",
+            "Whether the user of the function may change its address and receive frames for other addresses.",
         ),
         number("MIN", "bandwidth_min_bps", "bit/s", "Guaranteed transmit rate."),
         number("MAX", "bandwidth_max_bps", "bit/s", "Maximum transmit rate."),

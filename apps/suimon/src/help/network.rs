@@ -218,8 +218,8 @@ pub(super) const PORTS: &[Help] = &[
     keeps(
         "offload set",
         "Changes apply at once and without loss of frames. A guest driver keeps the offloads that \
-         it negotiated; the switch does in software what the port is no longer permitted to leave \
-         to others. Keys that are not given are unchanged.",
+         it negotiated; the switch then does the work of a disabled offload in software. Keys that \
+         are not given are unchanged.",
         &[
             "suimon offload set web segmentation=off",
             "suimon offload set uplink:wan rx_checksum=off receive_coalescing=default",

@@ -56,7 +56,7 @@ pub(super) const HELP: &[Help] = &[
         "vm stop",
         "Requests the guest to shut down and waits for it. If the guest has not shut down after \
          `--seconds`, the command fails and the VM continues to run, or with `--force` is \
-         terminated like by `suimon vm kill`.",
+         killed, as by `suimon vm kill`.",
         &["suimon vm stop web", "suimon vm stop web --seconds 120 --force"],
     ),
     reads(

@@ -38,8 +38,8 @@ pub(super) fn of_member(store: &Name, notice: MemberNotice, reserved_iops: u64) 
         MemberNotice::ClockSlow => of_store(
             EventKind::SharedClockSlow,
             store,
-            "This host's clock is over 1 % slower than that of the store's leader; this host uses \
-             no lease until both agree. Check whether the host was suspended, and its clock \
+            "This host's clock runs over 1 % slower than that of the store's leader; this host uses \
+             no lease until both run at the same rate. Check whether the host was suspended, and its clock \
              source.",
         ),
         MemberNotice::OtherVersion(version) => of_store(
@@ -147,7 +147,7 @@ fn of_policy(
 ) -> Draft {
     let (policy, node) = (names.policy(policy), names.node(node));
     let what = if kind == EventKind::SharedPolicyInUse {
-        "the cluster deleted it, and it stays in force until these disks get another policy or none"
+        "the cluster deleted it, and it stays in effect until these disks get another policy, or none"
     } else {
         "the cluster does not have it. If it is aggregated, they may be limited to 0 IOPS: create \
          the policy, or set another one"

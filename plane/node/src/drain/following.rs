@@ -97,7 +97,7 @@ fn not_cancelled(name: &Name, error: FarError) -> ApiError {
     let mut error = far_error(name, error);
     error.code = ErrorCode::Cancelled;
     error.message = format!(
-        "{}; its drain may continue: `suimon node undrain {name}` ends it when the node answers",
+        "{}; its drain may continue: `suimon node undrain {name}` ends it when the node responds",
         error.message
     );
     error
@@ -106,7 +106,7 @@ fn not_cancelled(name: &Name, error: FarError) -> ApiError {
 fn lost(name: &Name, error: FarError) -> ApiError {
     let mut error = far_error(name, error);
     error.message = format!(
-        "{}; its drain may continue: `suimon node list` shows its state when the node answers",
+        "{}; its drain may continue: `suimon node list` shows its state when the node responds",
         error.message
     );
     error

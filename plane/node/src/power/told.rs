@@ -25,7 +25,7 @@ pub(super) fn settled(settled: &Settled) -> Vec<Draft> {
     if !settled.foreign.is_empty() {
         let text = format!(
             "Another program changed {} of CPUs after the daemon did; the daemon does not restore \
-             them. `suimon power set` takes them over.",
+             them. `suimon power set` sets them again.",
             Count::new(settled.foreign.len(), "setting")
         );
         let draft = Draft::new(EventKind::PowerSettingLeft, "power", text);

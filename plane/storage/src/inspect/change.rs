@@ -56,7 +56,9 @@ fn vhd_action(repair: suimon_vhd::Repair) -> String {
     match repair {
         Repair::Footer { offset } => format!("write the footer at {offset} from its copy"),
         Repair::FooterCopy => "write the copy of the footer".to_owned(),
-        Repair::Reclaimed { bytes } => format!("cut {bytes} unreferenced bytes off the file"),
+        Repair::Reclaimed { bytes } => {
+            format!("remove {bytes} unreferenced bytes at the end of the file")
+        }
     }
 }
 
@@ -71,7 +73,9 @@ fn vhdx_action(repair: suimon_vhdx::Repair) -> String {
         Repair::LogReplayed { entries } => {
             format!("replay {entries} entries of the log and close the image")
         }
-        Repair::Reclaimed { bytes } => format!("cut {bytes} unreferenced bytes off the file"),
+        Repair::Reclaimed { bytes } => {
+            format!("remove {bytes} unreferenced bytes at the end of the file")
+        }
     }
 }
 
